@@ -1,0 +1,3 @@
+"""Stowage: a Kubernetes scheduler in Python."""
+
+__version__ = "0.1.0"

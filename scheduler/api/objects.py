@@ -1,0 +1,392 @@
+"""The Kubernetes objects Stowage reads, with only the fields that scheduling reads.
+
+Every type decodes straight from the bytes of the API server (`scheduler.api.decode`); unknown
+fields are ignored. Objects are immutable and hold no cycles, so the garbage collector need not
+look at them (`gc=False`). Field names are upstream's in Python spelling, JSON names are upstream's.
+
+Source: k8s.io/api core/v1, apps/v1 types.go (v0.36).
+"""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+Quantity: TypeAlias = str | int | float
+"""A resource quantity as written: `"100m"`, `"2Gi"`, or a bare number in hand-written files."""
+
+ResourceList: TypeAlias = dict[str, Quantity]
+
+
+class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Common settings of every wire type."""
+
+
+# --- metadata -----------------------------------------------------------------------------------
+
+
+class OwnerReference(ApiStruct, frozen=True):
+    """Who owns an object; scheduling asks for the controller only."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(ApiStruct, frozen=True):
+    """Identity, labels and versions of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class AnnotatedMeta(ObjectMeta, frozen=True):
+    """Metadata of the kinds whose annotations scheduling reads (not pods: they can be large)."""
+
+    annotations: dict[str, str] = {}
+
+
+# --- selectors ----------------------------------------------------------------------------------
+
+
+class LabelSelectorRequirement(ApiStruct, frozen=True):
+    """One expression of a label selector."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(ApiStruct, frozen=True):
+    """metav1.LabelSelector: every label and every expression must match."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class NodeSelectorRequirement(ApiStruct, frozen=True):
+    """One expression over node labels (or node fields)."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(ApiStruct, frozen=True):
+    """Expressions that must all hold; an empty term matches nothing."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(ApiStruct, frozen=True):
+    """Terms of which one must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(ApiStruct, frozen=True):
+    """A node selector term that earns `weight` when it matches."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinitySpec(ApiStruct, frozen=True):
+    """core/v1 NodeAffinity."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+
+
+class PodAffinityTerm(ApiStruct, frozen=True):
+    """Pods to be near to, or away from, within one topology domain."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(ApiStruct, frozen=True):
+    """A preferred pod (anti-)affinity term."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinitySpec(ApiStruct, frozen=True):
+    """core/v1 PodAffinity and PodAntiAffinity: the same shape."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class Affinity(ApiStruct, frozen=True):
+    """core/v1 Affinity."""
+
+    node_affinity: NodeAffinitySpec | None = None
+    pod_affinity: PodAffinitySpec | None = None
+    pod_anti_affinity: PodAffinitySpec | None = None
+
+
+class TopologySpreadConstraint(ApiStruct, frozen=True):
+    """How evenly matching pods must (or should) lie over the domains of a topology key."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+# --- taints -------------------------------------------------------------------------------------
+
+
+class Taint(ApiStruct, frozen=True):
+    """core/v1 Taint."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(ApiStruct, frozen=True):
+    """core/v1 Toleration; an empty key or effect matches all."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+# --- pods ---------------------------------------------------------------------------------------
+
+
+class ResourceRequirements(ApiStruct, frozen=True):
+    """Requests and limits of a container or of a pod."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerPort(ApiStruct, frozen=True):
+    """A port of a container; only host ports matter to scheduling."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = "TCP"
+
+
+class ContainerRestartRule(ApiStruct, frozen=True):
+    """A restart rule; scheduling asks for its action (a declared node feature)."""
+
+    action: str = ""
+
+
+class Container(ApiStruct, frozen=True):
+    """A container or init container."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+
+class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
+    """A reference to a claim in the pod's namespace."""
+
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class ImageVolumeSource(ApiStruct, frozen=True):
+    """An OCI image mounted as a volume."""
+
+    reference: str = ""
+
+
+class Volume(ApiStruct, frozen=True):
+    """A volume; sources that scheduling does not read decode to none."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+
+
+class PodSchedulingGate(ApiStruct, frozen=True):
+    """A gate that keeps a pod out of the queue."""
+
+    name: str = ""
+
+
+class PodSpec(ApiStruct, frozen=True):
+    """What a pod asks for.
+
+    Invariant: `node_name` is empty here once decoded; it lives in `Pod.node_name`, so that pods of
+    one workload share one spec.
+    """
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    overhead: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+
+
+class PodCondition(ApiStruct, frozen=True):
+    """One condition of a pod's status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStatus(ApiStruct, frozen=True):
+    """What the kubelet says it gave to a container (in-place resize)."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class PodStatus(ApiStruct, frozen=True):
+    """The part of a pod's status that scheduling reads."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class Pod(ApiStruct, frozen=True):
+    """A pod. `spec` and `metadata.labels` are shared between equal pods."""
+
+    metadata: ObjectMeta
+    spec: PodSpec
+    status: PodStatus = PodStatus()
+    node_name: str = ""
+    """Where the pod runs or is assumed to run; empty while it waits."""
+
+
+# --- nodes --------------------------------------------------------------------------------------
+
+
+class NodeSpec(ApiStruct, frozen=True):
+    """core/v1 NodeSpec."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeCondition(ApiStruct, frozen=True):
+    """One condition of a node; times are left out so that heartbeats compare equal."""
+
+    type: str = ""
+    status: str = ""
+
+
+class ContainerImage(ApiStruct, frozen=True):
+    """An image that a node holds."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class NodeStatus(ApiStruct, frozen=True):
+    """core/v1 NodeStatus."""
+
+    allocatable: ResourceList = {}
+    conditions: tuple[NodeCondition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(ApiStruct, frozen=True):
+    """A node."""
+
+    metadata: AnnotatedMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+# --- objects that explain which pods belong together ----------------------------------------------
+
+
+class Namespace(ApiStruct, frozen=True):
+    """A namespace; affinity terms select namespaces by label."""
+
+    metadata: ObjectMeta
+
+
+class ServiceSpec(ApiStruct, frozen=True):
+    """The selector of a Service."""
+
+    selector: dict[str, str] = {}
+
+
+class Service(ApiStruct, frozen=True):
+    """A Service or a ReplicationController: both select by equality."""
+
+    metadata: ObjectMeta
+    spec: ServiceSpec = ServiceSpec()
+
+
+ReplicationController = Service
+
+
+class WorkloadSpec(ApiStruct, frozen=True):
+    """The selector of a ReplicaSet or StatefulSet."""
+
+    selector: LabelSelector | None = None
+
+
+class Workload(ApiStruct, frozen=True):
+    """A ReplicaSet or a StatefulSet."""
+
+    metadata: ObjectMeta
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+ReplicaSet = Workload
+StatefulSet = Workload
+
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Whether the pod has ended: such a pod uses nothing and needs no node."""
+    return pod.status.phase in (SUCCEEDED, FAILED)

@@ -1,0 +1,199 @@
+"""What a pod requests and what a node offers, as whole numbers by resource name.
+
+Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units.
+
+Source: k8s.io/component-helpers resource/helpers.go (PodRequests); kubernetes
+pkg/scheduler/framework/types.go (calculateResource, getNonMissingContainerRequests) v1.36.
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final, TypeAlias
+
+from scheduler.api.objects import Container, Pod, Quantity, ResourceList
+from scheduler.api.quantity import MILLI, ceil, parse
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+HUGEPAGES_PREFIX: Final = "hugepages-"
+
+DEFAULT_MILLI_CPU_REQUEST: Final = 100
+"""Assumed for a container without a cpu request when nodes are scored (thousandths of a core)."""
+DEFAULT_MEMORY_REQUEST: Final = 200 * 1024 * 1024
+"""Assumed for a container without a memory request when nodes are scored (bytes)."""
+
+Requests: TypeAlias = Mapping[str, int]
+_Exact: TypeAlias = dict[str, Decimal]
+
+_NON_ZERO_DEFAULTS: Final = {
+    CPU: Decimal(DEFAULT_MILLI_CPU_REQUEST) / MILLI,
+    MEMORY: Decimal(DEFAULT_MEMORY_REQUEST),
+}
+
+
+def is_scalar_resource(name: str) -> bool:
+    """Whether the scheduler counts this resource beside cpu, memory and ephemeral storage.
+
+    Source: pkg/scheduler/util/utils.go IsScalarResourceName.
+    """
+    if name.startswith((HUGEPAGES_PREFIX, "attachable-volumes-")):
+        return True
+    return "/" in name and ("kubernetes.io/" in name or not name.startswith("requests."))
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether the name is that of an extended resource (`vendor.example/thing`).
+
+    Source: pkg/apis/core/v1/helper/helpers.go IsExtendedResourceName.
+    """
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def whole_units(resources: Mapping[str, Quantity]) -> dict[str, int]:
+    """A resource list in whole units, with the resources that scheduling counts.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    return _rounded({name: parse(text) for name, text in resources.items()})
+
+
+def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
+    """What the pod takes from a node.
+
+    Args:
+        pod: the pod.
+        use_status: count what the kubelet has allocated in an in-place resize, as for pods that
+            already sit on a node.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    return _rounded(_pod_requests(pod, use_status=use_status, non_missing={}))
+
+
+def non_zero_requests(pod: Pod, *, use_status: bool) -> tuple[int, int]:
+    """Cpu and memory for scoring, where a container without a request counts a default.
+
+    Returns:
+        Thousandths of a core, and bytes.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    exact = _pod_requests(pod, use_status=use_status, non_missing={})
+    defaults = _NON_ZERO_DEFAULTS
+    if _has_pod_level_requests(pod):
+        # A resource requested at pod level needs no container default.
+        defaults = {name: value for name, value in defaults.items() if name not in exact}
+    if defaults:
+        exact = _pod_requests(pod, use_status=use_status, non_missing=defaults)
+    rounded = _rounded(exact)
+    return rounded.get(CPU, 0), rounded.get(MEMORY, 0)
+
+
+def _pod_requests(pod: Pod, *, use_status: bool, non_missing: Mapping[str, Decimal]) -> _Exact:
+    requests = _container_requests(pod, use_status=use_status, non_missing=non_missing)
+    if _has_pod_level_requests(pod) and pod.spec.resources is not None:
+        spec = _exact(pod.spec.resources.requests)
+        effective = spec
+        if use_status and pod.status.resources is not None:
+            effective = _effective(
+                pod, spec, pod.status.resources.requests, pod.status.allocated_resources
+            )
+        for name in spec:
+            if _is_pod_level_resource(name):
+                requests[name] = effective.get(name, Decimal(0))
+    _add(requests, _exact(pod.spec.overhead))
+    return requests
+
+
+def _container_requests(
+    pod: Pod, *, use_status: bool, non_missing: Mapping[str, Decimal]
+) -> _Exact:
+    """The larger of: all long-running containers together, any step of initialisation."""
+    statuses = {}
+    if use_status:
+        statuses = {s.name: s for s in pod.status.container_statuses}
+        statuses.update((s.name, s) for s in pod.status.init_container_statuses)
+
+    def requests_of(container: Container, *, resizable: bool) -> _Exact:
+        spec = _exact(container.resources.requests)
+        status = statuses.get(container.name) if resizable else None
+        if status is not None and status.resources is not None:
+            spec = _effective(pod, spec, status.resources.requests, status.allocated_resources)
+        return {**non_missing, **spec}
+
+    total: _Exact = {}
+    for container in pod.spec.containers:
+        _add(total, requests_of(container, resizable=True))
+    sidecars: _Exact = {}
+    initialisation: _Exact = {}
+    for container in pod.spec.init_containers:
+        is_sidecar = container.restart_policy == "Always"
+        step = requests_of(container, resizable=is_sidecar)
+        if is_sidecar:
+            _add(total, step)
+            _add(sidecars, step)
+            step = sidecars
+        else:
+            _add(step, sidecars)
+        _raise_to(initialisation, step)
+    _raise_to(total, initialisation)
+    return total
+
+
+def _effective(
+    pod: Pod, spec: _Exact, actuated: ResourceList, allocated: ResourceList | None
+) -> _Exact:
+    """What an in-place resize holds at most: all of desired, actuated and allocated."""
+    result = {} if _is_resize_infeasible(pod) else dict(spec)
+    _raise_to(result, _exact(actuated))
+    _raise_to(result, _exact(allocated or {}))
+    return result
+
+
+def _is_resize_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _is_pod_level_resource(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith(HUGEPAGES_PREFIX)
+
+
+def _has_pod_level_requests(pod: Pod) -> bool:
+    resources = pod.spec.resources
+    return resources is not None and any(map(_is_pod_level_resource, resources.requests))
+
+
+def _exact(resources: ResourceList) -> _Exact:
+    return {name: parse(text) for name, text in resources.items()}
+
+
+def _add(total: _Exact, other: Mapping[str, Decimal]) -> None:
+    for name, amount in other.items():
+        total[name] = total.get(name, Decimal(0)) + amount
+
+
+def _raise_to(total: _Exact, other: Mapping[str, Decimal]) -> None:
+    for name, amount in other.items():
+        if name not in total or total[name] < amount:
+            total[name] = amount
+
+
+def _rounded(exact: Mapping[str, Decimal]) -> dict[str, int]:
+    return {
+        name: ceil(amount * MILLI) if name == CPU else ceil(amount)
+        for name, amount in exact.items()
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE, PODS) or is_scalar_resource(name)
+    }
+
+
+def scalar_names(requests: Iterable[str]) -> tuple[str, ...]:
+    """The scalar resources among the names, in a stable order."""
+    return tuple(sorted(name for name in requests if is_scalar_resource(name)))

@@ -1,0 +1,146 @@
+"""Selectors over labels, as values with laws.
+
+A `Selector` is canonical: two spellings of the same requirements are equal and hash alike, so that
+equal selectors of different pods become one class of counts.
+
+Source: k8s.io/apimachinery pkg/labels (Requirement.Matches), pkg/apis/meta/v1
+LabelSelectorAsSelector; k8s.io/component-helpers scheduling/corev1/nodeaffinity (v0.36).
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from scheduler.api.objects import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelectorRequirement,
+)
+
+
+class Operator(Enum):
+    """How a requirement compares the value of its key."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class SelectorError(ValueError):
+    """A selector that cannot be read."""
+
+
+class Requirement(msgspec.Struct, frozen=True, gc=False):
+    """One requirement: a key, an operator, and the values it compares with."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    def matches_value(self, value: str | None) -> bool:
+        """Whether a label value (None: the label is absent) satisfies the requirement."""
+        match self.operator:
+            case Operator.IN:
+                return value is not None and value in self.values
+            case Operator.NOT_IN:
+                return value is None or value not in self.values
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.DOES_NOT_EXIST:
+                return value is None
+            case Operator.GT | Operator.LT:
+                return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        have, want = parse_int64(value), parse_int64(next(iter(self.values), None))
+        if have is None or want is None or len(self.values) != 1:
+            return False
+        return have > want if self.operator is Operator.GT else have < want
+
+
+class Selector(msgspec.Struct, frozen=True, gc=False):
+    """Requirements that must all hold; without any it matches everything."""
+
+    requirements: frozenset[Requirement] = frozenset()
+    nothing: bool = False
+    """True for the selector that matches no labels at all (a missing LabelSelector)."""
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels satisfy every requirement."""
+        if self.nothing:
+            return False
+        return all(r.matches_value(labels.get(r.key)) for r in self.requirements)
+
+    def with_requirements(self, more: Iterable[Requirement]) -> "Selector":
+        """The selector that also demands the given requirements."""
+        return Selector(self.requirements | frozenset(more), self.nothing)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every object matches."""
+        return not self.nothing and not self.requirements
+
+
+EVERYTHING: Final = Selector()
+NOTHING: Final = Selector(nothing=True)
+
+_LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+_INT64: Final = 2**63
+
+
+def parse_int64(text: str | None) -> int | None:
+    """The number a text spells in decimal, or None when it is not a 64-bit integer."""
+    if text is None or not text.removeprefix("-").removeprefix("+").isascii():
+        return None
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not digits.isdigit():
+        return None
+    number = int(text)
+    return number if -_INT64 <= number < _INT64 else None
+
+
+def selector_from_label_selector(selector: LabelSelector | None) -> Selector:
+    """The selector an object spells; a missing one matches nothing, an empty one everything.
+
+    Raises:
+        SelectorError: an operator is unknown.
+    """
+    if selector is None:
+        return NOTHING
+    return selector_from_labels(selector.match_labels).with_requirements(
+        _requirement(r, _LABEL_OPERATORS) for r in selector.match_expressions
+    )
+
+
+def selector_from_labels(labels: Mapping[str, str]) -> Selector:
+    """The selector that demands each of the labels."""
+    return Selector(
+        frozenset(Requirement(k, Operator.IN, frozenset((v,))) for k, v in labels.items())
+    )
+
+
+def node_requirement(requirement: NodeSelectorRequirement) -> Requirement:
+    """A requirement over node labels or fields, which may also compare numbers.
+
+    Raises:
+        SelectorError: the operator is unknown.
+    """
+    return _requirement(requirement, frozenset(op.value for op in Operator))
+
+
+def _requirement(
+    requirement: LabelSelectorRequirement | NodeSelectorRequirement, known: frozenset[str]
+) -> Requirement:
+    if requirement.operator not in known:
+        raise SelectorError(
+            f"operator {requirement.operator!r} of key {requirement.key!r} is not one of "
+            f"{', '.join(sorted(known))}"
+        )
+    return Requirement(
+        requirement.key, Operator(requirement.operator), frozenset(requirement.values)
+    )

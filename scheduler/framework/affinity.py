@@ -1,0 +1,91 @@
+"""Pod (anti-)affinity terms, parsed once per pod shape.
+
+Source: kubernetes pkg/scheduler/framework/types.go (newAffinityTerm, AffinityTerm.Matches) v1.36.
+"""
+
+import msgspec
+
+from scheduler.api.objects import PodAffinityTerm, PodSpec, WeightedPodAffinityTerm
+from scheduler.api.selectors import NOTHING, Selector, selector_from_label_selector
+
+
+class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
+    """Which pods, in which namespaces, within which topology.
+
+    Without namespaces and with a namespace selector that matches nothing, the term speaks of the
+    pod's own namespace.
+    """
+
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector = NOTHING
+
+    @property
+    def means_own_namespace(self) -> bool:
+        """Whether neither names nor a selector of namespaces are given."""
+        return not self.namespaces and self.namespace_selector.nothing
+
+    def in_namespace(self, namespace: str) -> "AffinityTerm":
+        """The term as a pod of this namespace means it."""
+        if not self.means_own_namespace:
+            return self
+        return msgspec.structs.replace(self, namespaces=frozenset((namespace,)))
+
+
+class WeightedAffinityTerm(msgspec.Struct, frozen=True, gc=False):
+    """A preferred term and what it is worth."""
+
+    term: AffinityTerm
+    weight: int
+
+
+class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
+    """All pod (anti-)affinity terms of a shape."""
+
+    required: tuple[AffinityTerm, ...] = ()
+    required_anti: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[WeightedAffinityTerm, ...] = ()
+    preferred_anti: tuple[WeightedAffinityTerm, ...] = ()
+
+
+def affinity_terms_of(spec: PodSpec) -> AffinityTerms | None:
+    """The parsed terms, or None when the pod has none.
+
+    Raises:
+        SelectorError: a selector cannot be read.
+    """
+    affinity = spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return None
+    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+    return AffinityTerms(
+        required=_terms(near.required_during_scheduling_ignored_during_execution if near else ()),
+        required_anti=_terms(
+            far.required_during_scheduling_ignored_during_execution if far else ()
+        ),
+        preferred=_weighted(
+            near.preferred_during_scheduling_ignored_during_execution if near else ()
+        ),
+        preferred_anti=_weighted(
+            far.preferred_during_scheduling_ignored_during_execution if far else ()
+        ),
+    )
+
+
+def _terms(terms: tuple[PodAffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
+    return tuple(map(_term, terms))
+
+
+def _weighted(terms: tuple[WeightedPodAffinityTerm, ...]) -> tuple[WeightedAffinityTerm, ...]:
+    return tuple(WeightedAffinityTerm(_term(t.pod_affinity_term), t.weight) for t in terms)
+
+
+def _term(term: PodAffinityTerm) -> AffinityTerm:
+    # The API server has already merged matchLabelKeys and mismatchLabelKeys into the selector.
+    return AffinityTerm(
+        topology_key=term.topology_key,
+        selector=selector_from_label_selector(term.label_selector),
+        namespaces=frozenset(term.namespaces),
+        namespace_selector=selector_from_label_selector(term.namespace_selector),
+    )

@@ -1,0 +1,69 @@
+"""What plugins remember between the extension points of one attempt.
+
+Source: k8s.io/kube-scheduler framework/cycle_state.go (v0.36). Differs: keys carry their type, so
+that reading needs no cast.
+"""
+
+from typing import Generic, Protocol, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class StateKey(Generic[T]):
+    """Names one value of type T in a `CycleState`; compared by identity."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Cloneable(Protocol):
+    """State that changes after PreFilter (add_pod, remove_pod) and so needs copies."""
+
+    def clone(self) -> "Cloneable":
+        """An independent copy."""
+        ...
+
+
+class CycleState:
+    """Typed values of one attempt to schedule one pod.
+
+    A state may have a parent: what plugins found out about the pod's class is read through it, and
+    never written.
+    """
+
+    __slots__ = ("_parent", "_values")
+
+    def __init__(self, parent: "CycleState | None" = None) -> None:
+        self._parent = parent
+        self._values: dict[object, object] = {}
+
+    def write(self, key: StateKey[T], value: T) -> None:
+        """Remember a value."""
+        self._values[key] = value
+
+    def read(self, key: StateKey[T]) -> T:
+        """The remembered value.
+
+        Raises:
+            KeyError: nothing was written under the key.
+        """
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key.name)
+        return found
+
+    def get(self, key: StateKey[T]) -> T | None:
+        """The remembered value, or None."""
+        if key in self._values:
+            return cast("T", self._values[key])
+        return None if self._parent is None else self._parent.get(key)
+
+    def clone(self) -> "CycleState":
+        """A copy whose changes do not reach this state: for trying pods on a node."""
+        copy = CycleState(self._parent)
+        for key, value in self._values.items():
+            clone = getattr(value, "clone", None)
+            copy._values[key] = value if clone is None else clone()  # noqa: SLF001 - its own kind
+        return copy

@@ -1,0 +1,145 @@
+"""What happens in the cluster, in the words by which plugins ask to be woken.
+
+Source: k8s.io/kube-scheduler framework/types.go ActionType, EventResource, ClusterEvent,
+QueueingHint (v0.36); kubernetes pkg/scheduler/framework/events.go (v1.36).
+"""
+
+from collections.abc import Callable
+from enum import Enum, Flag, auto
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+
+class ActionType(Flag):
+    """What happened to an object; values combine."""
+
+    ADD = auto()
+    DELETE = auto()
+    UPDATE_NODE_ALLOCATABLE = auto()
+    UPDATE_NODE_LABEL = auto()
+    UPDATE_NODE_TAINT = auto()
+    """The taints of a node, or its `spec.unschedulable`."""
+    UPDATE_NODE_CONDITION = auto()
+    UPDATE_NODE_ANNOTATION = auto()
+    UPDATE_NODE_DECLARED_FEATURE = auto()
+    UPDATE_POD_LABEL = auto()
+    UPDATE_POD_SCALE_DOWN = auto()
+    UPDATE_POD_TOLERATION = auto()
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = auto()
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = auto()
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    )
+    ALL = ADD | DELETE | UPDATE
+
+
+class EventResource(Enum):
+    """Of what kind the object is. A plugin that registers POD gets all three kinds of pod events."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    """A pod that has a node."""
+    UNSCHEDULED_POD = "UnschedulablePod"
+    """The waiting pod itself (also when it is another waiting pod that was added or deleted)."""
+    NODE = "Node"
+    NAMESPACE = "Namespace"
+    SERVICE = "Service"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    WILDCARD = "*"
+
+
+_PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
+
+
+class ClusterEvent(msgspec.Struct, frozen=True):
+    """A change in the cluster, or a set of changes a plugin asks for."""
+
+    resource: EventResource
+    action: ActionType
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name of the event in metrics and logs."""
+        if self.custom_label:
+            return self.custom_label
+        return self.resource.value + action_name(self.action)
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether the event concerns every waiting pod."""
+        return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
+
+    def covers(self, incoming: "ClusterEvent") -> bool:
+        """Whether a registration for this event asks for the incoming one."""
+        if not self.action & incoming.action:
+            return False
+        return (
+            self.resource is incoming.resource
+            or self.resource is EventResource.WILDCARD
+            or (self.resource is EventResource.POD and incoming.resource in _PODS)
+        )
+
+
+def action_name(action: ActionType) -> str:
+    """Upstream's name of an action, such as `UpdateNodeLabel`."""
+    return "".join(part.capitalize() for part in (action.name or "").split("_"))
+
+
+ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+UNSCHEDULED_POD_ADD: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
+UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.UPDATE)
+UNSCHEDULED_POD_DELETE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.DELETE)
+NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
+    EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout"
+)
+FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
+
+SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF_Q: Final = "PopFromBackoffQ"
+
+
+class QueueingHint(Enum):
+    """Whether an event may make a rejected pod schedulable."""
+
+    SKIP = "QueueSkip"
+    QUEUE = "Queue"
+
+
+QueueingHintFn: TypeAlias = Callable[[Any, Any, Any], QueueingHint]
+"""`(pod_info, old, new)` → hint. `old` is None for additions, `new` for deletions.
+
+Pod events carry `PodInfo`, other events the object. An exception counts as QUEUE.
+"""
+
+
+class ClusterEventWithHint(msgspec.Struct, frozen=True):
+    """An event a plugin wants, and the function that narrows it; without one it always queues."""
+
+    event: ClusterEvent
+    queueing_hint: QueueingHintFn | None = None

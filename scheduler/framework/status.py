@@ -1,0 +1,94 @@
+"""What a plugin answers.
+
+Source: k8s.io/kube-scheduler framework/interface.go Code, Status (v0.36).
+"""
+
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+
+class Code(IntEnum):
+    """What happens to the pod because of an answer; the order is by severity."""
+
+    SUCCESS = 0
+    """Go on."""
+    WAIT = 1
+    """Permit only: hold the pod until it is allowed or rejected."""
+    SKIP = 2
+    """PreFilter, PreScore, Bind: this plugin has nothing to do for this pod."""
+    PENDING = 3
+    """Rejected until something outside happens; the wake-up skips back-off."""
+    UNSCHEDULABLE = 4
+    """Rejected; removing other pods might help."""
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 5
+    """Rejected; removing other pods cannot help."""
+    ERROR = 6
+    """Unexpected: the attempt ends and is repeated after back-off."""
+
+    @property
+    def upstream_name(self) -> str:
+        """The name used in output and in metric labels."""
+        return _CODE_NAMES[self]
+
+
+_CODE_NAMES: Final = {
+    Code.SUCCESS: "Success",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.ERROR: "Error",
+}
+
+
+class Status(msgspec.Struct, frozen=True, gc=False):
+    """One answer of a plugin: a code, and reasons for people when it is not success."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    """Who rejected; set by the runtime."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the pod may go on."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_rejection(self) -> bool:
+        """Whether a plugin said no, as opposed to having failed."""
+        return self.code in REJECTIONS
+
+    @property
+    def message(self) -> str:
+        """The reasons as one line."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> "Status":
+        """The same answer, attributed to a plugin."""
+        return self if self.plugin else msgspec.structs.replace(self, plugin=plugin)
+
+
+REJECTIONS: Final = frozenset(
+    {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
+)
+SUCCESS: Final = Status()
+SKIP: Final = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """A rejection that removing other pods might cure."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """A rejection that removing other pods cannot cure."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def error(*reasons: str) -> Status:
+    """Something unexpected: the attempt fails and is retried after back-off."""
+    return Status(Code.ERROR, reasons)
