@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	"k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
+	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
+	"k8s.io/kubernetes/pkg/registry/core/namespace"
+	"k8s.io/kubernetes/pkg/registry/core/node"
+	"k8s.io/kubernetes/pkg/registry/core/pod"
+	"k8s.io/kubernetes/pkg/registry/core/replicationcontroller"
+)
+
+// creation is the part of a registry strategy that shapes and judges a new object.
+type creation interface {
+	PrepareForCreate(ctx context.Context, obj runtime.Object)
+	Validate(ctx context.Context, obj runtime.Object) field.ErrorList
+}
+
+// admit replaces the objects with what the API server would hold had they been created, and
+// returns a line for each object it would refuse. Statuses stay as given: they are not the
+// creator's to set, but every cluster has them.
+func (c *clusterCase) admit() []string {
+	var invalid []string
+	for i, obj := range c.objects {
+		held, errs := admitObject(obj)
+		if len(errs) > 0 {
+			accessor, _ := meta.Accessor(obj)
+			invalid = append(invalid, fmt.Sprintf("%s %s/%s: %s",
+				obj.GetObjectKind().GroupVersionKind().Kind, accessor.GetNamespace(), accessor.GetName(),
+				errs.ToAggregate()))
+			continue
+		}
+		c.objects[i] = held
+	}
+	return invalid
+}
+
+func admitObject(obj runtime.Object) (runtime.Object, field.ErrorList) {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	internal, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj.DeepCopyObject(),
+		schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
+	if err != nil {
+		return obj, nil // a kind the scheduler does not read
+	}
+	var errs field.ErrorList
+	switch o := internal.(type) {
+	case *core.Pod:
+		status := o.Status
+		errs = create(pod.Strategy, o, o.Namespace)
+		o.Status = status
+	case *core.Node:
+		status := o.Status
+		errs = create(node.Strategy, o, "")
+		o.Status = status
+		errs = append(errs, validation.ValidateNode(o)...)
+	case *core.Namespace:
+		errs = create(namespace.Strategy, o, "")
+		o.Status.Phase = core.NamespaceActive
+	case *core.Service:
+		errs = validation.ValidateServiceCreate(o)
+	case *core.ReplicationController:
+		errs = create(replicationcontroller.Strategy, o, o.Namespace)
+	case *apps.ReplicaSet:
+		errs = create(replicaset.Strategy, o, o.Namespace)
+	case *apps.StatefulSet:
+		errs = create(statefulset.Strategy, o, o.Namespace)
+	default:
+		return obj, nil
+	}
+	if len(errs) > 0 {
+		return obj, errs
+	}
+	held, err := legacyscheme.Scheme.UnsafeConvertToVersion(internal, gvk.GroupVersion())
+	if err != nil {
+		return obj, field.ErrorList{field.InternalError(nil, err)}
+	}
+	held.GetObjectKind().SetGroupVersionKind(gvk)
+	return held, nil
+}
+
+func create(strategy creation, obj runtime.Object, ns string) field.ErrorList {
+	ctx := genericapirequest.WithNamespace(context.Background(), ns)
+	strategy.PrepareForCreate(ctx, obj)
+	return strategy.Validate(ctx, obj)
+}

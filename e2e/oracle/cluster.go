@@ -1,0 +1,122 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+)
+
+// syncTimeout bounds the wait for informers that answer from memory.
+const syncTimeout = 30 * time.Second
+
+// realScheduler is kube-scheduler as its own main builds it, over objects in memory.
+type realScheduler struct {
+	*scheduler.Scheduler
+	factory           informers.SharedInformerFactory
+	completedProfiles []config.KubeSchedulerProfile
+}
+
+func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, objects []runtime.Object) (*realScheduler, error) {
+	client := fake.NewSimpleClientset(objects...)
+	listSorted(client, objects)
+	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0)}
+	recorders := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
+	var err error
+	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, profile.RecorderFactory(recorders),
+		scheduler.WithComponentConfigVersion(cfg.APIVersion),
+		scheduler.WithProfiles(cfg.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(cfg.PercentageOfNodesToScore),
+		scheduler.WithPodMaxBackoffSeconds(cfg.PodMaxBackoffSeconds),
+		scheduler.WithPodInitialBackoffSeconds(cfg.PodInitialBackoffSeconds),
+		scheduler.WithExtenders(cfg.Extenders...),
+		scheduler.WithParallelism(cfg.Parallelism),
+		scheduler.WithBuildFrameworkCapturer(func(p config.KubeSchedulerProfile) {
+			s.completedProfiles = append(s.completedProfiles, p)
+		}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// sync starts the informers and returns once every handler has seen every object and the snapshot
+// holds them all.
+func (s *realScheduler) sync(ctx context.Context) error {
+	s.factory.Start(ctx.Done())
+	deadline := time.Now().Add(syncTimeout)
+	for {
+		// The scheduler's own wait looks at once and then every 100 ms: too slow for thousands of
+		// cases, so it is asked again and again with no patience.
+		impatient, cancel := context.WithTimeout(ctx, 500*time.Microsecond)
+		err := s.WaitForHandlersSync(impatient)
+		cancel()
+		if err == nil && s.informersSynced() {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.New("the informers did not sync")
+		}
+	}
+}
+
+func (s *realScheduler) informersSynced() bool {
+	stopped := make(chan struct{})
+	close(stopped)
+	for _, synced := range s.factory.WaitForCacheSync(stopped) {
+		if !synced {
+			return false
+		}
+	}
+	return true
+}
+
+// updateSnapshot brings the snapshot all profiles share up to date with the cache.
+func (s *realScheduler) updateSnapshot(ctx context.Context, fw framework.Framework) error {
+	snapshot, ok := fw.SnapshotSharedLister().(*internalcache.Snapshot)
+	if !ok {
+		return fmt.Errorf("unexpected snapshot %T", fw.SnapshotSharedLister())
+	}
+	return s.Cache.UpdateSnapshot(klog.FromContext(ctx), snapshot)
+}
+
+// listSorted makes the fake API server list nodes and pods by namespace and name, as a real one
+// does: the cache depends on that order (image sizes, order of nominated pods).
+func listSorted(client *fake.Clientset, objects []runtime.Object) {
+	nodes, pods := &v1.NodeList{}, &v1.PodList{}
+	for _, obj := range objects {
+		switch o := obj.(type) {
+		case *v1.Node:
+			nodes.Items = append(nodes.Items, *o)
+		case *v1.Pod:
+			pods.Items = append(pods.Items, *o)
+		}
+	}
+	slices.SortFunc(nodes.Items, func(a, b v1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(pods.Items, func(a, b v1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	answerWith := func(list runtime.Object) clienttesting.ReactionFunc {
+		return func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, list.DeepCopyObject(), nil
+		}
+	}
+	client.PrependReactor("list", "nodes", answerWith(nodes))
+	client.PrependReactor("list", "pods", answerWith(pods))
+}

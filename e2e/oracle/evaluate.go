@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// stowageName is the scheduler name that Stowage's built-in profile answers to besides
+// kube-scheduler's own.
+const stowageName = "stowage"
+
+// answer judges every pending pod of the case on its own.
+func answer(c *clusterCase) Answer {
+	pods, err := evaluate(c)
+	if err != nil {
+		return Answer{Pods: []PodAnswer{}, Error: err.Error()}
+	}
+	return Answer{Pods: pods}
+}
+
+func evaluate(c *clusterCase) ([]PodAnswer, error) {
+	cfg, err := loadConfig(c.rawConfig)
+	if err != nil {
+		return nil, err
+	}
+	objects := c.schedulerObjects()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s, err := newScheduler(ctx, cfg, objects)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sync(ctx); err != nil {
+		return nil, err
+	}
+	answers := []PodAnswer{}
+	for _, obj := range objects {
+		pod, ok := obj.(*v1.Pod)
+		if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
+			continue
+		}
+		fw := s.Profiles[pod.Spec.SchedulerName]
+		if fw == nil {
+			continue
+		}
+		if err := s.updateSnapshot(ctx, fw); err != nil {
+			return nil, err
+		}
+		answers = append(answers, s.judge(ctx, fw, pod))
+	}
+	slices.SortFunc(answers, func(a, b PodAnswer) int { return strings.Compare(a.Pod, b.Pod) })
+	return answers, nil
+}
+
+// schedulerObjects returns what kube-scheduler sees of the case: its pod informer leaves out
+// terminal pods, and without a configuration the default profile also answers to Stowage's name.
+func (c *clusterCase) schedulerObjects() []runtime.Object {
+	var seen []runtime.Object
+	for _, obj := range c.objects {
+		pod, ok := obj.(*v1.Pod)
+		if !ok {
+			seen = append(seen, obj)
+			continue
+		}
+		if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+			continue
+		}
+		if c.rawConfig == nil && pod.Spec.SchedulerName == stowageName {
+			pod = pod.DeepCopy()
+			pod.Spec.SchedulerName = v1.DefaultSchedulerName
+		}
+		seen = append(seen, pod)
+	}
+	return seen
+}
+
+// judge runs the scheduling cycle's steps for one pod without stopping early, and compares the
+// outcome with the scheduler's own.
+func (s *realScheduler) judge(ctx context.Context, fw framework.Framework, pod *v1.Pod) PodAnswer {
+	result := PodAnswer{Pod: pod.Namespace + "/" + pod.Name, Profile: fw.ProfileName(), Nodes: []NodeAnswer{}}
+	if result.PreEnqueue = preEnqueue(ctx, fw, pod); result.PreEnqueue != nil {
+		return result
+	}
+	nodes, err := fw.SnapshotSharedLister().NodeInfos().List()
+	if err == nil {
+		err = s.judgeNodes(ctx, fw, pod, nodes, &result)
+	}
+	if err == nil {
+		err = s.crossCheck(ctx, fw, pod, &result)
+	}
+	if err != nil {
+		result.Nodes = []NodeAnswer{}
+		result.Error = err.Error()
+	}
+	return result
+}
+
+func preEnqueue(ctx context.Context, fw framework.Framework, pod *v1.Pod) *Gate {
+	for _, plugin := range fw.PreEnqueuePlugins() {
+		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
+			return &Gate{Plugin: plugin.Name(), Reasons: status.Reasons()}
+		}
+	}
+	return nil
+}
+
+func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, pod *v1.Pod, nodes []fwk.NodeInfo, result *PodAnswer) error {
+	if len(nodes) == 0 {
+		result.Message = scheduler.ErrNoNodesAvailable.Error()
+		return nil
+	}
+	state := framework.NewCycleState()
+	diagnosis := framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}
+	wanted, status, pluginsWithNodes := fw.RunPreFilterPlugins(ctx, state, pod)
+	switch {
+	case status.IsRejected():
+		result.PreFilter = &Rejection{Plugin: status.Plugin(), Code: status.Code().String(), Reasons: status.Reasons()}
+		diagnosis.PreFilterMsg = status.Message()
+		diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
+	case !status.IsSuccess():
+		return status.AsError()
+	default:
+		if !wanted.AllNodes() {
+			diagnosis.NodeToStatus.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+				fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(pluginsWithNodes))))
+		}
+		feasible, err := filterNodes(ctx, fw, state, pod, nodes, wanted, &diagnosis)
+		if err != nil {
+			return err
+		}
+		if result.Nodes, err = scoreNodes(ctx, fw, state, pod, feasible); err != nil {
+			return err
+		}
+		for _, node := range nodes {
+			if !slices.ContainsFunc(feasible, func(f fwk.NodeInfo) bool { return f.Node().Name == node.Node().Name }) {
+				result.Nodes = append(result.Nodes, rejected(node.Node().Name, diagnosis.NodeToStatus.Get(node.Node().Name)))
+			}
+		}
+		slices.SortFunc(result.Nodes, func(a, b NodeAnswer) int { return strings.Compare(a.Node, b.Node) })
+		if len(feasible) > 0 {
+			return nil
+		}
+	}
+	result.Message = (&framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: diagnosis}).Error()
+	return nil
+}
+
+// filterNodes asks every wanted node. The pod's own nominated node is asked even when it is not
+// wanted, because the scheduler tries it before it looks at the set.
+func filterNodes(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, wanted *fwk.PreFilterResult, diagnosis *framework.Diagnosis) ([]fwk.NodeInfo, error) {
+	var feasible []fwk.NodeInfo
+	for _, node := range nodes {
+		name := node.Node().Name
+		if !wanted.AllNodes() && !wanted.NodeNames.Has(name) && pod.Status.NominatedNodeName != name {
+			continue
+		}
+		status := fw.RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
+		switch {
+		case status.IsSuccess():
+			feasible = append(feasible, node)
+		case status.IsRejected():
+			diagnosis.NodeToStatus.Set(name, status)
+		default:
+			return nil, status.AsError()
+		}
+	}
+	return feasible, nil
+}
+
+func scoreNodes(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod, feasible []fwk.NodeInfo) ([]NodeAnswer, error) {
+	answers := make([]NodeAnswer, 0, len(feasible))
+	if len(feasible) == 0 {
+		return answers, nil
+	}
+	if !fw.HasScorePlugins() {
+		for _, node := range feasible {
+			answers = append(answers, scored(node.Node().Name, nil, nil, 1))
+		}
+		return answers, nil
+	}
+	if status := fw.RunPreScorePlugins(ctx, state, pod, feasible); !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	scores, status := fw.RunScorePlugins(ctx, state, pod, feasible)
+	if !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	weights := map[string]int64{}
+	for _, plugin := range fw.ListPlugins().Score.Enabled {
+		weights[plugin.Name] = int64(plugin.Weight)
+	}
+	for _, node := range scores {
+		answers = append(answers, scored(node.Name, node.Scores, weights, node.TotalScore))
+	}
+	return answers, nil
+}
+
+func scored(node string, scores []fwk.PluginScore, weights map[string]int64, total int64) NodeAnswer {
+	result := NodeAnswer{Node: node, Feasible: true, Scores: map[string]Score{}, Total: &total}
+	for _, score := range scores {
+		result.Scores[score.Name] = Score{Normalized: score.Score / weights[score.Name], Weighted: score.Score}
+	}
+	return result
+}
+
+func rejected(node string, status *fwk.Status) NodeAnswer {
+	plugin := status.Plugin()
+	return NodeAnswer{Node: node, Plugin: &plugin, Code: status.Code().String(), Reasons: status.Reasons()}
+}
+
+// crossCheck lets the scheduler decide by itself and fails when it saw the cluster differently.
+func (s *realScheduler) crossCheck(ctx context.Context, fw framework.Framework, pod *v1.Pod, result *PodAnswer) error {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return err
+	}
+	decision, err := s.SchedulePod(ctx, fw, framework.NewCycleState(), &framework.QueuedPodInfo{PodInfo: info})
+	if err != nil && !errors.Is(err, scheduler.ErrNoNodesAvailable) && !isFitError(err) {
+		return err
+	}
+	if err != nil {
+		if result.Message != err.Error() {
+			return fmt.Errorf("oracle: SchedulePod says %q, the framework %q", err, result.Message)
+		}
+		return nil
+	}
+	if !slices.ContainsFunc(result.Nodes, func(n NodeAnswer) bool { return n.Feasible && n.Node == decision.SuggestedHost }) {
+		return fmt.Errorf("oracle: SchedulePod chose %s, which the framework rejects", decision.SuggestedHost)
+	}
+	return nil
+}
+
+func isFitError(err error) bool {
+	var fitError *framework.FitError
+	return errors.As(err, &fitError)
+}

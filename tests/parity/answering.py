@@ -1,0 +1,95 @@
+"""The two who answer cases: the oracle (kube-scheduler's framework) and `stowage explain`.
+
+Both are programs that read a case per line and print an answer per line, kept running while there
+are cases. A case is written only when its predecessors' answers are read in step, so neither pipe
+can fill up.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ORACLE = Path(os.environ.get("STOWAGE_ORACLE", REPOSITORY / ".cache" / "oracle"))
+"""The built oracle; `make oracle` puts it there."""
+WINDOW = 8
+"""Cases sent ahead of the answers read; keeps the oracle's workers busy."""
+
+
+class Answerer:
+    """A running program that turns lines into lines."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY
+        )
+
+    def send(self, case: object) -> None:
+        """Write one case."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        stdin.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
+        stdin.flush()
+
+    def receive(self) -> Any:
+        """Read the next answer."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        line = stdout.readline()
+        if not line:
+            message = f"{self._process.args!r} ended with status {self._process.wait()}"
+            raise RuntimeError(message)
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End the program and wait for it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[Answerer]:
+    """Run a program for the time of a `with` block."""
+    answerer = Answerer(command)
+    try:
+        yield answerer
+    finally:
+        answerer.close()
+
+
+def oracle_command(*, admit: bool = True) -> list[str]:
+    """Return the oracle's command line; `admit` makes it play the API server first."""
+    if not ORACLE.exists():
+        message = f"the oracle is not built: {ORACLE} is missing (make oracle)"
+        raise SystemExit(message)
+    return [str(ORACLE), *(["-admit"] if admit else [])]
+
+
+def stowage_command() -> list[str]:
+    """Return the command line that answers cases with our own engine."""
+    return [sys.executable, "-m", "scheduler", "explain", "--jsonl", "-o", "json"]
+
+
+def pipelined(answerer: Answerer, cases: Iterable[object]) -> Iterator[Any]:
+    """Answer the cases in order, with a few of them under way at once."""
+    under_way = 0
+    for case in cases:
+        answerer.send(case)
+        under_way += 1
+        if under_way == WINDOW:
+            yield answerer.receive()
+            under_way -= 1
+    for _ in range(under_way):
+        yield answerer.receive()

@@ -1,0 +1,95 @@
+"""The families of cases: which features meet in one cluster, and how dense each is.
+
+Adding a feature to a family changes the cases of its seeds, so recorded cases are made again
+(see `tests.parity.record`).
+"""
+
+from collections.abc import Callable, Sequence
+
+from tests.parity.generator.cluster import Cluster, bind, new_namespaces, new_node, new_pod
+from tests.parity.generator.configuration import Configuration
+from tests.parity.generator.draw import Draw, Object
+from tests.parity.generator.feature import Feature
+from tests.parity.generator.placement import (
+    DeclaredFeatures,
+    Images,
+    NodeAffinity,
+    NodeLabels,
+    Ports,
+    Taints,
+)
+from tests.parity.generator.queueing import Queueing
+from tests.parity.generator.resources import Resources
+from tests.parity.generator.topology import PodAffinity, Spread
+
+FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
+    "resources": lambda: (Resources(0.8, configured=0.6), Queueing(0.15)),
+    "taints": lambda: (Taints(0.75), Queueing(0.05)),
+    "node-affinity": lambda: (NodeLabels(0.6), NodeAffinity(0.85, configured=0.35)),
+    "ports": lambda: (Ports(0.8), Queueing(0.3)),
+    "images": lambda: (Images(0.85),),
+    "spread": lambda: (
+        NodeLabels(0.75),
+        Spread(0.75, configured=0.35, owned=0.4),
+        Taints(0.2),
+        NodeAffinity(0.2, configured=0.05),
+        Queueing(0.15),
+    ),
+    "inter-pod": lambda: (NodeLabels(0.7), PodAffinity(0.75, configured=0.4), Queueing(0.15)),
+    "declared-features": lambda: (DeclaredFeatures(0.6), Taints(0.1)),
+    "nominated": lambda: (
+        Queueing(0.7, gated=0.1, foreign=0.1),
+        NodeLabels(0.7),
+        Resources(0.6),
+        Ports(0.3),
+        Spread(0.3, owned=0.1),
+        PodAffinity(0.3),
+    ),
+    "configuration": lambda: (
+        Configuration(0.95),
+        NodeLabels(0.7),
+        Resources(0.5, configured=0.3),
+        Taints(0.3),
+        NodeAffinity(0.3, configured=0.3),
+        Ports(0.15),
+        Images(0.3),
+        Spread(0.25, configured=0.3),
+        PodAffinity(0.25, configured=0.3),
+        DeclaredFeatures(0.05),
+    ),
+    "mixed": lambda: (
+        Queueing(0.2),
+        NodeLabels(0.7),
+        Resources(0.5, configured=0.1),
+        Taints(0.3),
+        NodeAffinity(0.25, configured=0.05),
+        Ports(0.15),
+        Images(0.3),
+        Spread(0.3, configured=0.1),
+        PodAffinity(0.3, configured=0.1),
+        DeclaredFeatures(0.05),
+    ),
+}
+
+
+def make_case(family: str, seed: int) -> Object:
+    """Make the case of one seed; the same family and seed always make the same case."""
+    draw = Draw(f"{family}:{seed}")
+    features = FAMILIES[family]()
+    cluster = Cluster(others=new_namespaces(draw))
+    node_count = draw.pick((5, 5, 6, 8, 8, 12, 20, 60))
+    cluster.nodes = [new_node(draw, f"n{i}") for i in range(node_count)]
+    for feature in features:
+        feature.shape_cluster(draw, cluster)
+    for node in cluster.nodes:
+        for feature in features:
+            feature.shape_node(draw, node)
+    running = [new_pod(draw, f"run-{i}") for i in range(draw.randint(0, 2 * node_count))]
+    for pod in running:
+        bind(draw, pod, cluster.nodes)
+    pending = [new_pod(draw, f"wait-{i}") for i in range(draw.randint(2, 7))]
+    for pod in (*running, *pending):
+        for feature in features:
+            feature.shape_pod(draw, pod, cluster)
+    cluster.running, cluster.pending = running, pending
+    return cluster.case()

@@ -1,0 +1,55 @@
+"""Record cases with the oracle's answers, for the tests that run without Go.
+
+    python -m tests.parity.record
+
+Rewrites `tests/parity/recorded/`. The seeds differ from those `tests.parity.run` starts with, so
+that the recorded cases add to a run instead of repeating it.
+"""
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.parity.answering import oracle_command, pipelined, running
+from tests.parity.generator.families import FAMILIES, make_case
+
+RECORDED = Path(__file__).parent / "recorded"
+FIRST_SEED = 1_000_000
+CASES = 30
+"""Cases per family."""
+
+
+def main() -> int:
+    """Record every family."""
+    RECORDED.mkdir(exist_ok=True)
+    with running(oracle_command()) as oracle:
+        for family in FAMILIES:
+            seeds = range(FIRST_SEED, FIRST_SEED + CASES)
+            answers = pipelined(oracle, (make_case(family, seed) for seed in seeds))
+            lines = [_line(seed, admitted) for seed, admitted in zip(seeds, answers, strict=True)]
+            # No time stamp in the header: the same cases make the same file.
+            content = gzip.compress("".join(lines).encode(), 9, mtime=0)
+            (RECORDED / f"{family}.jsonl.gz").write_bytes(content)
+            print(f"{family}: {len(lines)} cases, {len(content)} bytes")
+    return 0
+
+
+def _line(seed: int, admitted: dict[str, Any]) -> str:
+    if admitted.get("invalid"):
+        message = f"seed {seed} makes an invalid object: {admitted['invalid'][0]}"
+        raise SystemExit(message)
+    return json.dumps({"seed": seed, **admitted}, separators=(",", ":")) + "\n"
+
+
+def recorded_cases(family: str) -> Iterator[dict[str, Any]]:
+    """Read a family's recorded cases: `seed`, `config`, `objects` and `answer`."""
+    with gzip.open(RECORDED / f"{family}.jsonl.gz", "rt") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Compare Stowage with kube-scheduler over families of random clusters.
+
+    python -m tests.parity.run --family spread --seeds 0:2000
+    python -m tests.parity.run                     # every family, its first 2,000 seeds
+
+Prints counts per family and every difference with its seed; exits 1 when there is any.
+`--dump FAMILY:SEED` prints a case and both answers instead.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.parity.answering import (
+    Answerer,
+    oracle_command,
+    pipelined,
+    running,
+    stowage_command,
+)
+from tests.parity.compare import compare
+from tests.parity.generator.families import FAMILIES, make_case
+
+PRINTED = 20
+"""Differences printed per family before only counting goes on."""
+
+
+@dataclass
+class Tally:
+    """What a family's run has come to."""
+
+    cases: int = 0
+    pods: int = 0
+    nodes: int = 0
+    feasible: int = 0
+    invalid: int = 0
+    failed: int = 0
+    """Cases or pods for which kube-scheduler itself ended in an error."""
+    differing: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    plugins: Counter[str] = field(default_factory=Counter)
+    """How often each plugin decided something: proof that the family meets it."""
+
+    def count(self, answer: dict[str, Any]) -> None:
+        """Add the oracle's answer to the totals."""
+        self.cases += 1
+        self.failed += bool(answer.get("error"))
+        for pod in answer["pods"]:
+            self.pods += 1
+            self.failed += bool(pod.get("error"))
+            for early in ("preEnqueue", "preFilter"):
+                if pod[early]:
+                    self.plugins[f"{early}:{pod[early]['plugin']}"] += 1
+            for node in pod["nodes"]:
+                self.nodes += 1
+                self.feasible += node["feasible"]
+                if not node["feasible"]:
+                    self.plugins[node["plugin"] or "(node-name set)"] += 1
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    arguments = _arguments()
+    if arguments.dump:
+        return _dump(arguments.dump)
+    families = arguments.family or list(FAMILIES)
+    first, last = (int(part) for part in arguments.seeds.split(":"))
+    differing = 0
+    with running(oracle_command()) as oracle, _ours(arguments) as stowage:
+        for family in families:
+            tally = _run_family(family, range(first, last), oracle, stowage)
+            _print_tally(family, tally, verbose=arguments.verbose)
+            differing += tally.differing + tally.invalid
+    return 1 if differing else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--family", action="append", choices=list(FAMILIES))
+    parser.add_argument("--seeds", default="0:2000", metavar="A:B")
+    parser.add_argument("--dump", metavar="FAMILY:SEED")
+    parser.add_argument("--oracle-only", action="store_true", help="only check the generator")
+    parser.add_argument("--verbose", action="store_true", help="count what each plugin decided")
+    return parser.parse_args()
+
+
+class _Nobody:
+    """Stands where Stowage would when only the generator is checked."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _ours(arguments: argparse.Namespace) -> Any:
+    return _Nobody() if arguments.oracle_only else running(stowage_command())
+
+
+def _run_family(
+    family: str, seeds: range, oracle: Answerer, stowage: Answerer | None
+) -> Tally:
+    tally = Tally()
+    for seed, admitted in zip(seeds, pipelined(oracle, _cases(family, seeds)), strict=True):
+        if admitted.get("invalid"):
+            tally.invalid += 1
+            _print_limited(tally.invalid, f"{family}:{seed} is invalid: {admitted['invalid'][0]}")
+            continue
+        tally.count(admitted["answer"])
+        if stowage is None:
+            continue
+        stowage.send({key: admitted[key] for key in ("config", "objects") if key in admitted})
+        differences = compare(admitted["answer"], stowage.receive())
+        if differences:
+            tally.differing += 1
+            tally.kinds.update(difference.kind for difference in differences)
+            _print_limited(tally.differing, f"{family}:{seed} {differences[0]}")
+    return tally
+
+
+def _cases(family: str, seeds: range) -> Iterator[object]:
+    for seed in seeds:
+        yield make_case(family, seed)
+
+
+def _print_limited(count: int, line: str) -> None:
+    if count <= PRINTED:
+        print(line, flush=True)
+
+
+def _print_tally(family: str, tally: Tally, *, verbose: bool) -> None:
+    print(
+        f"{family}: {tally.cases} cases, {tally.pods} pods, {tally.nodes} verdicts on nodes"
+        f" ({tally.feasible} feasible), {tally.differing} cases differ",
+        *([f"{tally.invalid} invalid cases"] if tally.invalid else []),
+        *([f"{tally.failed} errors of kube-scheduler"] if tally.failed else []),
+        *([str(dict(tally.kinds))] if tally.kinds else []),
+        sep=", ",
+        flush=True,
+    )
+    if verbose:
+        for plugin, count in tally.plugins.most_common():
+            print(f"    {count:8} {plugin}")
+
+
+def _dump(name: str) -> int:
+    family, _, seed = name.rpartition(":")
+    with running(oracle_command()) as oracle:
+        oracle.send(make_case(family, int(seed)))
+        admitted = oracle.receive()
+    json.dump(admitted, sys.stdout, indent=1)
+    if not admitted.get("invalid"):
+        with running(stowage_command()) as stowage:
+            stowage.send({key: admitted[key] for key in ("config", "objects") if key in admitted})
+            actual = stowage.receive()
+        json.dump(actual, sys.stdout, indent=1)
+        print()
+        print(*compare(admitted["answer"], actual), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
