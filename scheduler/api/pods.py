@@ -1,0 +1,233 @@
+"""Pods as the engine handles them: what is equal between pods exists once.
+
+Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
+"""
+
+from typing import Final
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from scheduler.api.affinity import AffinityTerms, affinity_terms_of
+from scheduler.api.objects import Pod, PodSpec
+from scheduler.api.quantity import QuantityError
+from scheduler.api.resources import non_zero_requests, pod_requests
+from scheduler.api.selectors import SelectorError
+
+_KEPT_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class InvalidPodError(ValueError):
+    """A pod whose fields cannot be read; the message says which and why."""
+
+
+class HostPort(msgspec.Struct, frozen=True, gc=False):
+    """A port a pod takes on its node's own address."""
+
+    host_ip: str
+    protocol: str
+    port: int
+
+
+class PodShape:
+    """What all pods of one specification have in common, worked out once.
+
+    Pods made from one template differ in name, labels and node only; they share this object, so
+    whatever is derived from the specification is derived once per workload, not once per pod.
+
+    Attributes:
+        spec: the specification, without a node name.
+        requests: what an incoming pod asks for (see `scheduler.api.resources` for units).
+        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more).
+        non_zero_requests: cpu (milli) and memory (bytes) of an incoming pod, for scoring.
+        non_zero_occupied: the same once it sits on a node.
+        host_ports: host ports of its containers and sidecars.
+        affinity: its pod (anti-)affinity terms, without namespace defaults applied.
+        is_resized: whether an in-place resize makes `occupied` differ from `requests`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "affinity",
+        "host_ports",
+        "is_resized",
+        "non_zero_occupied",
+        "non_zero_requests",
+        "occupied",
+        "requests",
+        "spec",
+    )
+
+    def __init__(self, pod: Pod) -> None:
+        self.spec: PodSpec = pod.spec
+        self.requests = pod_requests(pod, use_status=False)
+        self.non_zero_requests = non_zero_requests(pod, use_status=False)
+        self.occupied = self.requests
+        self.non_zero_occupied = self.non_zero_requests
+        if _has_resize_state(pod):
+            self.occupied = pod_requests(pod, use_status=True)
+            self.non_zero_occupied = non_zero_requests(pod, use_status=True)
+        self.is_resized = (self.occupied, self.non_zero_occupied) != (
+            self.requests,
+            self.non_zero_requests,
+        )
+        self.host_ports = _host_ports(pod.spec)
+        self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
+
+
+class LabelSet:
+    """The labels of all pods that have exactly these labels; compared by identity."""
+
+    __slots__ = ("__weakref__", "labels")
+
+    def __init__(self, labels: dict[str, str]) -> None:
+        self.labels = labels
+
+
+class PodInfo(msgspec.Struct, frozen=True, gc=False):
+    """A pod with what is derived from it. Equal shapes and labels are identical objects."""
+
+    pod: Pod
+    shape: PodShape
+    label_set: LabelSet
+
+    @property
+    def name(self) -> str:
+        """metadata.name."""
+        return self.pod.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """metadata.namespace."""
+        return self.pod.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        """metadata.uid: what identifies a pod everywhere in the engine."""
+        return self.pod.metadata.uid
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, for people."""
+        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """metadata.labels."""
+        return self.label_set.labels
+
+    @property
+    def spec(self) -> PodSpec:
+        """The specification; the node name is in `node_name`."""
+        return self.shape.spec
+
+    @property
+    def node_name(self) -> str:
+        """The node the pod runs on or is assumed to run on, or empty."""
+        return self.pod.node_name
+
+    @property
+    def priority(self) -> int:
+        """spec.priority, 0 when unset."""
+        return self.shape.spec.priority or 0
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether the pod is being deleted."""
+        return self.pod.metadata.deletion_timestamp is not None
+
+    def on_node(self, node_name: str) -> "PodInfo":
+        """The same pod, assumed to run on a node."""
+        pod = self.pod
+        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name)
+        return PodInfo(assumed, self.shape, self.label_set)
+
+
+_shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+_label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
+
+
+def pod_info(pod: Pod) -> PodInfo:
+    """The pod with its derived parts, shared with all pods that are equal in them.
+
+    The pod must be freshly decoded: its node name moves out of its specification, equal
+    specifications and labels are replaced by shared ones, and what scheduling never reads of its
+    status is dropped.
+
+    Raises:
+        InvalidPodError: a quantity or selector in the pod cannot be read.
+    """
+    node_name = pod.spec.node_name
+    if node_name:
+        force_setattr(pod.spec, "node_name", "")
+        force_setattr(pod, "node_name", node_name)
+    _drop_unread_conditions(pod)
+    shape = _shared_shape(pod)
+    force_setattr(pod, "spec", shape.spec)
+    label_set = _shared_labels(pod.metadata.labels)
+    force_setattr(pod.metadata, "labels", label_set.labels)
+    return PodInfo(pod, shape, label_set)
+
+
+def _drop_unread_conditions(pod: Pod) -> None:
+    conditions = pod.status.conditions
+    if conditions:
+        kept = tuple(c for c in conditions if c.type in _KEPT_CONDITIONS)
+        if len(kept) < len(conditions):
+            force_setattr(pod.status, "conditions", kept)
+
+
+def _shared_shape(pod: Pod) -> PodShape:
+    key = _encoder.encode(pod.spec)
+    resized = _has_resize_state(pod)
+    if resized:
+        key += _encoder.encode(pod.status)
+    shape = _shapes.get(key)
+    if shape is None:
+        try:
+            shape = PodShape(pod)
+        except (QuantityError, SelectorError) as problem:
+            raise InvalidPodError(str(problem)) from problem
+        if resized and not shape.is_resized:
+            # The kubelet confirms what was asked for: the same shape as before it did.
+            shape = _shapes.setdefault(_encoder.encode(pod.spec), shape)
+        shape = _shapes.setdefault(key, shape)
+    if resized and not shape.is_resized:
+        # What the kubelet reports adds nothing; do not keep it once per pod.
+        force_setattr(pod.status, "container_statuses", ())
+        force_setattr(pod.status, "init_container_statuses", ())
+        force_setattr(pod.status, "resources", None)
+        force_setattr(pod.status, "allocated_resources", None)
+    return shape
+
+
+def _shared_labels(labels: dict[str, str]) -> LabelSet:
+    key = _encoder.encode(labels)
+    found = _label_sets.get(key)
+    if found is None:
+        found = _label_sets.setdefault(key, LabelSet(labels))
+    return found
+
+
+def _has_resize_state(pod: Pod) -> bool:
+    status = pod.status
+    return bool(
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources
+        or status.allocated_resources
+    )
+
+
+def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Source: pkg/scheduler/framework/types.go; k8s.io/kubernetes util.GetHostPorts."""
+    containers = [c for c in spec.init_containers if c.restart_policy == "Always"]
+    containers.extend(spec.containers)
+    return tuple(
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104 - the wildcard address of the API
+        for container in containers
+        for port in container.ports
+        if port.host_port > 0
+    )

@@ -1,0 +1,281 @@
+"""The extension points: what a plugin may be asked, in the order a pod meets them.
+
+A plugin subclasses the protocols of the points it implements. Decisions are synchronous and pure;
+only PreBind, Bind and PostBind may wait for I/O.
+
+Filter and Score exist in two forms. The *column form* answers for many nodes at once on numpy
+columns; every in-tree plugin uses it. The *node form* (`NodeFilterPlugin`, `NodeScorePlugin`)
+answers for one node at a time and is meant for plugins that are written in plain Python; the
+runtime adapts it.
+
+Source: k8s.io/kube-scheduler framework/interface.go (v0.36).
+Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap compare tuples in C.
+"""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from enum import Flag, auto
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Pod
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ClusterEventWithHint
+from scheduler.framework.status import Code, Status
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.snapshot import Rows, Snapshot
+
+MAX_NODE_SCORE: Final = 100
+MIN_NODE_SCORE: Final = 0
+
+Bits: TypeAlias = NDArray[np.uint64]
+"""Per row a set of reasons, bit i standing for `reasons(...)[i]`; 0 where the node fits."""
+Scores: TypeAlias = NDArray[np.float64]
+"""Per row a score, whole numbers; 0 to 100 once normalised."""
+
+
+class Reads(Flag):
+    """What a column plugin's answer for one node depends on, beside the pod's signature.
+
+    The runtime keeps the answers of plugins that read only the row and re-evaluates the rows that
+    changed.
+    """
+
+    NODE = auto()
+    """The node object of the row: labels, taints, allocatable, features."""
+    PODS = auto()
+    """What runs on the row (and the node object)."""
+    IMAGES = auto()
+    """Which nodes hold which images (and the node object)."""
+    CLUSTER = auto()
+    """Anything: evaluated anew for every pod."""
+
+
+class Reason(msgspec.Struct, frozen=True, gc=False):
+    """Why a node is rejected. A reason without a text only raises the code."""
+
+    text: str
+    code: Code = Code.UNSCHEDULABLE
+
+
+class Plugin(Protocol):
+    """Anything that can be enabled in a profile."""
+
+    NAME: ClassVar[str]
+    """The name used in configuration, output and metrics."""
+
+
+class EnqueueExtensions(Plugin, Protocol):
+    """Says which events may make pods schedulable that this plugin rejected."""
+
+    @abstractmethod
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """The events, asked once at start. A plugin without this method is woken by all events."""
+
+
+class SignPlugin(Plugin, Protocol):
+    """Says which parts of a pod its row-local answers depend on."""
+
+    @abstractmethod
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """What of the pod the plugin reads; equal values mean equal answers.
+
+        None means that the pod's answers must not be shared.
+        """
+
+
+class PreEnqueuePlugin(Plugin, Protocol):
+    """May keep a pod out of the active queue."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Success lets the pod become active; a rejection gates it."""
+
+
+class QueueSortPlugin(Plugin, Protocol):
+    """Orders the active queue."""
+
+    @abstractmethod
+    def sort_key(self, queued: QueuedPodInfo) -> Any:  # noqa: ANN401 - anything that compares
+        """A key that compares smaller for the pod that goes first."""
+
+
+class PreFilterResult(msgspec.Struct, frozen=True):
+    """The only nodes worth looking at; None means all."""
+
+    node_names: frozenset[str] | None = None
+
+
+class PreFilterPlugin(Plugin, Protocol):
+    """Prepares an attempt, may reject the pod or narrow the nodes."""
+
+    @abstractmethod
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """A node-name set or None, and a status; Skip turns the plugin's Filter off."""
+
+
+class PreFilterExtensions(Protocol):
+    """Keeps a plugin's PreFilter state right while pods are tried on, or taken off, a node."""
+
+    @abstractmethod
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
+    ) -> Status:
+        """Account for `added` as if it ran on the node of the row."""
+
+    @abstractmethod
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
+    ) -> Status:
+        """Account for `removed` as if it were gone from the node of the row."""
+
+
+class FilterPlugin(Plugin, Protocol):
+    """Column form of Filter."""
+
+    READS: ClassVar[Reads]
+
+    @abstractmethod
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        """Per given row the reasons that reject it; None when no row is rejected."""
+
+    @abstractmethod
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        """What the bits of this plugin's answers for this pod mean."""
+
+
+class NodeFilterPlugin(Plugin, Protocol):
+    """Node form of Filter."""
+
+    @abstractmethod
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Whether the node can take the pod."""
+
+
+class Diagnosis(Protocol):
+    """Why each node was rejected."""
+
+    @property
+    def unschedulable_plugins(self) -> frozenset[str]:
+        """Every plugin that rejected a node or the pod."""
+        ...
+
+    def status_of(self, node_name: str) -> Status:
+        """The first rejection of one node."""
+        ...
+
+    def reason_counts(self) -> Mapping[str, int]:
+        """How many nodes each reason rejects."""
+        ...
+
+
+class PostFilterResult(msgspec.Struct, frozen=True):
+    """Where the pod is nominated to run; an empty name clears the nomination."""
+
+    nominated_node_name: str = ""
+
+
+class PostFilterPlugin(Plugin, Protocol):
+    """Called when no node fits, for instance to preempt."""
+
+    @abstractmethod
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Success when the pod may fit later; Unschedulable when nothing can be done."""
+
+
+class PreScorePlugin(Plugin, Protocol):
+    """Prepares scoring."""
+
+    @abstractmethod
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Status:
+        """Skip turns the plugin's Score off. `rows` are the feasible nodes for plugins that read
+        the cluster; plugins that read only the row must not look at them.
+        """
+
+
+class ScorePlugin(Plugin, Protocol):
+    """Column form of Score."""
+
+    READS: ClassVar[Reads]
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """Per given row a score, before normalisation."""
+
+
+class NormalizeScorePlugin(Plugin, Protocol):
+    """A score plugin whose scores are comparable only after looking at all of them."""
+
+    @abstractmethod
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
+        """The scores of the feasible nodes, brought to 0 to 100."""
+
+
+class NodeScorePlugin(Plugin, Protocol):
+    """Node form of Score."""
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """How good the node is, 0 to 100."""
+
+
+class ReservePlugin(Plugin, Protocol):
+    """Keeps something for a pod between decision and binding."""
+
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Reserve; a failure makes all Reserve plugins unreserve."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give back; must bear being called without a reservation."""
+
+
+class PermitPlugin(Plugin, Protocol):
+    """May reject or delay a pod that has a node."""
+
+    @abstractmethod
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Success, Wait with a time limit in seconds, or a rejection."""
+
+
+class PreBindPlugin(Plugin, Protocol):
+    """Does what must be done before the pod is bound (may wait for I/O)."""
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Anything but success stops the binding."""
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Skip when this pod needs no PreBind work; must be quick."""
+        del state, pod, node_name
+        return Status()
+
+
+class BindPlugin(Plugin, Protocol):
+    """Binds pods to nodes."""
+
+    @abstractmethod
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Bind; Skip hands the pod to the next Bind plugin."""
+
+
+class PostBindPlugin(Plugin, Protocol):
+    """Told when a pod is bound."""
+
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Clean up or take note."""
