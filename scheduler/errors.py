@@ -1,8 +1,8 @@
 """The root of every error Stowage raises on purpose.
 
-    SchedulerError
-    ├── config.ConfigError        the configuration, a flag or a file given by a person is wrong
-    └── …                         each room derives its own in the module that raises it
+SchedulerError
+├── config.ConfigError        the configuration, a flag or a file given by a person is wrong
+└── …                         each room derives its own in the module that raises it
 """
 
 

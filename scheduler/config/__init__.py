@@ -1,0 +1,14 @@
+"""KubeSchedulerConfiguration v1: read, completed, checked and written.
+
+    load.py             text -> effective configuration, or every problem at once
+    types.py, args.py   what the configuration consists of
+    defaults.py         what holds where nothing is said
+    validation.py, args_validation.py
+                        what must hold
+    plugin_sets.py      the default plugins, and which plugin runs at which extension point
+    write.py            effective configuration -> YAML that kube-scheduler starts with
+    notices.py          what of a configuration is not in effect here
+    flags.py            kube-scheduler's command line
+
+The room knows no plugin code and no cluster.
+"""

@@ -1,0 +1,147 @@
+"""Arguments of the in-tree plugins, with their defaults.
+
+Source: k8s.io/kube-scheduler/config/v1 types_pluginargs.go; pkg/scheduler/apis/config/v1
+defaults.go (feature gates as 1.36 sets them).
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from scheduler.api.objects import NodeAffinitySpec, TopologySpreadConstraint
+from scheduler.config.types import ConfigStruct, Int32, Int64, Seconds
+
+
+class ResourceSpec(ConfigStruct, frozen=True):
+    """A resource that a scoring plugin looks at; weight 0 counts as 1."""
+
+    name: str
+    weight: Int64 = 1
+
+
+DEFAULT_RESOURCES: Final = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+
+
+class UtilizationShapePoint(ConfigStruct, frozen=True):
+    """A point of a piecewise-linear score function: percent used, score 0 to 10."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+class RequestedToCapacityRatioParam(ConfigStruct, frozen=True):
+    """The score function of the strategy of that name."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategyType(StrEnum):
+    """How NodeResourcesFit prefers nodes."""
+
+    LEAST_ALLOCATED = "LeastAllocated"
+    MOST_ALLOCATED = "MostAllocated"
+    REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+
+
+class ScoringStrategy(ConfigStruct, frozen=True):
+    """Which resources count, and how."""
+
+    type: ScoringStrategyType
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+
+class PodTopologySpreadConstraintsDefaulting(StrEnum):
+    """Where default spread constraints come from."""
+
+    SYSTEM = "System"
+    LIST = "List"
+
+
+class DefaultSpreadConstraint(TopologySpreadConstraint, frozen=True, forbid_unknown_fields=True):
+    """A spread constraint whose required fields start empty, so that leaving them out shows."""
+
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+
+
+class PluginArgs(ConfigStruct, frozen=True):
+    """Arguments of an in-tree plugin; the class is named after the plugin."""
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
+    """How many nodes preemption tries."""
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+class DynamicResourcesArgs(PluginArgs, frozen=True):
+    """Time limits of device allocation."""
+
+    filter_timeout_seconds: Seconds | None = msgspec.field(name="filterTimeout", default=10.0)
+    """0: no limit."""
+    binding_timeout_seconds: Seconds | None = msgspec.field(name="bindingTimeout", default=600.0)
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True):
+    """How running pods' terms count."""
+
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(PluginArgs, frozen=True):
+    """Node affinity that is added to every pod's own."""
+
+    added_affinity: NodeAffinitySpec | None = None
+
+
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
+    """The resources whose use should be level."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True):
+    """What is not checked, and how nodes are scored."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type=ScoringStrategyType.LEAST_ALLOCATED)
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
+    """Spread constraints for pods that have none."""
+
+    default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
+    defaulting_type: PodTopologySpreadConstraintsDefaulting = (
+        PodTopologySpreadConstraintsDefaulting.SYSTEM
+    )
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True):
+    """How long binding volumes may take."""
+
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+    """Only with the feature gate StorageCapacityScoring, which is off in 1.36."""
+
+
+ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    kind.__name__.removesuffix("Args"): kind
+    for kind in (
+        DefaultPreemptionArgs,
+        DynamicResourcesArgs,
+        InterPodAffinityArgs,
+        NodeAffinityArgs,
+        NodeResourcesBalancedAllocationArgs,
+        NodeResourcesFitArgs,
+        PodTopologySpreadArgs,
+        VolumeBindingArgs,
+    )
+}
+"""The type of the arguments of each plugin that takes any."""

@@ -1,0 +1,56 @@
+"""What Kubernetes accepts as label keys, label values and resource names.
+
+Source: k8s.io/apimachinery/pkg/api/validate/content; pkg/apis/core/v1/helper
+IsExtendedResourceName.
+"""
+
+import re
+from typing import Final
+
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
+_SUBDOMAIN = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII
+)
+_MAX_NAME: Final = 63
+_MAX_PREFIX: Final = 253
+_NATIVE: Final = "kubernetes.io/"
+_QUOTA_PREFIX: Final = "requests."
+
+_NAME_RULE = (
+    f"at most {_MAX_NAME} letters, digits, '-', '_' or '.', beginning and ending with a letter or "
+    "digit"
+)
+
+
+def label_key_error(key: str) -> str | None:
+    """Say what is wrong with a label key (a "qualified name"), None when nothing is."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        return 'expected a name or "domain/name", found more than one "/"'
+    if slash and not (len(prefix) <= _MAX_PREFIX and _SUBDOMAIN.fullmatch(prefix)):
+        return f'expected a lower-case DNS name before the "/", got "{prefix}"'
+    if not (len(name) <= _MAX_NAME and _NAME.fullmatch(name)):
+        where = ' after the "/"' if slash else ""
+        return f'expected {_NAME_RULE}{where}, got "{name}"'
+    return None
+
+
+def label_value_error(value: str) -> str | None:
+    """Say what is wrong with a label value, None when nothing is."""
+    if not value or (len(value) <= _MAX_NAME and _NAME.fullmatch(value)):
+        return None
+    return f'expected {_NAME_RULE}, or nothing, got "{value}"'
+
+
+def extended_resource_error(name: str) -> str | None:
+    """Say why a name cannot be an extended resource, None when it can."""
+    error = label_key_error(name)
+    if error is not None:
+        return error
+    is_native = "/" not in name or _NATIVE in name
+    if is_native or name.startswith(_QUOTA_PREFIX) or label_key_error(_QUOTA_PREFIX + name):
+        return (
+            'expected an extended resource such as "example.com/gpu" outside of kubernetes.io, '
+            f'got "{name}"'
+        )
+    return None

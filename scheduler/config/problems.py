@@ -1,0 +1,90 @@
+"""What is wrong with something a person wrote: a list of places with what was expected there."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from scheduler.errors import SchedulerError
+
+Path = tuple[str | int, ...]
+"""Where a value sits: field names and list positions, outermost first."""
+
+
+def render_path(path: Path) -> str:
+    """Write a path the way people read it: `profiles[0].plugins.score`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+class Problem(NamedTuple):
+    """One thing that must change."""
+
+    path: Path
+    """Empty when the whole document is meant."""
+    message: str
+    """What was expected, and what came instead."""
+    line: int | None = None
+    """Line in the file, counted from 1, when it came from a file."""
+
+    @override
+    def __str__(self) -> str:
+        where = render_path(self.path)
+        text = f"{where}: {self.message}" if where else self.message
+        return f"line {self.line}: {text}" if self.line is not None else text
+
+
+class Problems:
+    """Collects problems, at most one per place.
+
+    A place inside one that is already known to be wrong is not reported: checks that run after
+    decoding work with a stand-in there and would only confuse.
+    """
+
+    def __init__(self, lines: Mapping[Path, int] | None = None) -> None:
+        self.lines: Mapping[Path, int] = lines if lines is not None else {}
+        self._found: dict[Path, Problem] = {}
+
+    def add(self, path: Path, message: str) -> None:
+        """Note that the value at `path` is wrong."""
+        if any(path[:length] in self._found for length in range(1, len(path) + 1)):
+            return
+        self._found[path] = Problem(path, message, self._line_of(path))
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def __iter__(self) -> Iterator[Problem]:
+        """In the order of the file, those without a line last."""
+        return iter(
+            sorted(self._found.values(), key=lambda p: p.line if p.line is not None else 1 << 30)
+        )
+
+    def _line_of(self, path: Path) -> int | None:
+        """The line of the place, or of the closest place around it that is written down."""
+        for length in range(len(path), -1, -1):
+            line = self.lines.get(path[:length])
+            if line is not None:
+                return line
+        return None
+
+
+class ConfigError(SchedulerError):
+    """Something a person configured cannot be used; lists every reason."""
+
+    def __init__(self, source: str, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(source, self.problems)
+
+    @override
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"{self.source}: {self.problems[0]}"
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        return f"{self.source}: {len(self.problems)} problems{lines}"

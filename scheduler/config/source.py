@@ -1,0 +1,162 @@
+"""YAML text to plain values, remembering the line of every value and every key given twice.
+
+Scalars are read as kube-scheduler reads them, which is not quite PyYAML's way: `y` is true,
+`1:30` is a text, a date is a text.
+
+Source: sigs.k8s.io/yaml over go.yaml.in/yaml/v2, resolve.go.
+"""
+
+import re
+from typing import TypeAlias
+
+import yaml
+
+from scheduler.config.problems import Path, Problems
+
+Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | None"
+"""What JSON can say."""
+
+_TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
+_FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
+_MERGE = "<<"
+_PLAIN = "plain"
+_TEXT = "tag:yaml.org,2002:str"
+
+
+class _Loader(yaml.CSafeLoader):
+    """Composes nodes only: a plain scalar keeps the tag `_PLAIN` and is resolved by this module."""
+
+    yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}  # noqa: RUF012  PyYAML's name
+
+
+def parse(text: str | bytes, problems: Problems) -> Value:
+    """Read one YAML (or JSON) document.
+
+    Returns:
+        The value; `problems` then knows the lines, the syntax error, and the keys given twice.
+    """
+    lines: dict[Path, int] = {}
+    problems.lines = lines
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        _add_syntax_error(error, problems, lines)
+        return None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problems.add((), f"not readable as text: {' '.join(str(error).split())}")
+        return None
+    if node is None:
+        return None
+    return _Reader(lines, problems).value(node, ())
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether a text needs no quotes to be read back as this text."""
+    return isinstance(_resolve(text), str)
+
+
+def _add_syntax_error(
+    error: yaml.MarkedYAMLError, problems: Problems, lines: dict[Path, int]
+) -> None:
+    mark = error.problem_mark or error.context_mark
+    if mark is not None:
+        lines[()] = mark.line + 1
+    column = f" at column {mark.column + 1}" if mark is not None else ""
+    said = error.problem or error.context or "unreadable"
+    if said == "but found another document":
+        problems.add((), 'expected one document, found a second one after "---"')
+        return
+    hint = " (YAML is indented with spaces, not tabs)" if "cannot start any token" in said else ""
+    problems.add((), f"not valid YAML{column}: {said}{hint}")
+
+
+class _Reader:
+    """Turns composed nodes into values."""
+
+    def __init__(self, lines: dict[Path, int], problems: Problems) -> None:
+        self._lines = lines
+        self._problems = problems
+        self._open: set[int] = set()
+
+    def value(self, node: yaml.Node, path: Path) -> Value:
+        self._lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if id(node) in self._open:
+            self._problems.add(path, "an alias must not contain itself")
+            return None
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
+            return self._mapping(node, path)
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.Node, path: Path) -> dict[str, Value]:
+        result: dict[str, Value] = {}
+        merged: dict[str, Value] = {}
+        first_line: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problems.add(path, "a field name must be a text")
+                continue
+            key = str(key_node.value)
+            if key == _MERGE and key_node.tag == _PLAIN:
+                self._merge(value_node, path, merged)
+                continue
+            place = (*path, key)
+            if key in first_line:
+                self._lines[place] = line
+                message = f"given twice, first in line {first_line[key]}; keep one of them"
+                self._problems.add(place, message)
+                continue
+            first_line[key] = line
+            self._lines[place] = line
+            result[key] = self.value(value_node, place)
+        return {**merged, **result}
+
+    def _merge(self, node: yaml.Node, path: Path, into: dict[str, Value]) -> None:
+        """Take over the entries of `<<: *anchor`; what comes first wins."""
+        value = self.value(node, path)
+        for mapping in value if isinstance(value, list) else [value]:
+            if isinstance(mapping, dict):
+                for key, item in mapping.items():
+                    into.setdefault(key, item)
+            else:
+                self._problems.add(path, '"<<" must name a mapping')
+
+
+def _scalar(node: yaml.ScalarNode) -> Value:
+    """The value of a scalar; only a quoted one, or one marked `!!str`, is always a text."""
+    return node.value if node.tag == _TEXT else _resolve(node.value)
+
+
+def _resolve(text: str) -> Value:
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    plain = text.replace("_", "")
+    if _INT.fullmatch(plain):
+        return _int(plain)
+    if _FLOAT.fullmatch(plain):
+        return float(plain)
+    return text
+
+
+def _int(text: str) -> int:
+    """A whole number; a leading zero means octal, as in YAML 1.1."""
+    digits = text.lstrip("+-").lower()
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        digits = "0o" + digits[1:]
+    number = int(digits, 0)
+    return -number if text.startswith("-") else number

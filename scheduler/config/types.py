@@ -1,0 +1,228 @@
+"""KubeSchedulerConfiguration v1 as frozen structs, with the default of every field beside it.
+
+One set of types serves what a person writes and what is in effect: `load` returns it completed
+(`defaults.py`) and checked (`validation.py`). Field names are upstream's in Python spelling, the
+written names are upstream's. A duration is a float in seconds whose name ends so.
+
+Source: k8s.io/kube-scheduler/config/v1 types.go, k8s.io/component-base/config/v1alpha1 types.go.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, TypeVar, cast
+
+import msgspec
+
+from scheduler.config.walker import DURATION
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Seconds = Annotated[float, DURATION]
+
+DEFAULT_SCHEDULER_NAME: Final = "stowage"
+"""Differs from upstream's `default-scheduler`: a second scheduler must not grab the first one's
+pods because somebody forgot to name a profile."""
+
+DEFAULT_LEASE_NAME: Final = "stowage"
+"""Differs from upstream's `kube-scheduler`: beside a running kube-scheduler that Lease is taken,
+and a second scheduler would wait for it for ever."""
+
+UNLIMITED_QPS: Final = -1.0
+"""Differs from upstream's 50: the server decides how fast is too fast; a negative number switches
+client-side rate limiting off in client-go as well."""
+
+
+class ConfigStruct(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """Common settings of every configuration type."""
+
+
+class ExtensionPoint(StrEnum):
+    """Where a plugin can take part; the value is the field name in a configuration.
+
+    The order is the one in which upstream fills them, which decides which error comes first.
+    """
+
+    PRE_FILTER = "preFilter"
+    FILTER = "filter"
+    POST_FILTER = "postFilter"
+    RESERVE = "reserve"
+    PRE_SCORE = "preScore"
+    SCORE = "score"
+    PRE_BIND = "preBind"
+    BIND = "bind"
+    POST_BIND = "postBind"
+    PERMIT = "permit"
+    PRE_ENQUEUE = "preEnqueue"
+    QUEUE_SORT = "queueSort"
+    PLACEMENT_GENERATE = "placementGenerate"
+    PLACEMENT_SCORE = "placementScore"
+
+    @property
+    def label(self) -> str:
+        """The name in metrics and messages: `PreFilter`."""
+        return self.value[0].upper() + self.value[1:]
+
+
+class LeaderElectionConfiguration(ConfigStruct, frozen=True):
+    """Who may schedule when several replicas run."""
+
+    leader_elect: bool = True
+    lease_duration_seconds: Seconds = msgspec.field(name="leaseDuration", default=15.0)
+    renew_deadline_seconds: Seconds = msgspec.field(name="renewDeadline", default=10.0)
+    retry_period_seconds: Seconds = msgspec.field(name="retryPeriod", default=2.0)
+    resource_lock: str = "leases"
+    resource_name: str = DEFAULT_LEASE_NAME
+    resource_namespace: str = "kube-system"
+
+
+class ClientConnectionConfiguration(ConfigStruct, frozen=True):
+    """How to reach the API server."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    """Accepted and kept for kube-scheduler; Stowage speaks JSON."""
+    qps: float = UNLIMITED_QPS
+    burst: Int32 = 100
+
+
+class Plugin(ConfigStruct, frozen=True):
+    """A plugin by name, with its weight where it scores; weight 0 counts as 1."""
+
+    name: str
+    weight: Int32 = 0
+
+
+class PluginSet(ConfigStruct, frozen=True):
+    """What is switched on and off at one extension point."""
+
+    enabled: tuple[Plugin, ...] = ()
+    disabled: tuple[Plugin, ...] = ()
+
+
+class Plugins(ConfigStruct, frozen=True):
+    """The plugin set of every extension point."""
+
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+    multi_point: PluginSet = PluginSet()
+    placement_generate: PluginSet = PluginSet()
+    placement_score: PluginSet = PluginSet()
+
+    def at(self, point: ExtensionPoint) -> PluginSet:
+        """The set of one extension point, without what MultiPoint adds."""
+        return cast("PluginSet", getattr(self, point.name.lower()))
+
+    def names(self) -> frozenset[str]:
+        """Every plugin that is enabled anywhere."""
+        sets = [self.multi_point, *(self.at(point) for point in ExtensionPoint)]
+        return frozenset(plugin.name for plugin_set in sets for plugin in plugin_set.enabled)
+
+
+class PluginConfig(ConfigStruct, frozen=True):
+    """The arguments of one plugin."""
+
+    name: str
+    args: Any = None
+    """Once loaded: the `PluginArgs` of a plugin known to upstream, else the plain value."""
+
+
+ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
+
+
+class KubeSchedulerProfile(ConfigStruct, frozen=True):
+    """One set of plugins, and the `schedulerName` of the pods it serves."""
+
+    scheduler_name: str = ""
+    percentage_of_nodes_to_score: Int32 | None = None
+    """None: the configuration's own value holds."""
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+    def args(self, kind: type[ArgsT]) -> ArgsT:
+        """The arguments of a plugin by their type, its defaults where nothing is said."""
+        name = kind.__name__.removesuffix("Args")
+        for plugin_config in self.plugin_config:
+            if plugin_config.name == name and isinstance(plugin_config.args, kind):
+                return plugin_config.args
+        return kind()
+
+    def raw_args(self, name: str) -> Any:
+        """The arguments of an out-of-tree plugin as they were written, None where nothing is."""
+        return next((c.args for c in self.plugin_config if c.name == name), None)
+
+
+class ExtenderManagedResource(ConfigStruct, frozen=True):
+    """An extended resource an extender cares for."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+class ExtenderTlsConfig(ConfigStruct, frozen=True):
+    """TLS towards an extender; data wins over files."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    key_data: bytes = b""
+    ca_data: bytes = b""
+
+
+class Extender(ConfigStruct, frozen=True):
+    """A webhook that filters, scores, preempts or binds. An empty verb is not called."""
+
+    url_prefix: str = ""
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: Int64 = 0
+    bind_verb: str = ""
+    enable_https: bool = msgspec.field(name="enableHTTPS", default=False)
+    tls_config: ExtenderTlsConfig | None = None
+    http_timeout_seconds: Seconds = msgspec.field(name="httpTimeout", default=5.0)
+    node_cache_capable: bool = False
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
+    """The whole configuration."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    parallelism: Int32 = 16
+    leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
+    client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
+    enable_profiling: bool = True
+    enable_contention_profiling: bool | None = None
+    """None only while loading: it follows `enable_profiling`."""
+    percentage_of_nodes_to_score: Int32 = 0
+    """0: every node is looked at."""
+    pod_initial_backoff_seconds: Int64 = 1
+    pod_max_backoff_seconds: Int64 = 10
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
+    extenders: tuple[Extender, ...] = ()
+    delay_cache_until_active: bool = False
+
+    def percentage_of_nodes_to_score_in(self, profile: KubeSchedulerProfile) -> int:
+        """The percentage that holds in a profile."""
+        own = profile.percentage_of_nodes_to_score
+        return self.percentage_of_nodes_to_score if own is None else own

@@ -1,0 +1,218 @@
+"""What must hold for a completed configuration.
+
+Source: pkg/scheduler/apis/config/validation validation.go; k8s.io/component-base/config/validation;
+client-go leaderelection NewLeaderElector; pkg/scheduler/profile cfgValidator.
+"""
+
+from typing import Final
+
+from scheduler.config.args_validation import check_range, validate_args
+from scheduler.config.duration import format_duration
+from scheduler.config.names import extended_resource_error
+from scheduler.config.plugin_sets import Implements, check_expansion
+from scheduler.config.problems import Path, Problems
+from scheduler.config.types import (
+    Extender,
+    ExtensionPoint,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
+)
+
+_PERCENT_MAX: Final = 100
+
+_LEASES: Final = "leases"
+
+_RETRY_JITTER: Final = 1.2
+"""Source: client-go tools/leaderelection JitterFactor."""
+
+_REMOVED: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
+"""Source: invalidPluginsByVersion."""
+
+_FIT: Final = "NodeResourcesFit"
+
+
+def validate(config: KubeSchedulerConfiguration, known: Implements, problems: Problems) -> None:
+    """Check everything; `known` are all plugins that may be named."""
+    if config.client_connection.burst < 0:
+        burst = config.client_connection.burst
+        problems.add(("clientConnection", "burst"), f"expected 0 or more, got {burst}")
+    _leader_election(config.leader_election, ("leaderElection",), problems)
+    if config.parallelism <= 0:
+        problems.add(("parallelism",), f"expected 1 or more, got {config.parallelism}")
+    percentage = config.percentage_of_nodes_to_score
+    check_range(percentage, 0, _PERCENT_MAX, ("percentageOfNodesToScore",), problems)
+    _backoff(config, problems)
+    for i, profile in enumerate(config.profiles):
+        _profile(profile, known, ("profiles", i), problems)
+    _distinct_names(config, problems)
+    _common_queue_sort(config, known, problems)
+    _extenders(config, ("extenders",), problems)
+
+
+def _leader_election(config: LeaderElectionConfiguration, path: Path, problems: Problems) -> None:
+    if not config.leader_elect:
+        return
+    lease, renew = config.lease_duration_seconds, config.renew_deadline_seconds
+    retry = config.retry_period_seconds
+    for name, value in (("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry)):
+        if value <= 0:
+            problems.add((*path, name), f"expected more than 0s, got {format_duration(value)}")
+    if lease <= renew:
+        problems.add(
+            (*path, "leaseDuration"),
+            f"expected more than renewDeadline ({format_duration(renew)}), "
+            f"got {format_duration(lease)}",
+        )
+    if renew <= _RETRY_JITTER * retry:
+        problems.add(
+            (*path, "renewDeadline"),
+            f"expected more than {_RETRY_JITTER} times retryPeriod ({format_duration(retry)}), "
+            f"got {format_duration(renew)}",
+        )
+    if config.resource_lock != _LEASES:
+        problems.add((*path, "resourceLock"), f'expected "{_LEASES}", got "{config.resource_lock}"')
+
+
+def _backoff(config: KubeSchedulerConfiguration, problems: Problems) -> None:
+    initial, longest = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
+    if initial <= 0:
+        problems.add(("podInitialBackoffSeconds",), f"expected 1 or more, got {initial}")
+    if longest < initial:
+        problems.add(
+            ("podMaxBackoffSeconds",),
+            f"expected podInitialBackoffSeconds ({initial}) or more, got {longest}",
+        )
+
+
+def _profile(
+    profile: KubeSchedulerProfile, known: Implements, path: Path, problems: Problems
+) -> None:
+    if not profile.scheduler_name:
+        problems.add((*path, "schedulerName"), "required when there are several profiles")
+    percentage = profile.percentage_of_nodes_to_score
+    if percentage is not None:
+        check_range(percentage, 0, _PERCENT_MAX, (*path, "percentageOfNodesToScore"), problems)
+    _removed_plugins(profile, path, problems)
+    _plugin_config(profile, path, problems)
+    check_expansion(profile, known, (*path, "plugins"), problems)
+
+
+def _removed_plugins(profile: KubeSchedulerProfile, path: Path, problems: Problems) -> None:
+    sets = [(point.value, profile.plugins.at(point)) for point in ExtensionPoint]
+    for name, plugin_set in (*sets, ("multiPoint", profile.plugins.multi_point)):
+        for i, plugin in enumerate(plugin_set.enabled):
+            if plugin.name in _REMOVED:
+                place = (*path, "plugins", name, "enabled", i, "name")
+                problems.add(place, _removed(plugin.name))
+    for i, config in enumerate(profile.plugin_config):
+        if config.name in _REMOVED:
+            problems.add((*path, "pluginConfig", i, "name"), _removed(config.name))
+
+
+def _removed(name: str) -> str:
+    return f'"{name}" was removed from Kubernetes; NodeVolumeLimits does its work'
+
+
+def _plugin_config(profile: KubeSchedulerProfile, path: Path, problems: Problems) -> None:
+    enabled = profile.plugins.names()
+    first: dict[str, int] = {}
+    for i, config in enumerate(profile.plugin_config):
+        place = (*path, "pluginConfig", i)
+        if config.name in first:
+            message = f'"{config.name}" is configured already at pluginConfig[{first[config.name]}]'
+            problems.add((*place, "name"), message)
+        first.setdefault(config.name, i)
+        # kube-scheduler looks at these only when it builds the plugin.
+        if config.name != _FIT or _FIT in enabled:
+            validate_args(config.args, (*place, "args"), problems)
+
+
+def _distinct_names(config: KubeSchedulerConfiguration, problems: Problems) -> None:
+    first: dict[str, int] = {}
+    for i, profile in enumerate(config.profiles):
+        name = profile.scheduler_name
+        if name in first:
+            problems.add(
+                ("profiles", i, "schedulerName"),
+                f'"{name}" is already the name of profiles[{first[name]}]',
+            )
+        first.setdefault(name, i)
+
+
+def _common_queue_sort(
+    config: KubeSchedulerConfiguration, known: Implements, problems: Problems
+) -> None:
+    """There is one queue, so all profiles must sort it the same way."""
+    if not config.profiles:
+        return
+    leading = config.profiles[0]
+    length = len(leading.plugins.queue_sort.enabled)
+    if length > 1:
+        place = ("profiles", 0, "plugins", "queueSort", "enabled")
+        problems.add(place, f"expected one plugin at most, got {length}")
+    sorters = _queue_sorters(leading, known)
+    for i, profile in enumerate(config.profiles[1:], start=1):
+        path = ("profiles", i)
+        same_set = profile.plugins.queue_sort == leading.plugins.queue_sort
+        if not same_set or _queue_sorters(profile, known) != sorters:
+            problems.add((*path, "plugins", "queueSort"), "expected the same as in profiles[0]")
+        for name in sorters:
+            if profile.raw_args(name) != leading.raw_args(name):
+                position = [c.name for c in profile.plugin_config]
+                at = (*path, "pluginConfig", position.index(name)) if name in position else path
+                problems.add(at, f'expected the same arguments for "{name}" as in profiles[0]')
+
+
+def _queue_sorters(profile: KubeSchedulerProfile, known: Implements) -> tuple[str, ...]:
+    expansion = check_expansion(profile, known, (), Problems())
+    return tuple(name for name, _ in expansion[ExtensionPoint.QUEUE_SORT])
+
+
+def _extenders(config: KubeSchedulerConfiguration, path: Path, problems: Problems) -> None:
+    managed: dict[str, Path] = {}
+    binders: list[int] = []
+    for i, extender in enumerate(config.extenders):
+        place = (*path, i)
+        if extender.prioritize_verb and extender.weight <= 0:
+            problems.add(
+                (*place, "weight"),
+                f"expected 1 or more because prioritizeVerb is set, got {extender.weight}",
+            )
+        if extender.bind_verb:
+            binders.append(i)
+            if len(binders) > 1:
+                message = f"only one extender may bind, extenders[{binders[0]}] does already"
+                problems.add((*place, "bindVerb"), message)
+        _managed_resources(extender, place, managed, problems)
+    _ignored_resources(config, path, problems)
+
+
+def _managed_resources(
+    extender: Extender, path: Path, managed: dict[str, Path], problems: Problems
+) -> None:
+    for i, resource in enumerate(extender.managed_resources):
+        place = (*path, "managedResources", i, "name")
+        error = extended_resource_error(resource.name)
+        if error is not None:
+            problems.add(place, error)
+        if resource.name in managed:
+            problems.add(place, f'"{resource.name}" is managed already by another entry')
+        managed.setdefault(resource.name, place)
+
+
+def _ignored_resources(config: KubeSchedulerConfiguration, path: Path, problems: Problems) -> None:
+    """A resource to ignore must reach NodeResourcesFit in every profile."""
+    ignored = [
+        (*path, i, "managedResources", j, "ignoredByScheduler")
+        for i, extender in enumerate(config.extenders)
+        for j, resource in enumerate(extender.managed_resources)
+        if resource.ignored_by_scheduler
+    ]
+    for profile in config.profiles:
+        if ignored and all(c.name != _FIT for c in profile.plugin_config):
+            problems.add(
+                ignored[0],
+                f"needs {_FIT}, which profile {profile.scheduler_name} neither enables nor "
+                "configures",
+            )

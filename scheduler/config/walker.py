@@ -1,0 +1,254 @@
+"""Plain values to frozen structs, checking everything and reporting every mismatch with its place.
+
+msgspec's own decoder stops at the first error; this walker follows the same type descriptions
+(`msgspec.inspect`) and goes on. Where a value is wrong a stand-in takes its place, so that the
+checks that follow still see a whole object; `Problems` keeps them quiet about that place.
+
+It accepts what Go's strict decoder accepts: null counts as absent, `2.0` is a whole number.
+"""
+
+import base64
+import binascii
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+import msgspec.inspect as mi
+
+from scheduler.config.duration import EXPECTED as DURATION_EXPECTED, parse_duration
+from scheduler.config.problems import Path, Problems
+from scheduler.config.source import Value
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+DURATION: Final = msgspec.Meta(extra={"format": "duration"})
+"""Marks a float field that is written as a duration; the value is in seconds."""
+
+Hint = Callable[[Path, str], str | None]
+"""Says more about an unknown field, given its parent's path and its name."""
+
+_LISTED_FIELDS = 12
+
+
+def decode(
+    kind: type[T],
+    value: Value,
+    path: Path,
+    problems: Problems,
+    hint: Hint = lambda _path, _name: None,
+) -> T:
+    """Build a `kind` from plain values; what does not fit is added to `problems`."""
+    return cast("T", _Walker(problems, hint).struct(_describe(kind), value, path))
+
+
+@cache
+def _describe(kind: type[msgspec.Struct]) -> mi.StructType:
+    return cast("mi.StructType", mi.type_info(kind))
+
+
+def shown(value: object) -> str:
+    """A value as its owner wrote it, shortened."""
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}..."'  # noqa: PLR2004
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name somebody most likely meant."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[close[0]] if close else None
+
+
+class _Walker:
+    """One pass over one document."""
+
+    def __init__(self, problems: Problems, hint: Hint) -> None:
+        self._problems = problems
+        self._hint = hint
+
+    def struct(self, described: mi.StructType, value: Value, path: Path) -> object:
+        """Decode a mapping with known fields."""
+        fields = {field.encode_name: field for field in described.fields}
+        if not isinstance(value, dict):
+            if value is not None:
+                expected = f"expected a mapping with fields such as {_listing(fields, 3)}"
+                self._problems.add(path, f"{expected}, got {shown(value)}")
+            value = {}
+        for name in value:
+            if name not in fields:
+                self._problems.add((*path, name), self._unknown(name, fields, path))
+        arguments: dict[str, object] = {}
+        for name, field in fields.items():
+            item = value.get(name)
+            place = (*path, name)
+            if item is None and (name not in value or not _refuses_null(field.type)):
+                if field.required:
+                    self._problems.add(place, "required")
+                    arguments[field.name] = _stand_in(field.type)
+                continue
+            arguments[field.name] = self.any(field.type, item, place)
+        return described.cls(**arguments)
+
+    def any(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: PLR0911  one line per kind of type
+        """Decode whatever the type says."""
+        match described:
+            case mi.UnionType(types=types):
+                return self.any(
+                    next(t for t in types if not isinstance(t, mi.NoneType)), value, path
+                )
+            case mi.Metadata(type=inner, extra={"format": "duration"}):
+                return self._duration(inner, value, path)
+            case mi.Metadata(type=inner):
+                return self.any(inner, value, path)
+            case mi.StructType():
+                return self.struct(described, value, path)
+            case mi.VarTupleType(item_type=item_type):
+                return self._tuple(item_type, value, path)
+            case mi.DictType(value_type=value_type):
+                return self._dict(value_type, value, path)
+            case mi.EnumType(cls=choices):
+                return self._enum(choices, value, path)
+            case mi.AnyType():
+                return value
+            case _:
+                return self._scalar(described, value, path)
+
+    def _unknown(self, name: str, fields: Iterable[str], path: Path) -> str:
+        said = self._hint(path, name)
+        if said is not None:
+            return said
+        meant = nearest(name, fields)
+        if meant is not None:
+            return f'unknown field; did you mean "{meant}"?'
+        return f"unknown field; known here: {_listing(fields, _LISTED_FIELDS)}"
+
+    def _tuple(self, item_type: mi.Type, value: Value, path: Path) -> tuple[object, ...]:
+        if not isinstance(value, list):
+            self._problems.add(path, f"expected a list, got {shown(value)}")
+            return ()
+        result = []
+        for i, item in enumerate(value):
+            if item is None:
+                self._problems.add((*path, i), "expected a value, got null")
+                result.append(_stand_in(item_type))
+            else:
+                result.append(self.any(item_type, item, (*path, i)))
+        return tuple(result)
+
+    def _dict(self, value_type: mi.Type, value: Value, path: Path) -> dict[str, object]:
+        if not isinstance(value, dict):
+            self._problems.add(path, f"expected a mapping, got {shown(value)}")
+            return {}
+        return {key: self.any(value_type, item, (*path, key)) for key, item in value.items()}
+
+    def _duration(self, inner: mi.Type, value: Value, path: Path) -> float:
+        seconds = parse_duration(value) if isinstance(value, str) else None
+        if seconds is None:
+            unit = f'; did you mean "{value}s"?' if _is_number(value) else ""
+            self._problems.add(path, f"expected {DURATION_EXPECTED}, got {shown(value)}{unit}")
+            return cast("float", _stand_in(inner))
+        return seconds
+
+    def _enum(self, choices: type[Enum], value: Value, path: Path) -> Enum:
+        known = [str(choice.value) for choice in choices]
+        if isinstance(value, str) and value in known:
+            return choices(value)
+        meant = nearest(value, known) if isinstance(value, str) else None
+        suggestion = f'; did you mean "{meant}"?' if meant is not None else ""
+        expected = f"expected one of {', '.join(known)}"
+        self._problems.add(path, f"{expected}, got {shown(value)}{suggestion}")
+        return next(iter(choices))
+
+    def _scalar(self, described: mi.Type, value: Value, path: Path) -> object:
+        match described:
+            case mi.BoolType():
+                if isinstance(value, bool):
+                    return value
+                expected = "true or false"
+            case mi.IntType(ge=least, le=most):
+                return self._int(value, path, least, most)
+            case mi.FloatType():
+                if _is_number(value):
+                    return float(cast("float", value))
+                expected = "a number"
+            case mi.StrType():
+                if isinstance(value, str):
+                    return value
+                expected = "a text"
+                if _is_number(value) or isinstance(value, bool):
+                    expected += f' (write "{shown(value)}" with quotes if it is meant so)'
+            case mi.BytesType():
+                return self._bytes(value, path)
+            case _:
+                raise TypeError(described)
+        self._problems.add(path, f"expected {expected}, got {shown(value)}")
+        return _stand_in(described)
+
+    def _int(self, value: Value, path: Path, least: int | None, most: int | None) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._problems.add(path, f"expected a whole number, got {shown(value)}")
+            return 0
+        if (least is not None and value < least) or (most is not None and value > most):
+            self._problems.add(path, f"expected {least} to {most}, got {value}")
+            return 0
+        return value
+
+    def _bytes(self, value: Value, path: Path) -> bytes:
+        try:
+            return base64.b64decode(cast("str", value), validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            self._problems.add(path, "expected base64 text")
+            return b""
+
+
+def _refuses_null(described: mi.Type) -> bool:
+    """Whether an explicit null is an error: Go's Duration decoder refuses it."""
+    return isinstance(described, mi.Metadata) and described.extra == DURATION.extra
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _listing(names: Iterable[str], limit: int) -> str:
+    ordered = sorted(names)
+    rest = f" and {len(ordered) - limit} more" if len(ordered) > limit else ""
+    return ", ".join(ordered[:limit]) + rest
+
+
+def _stand_in(described: mi.Type) -> Any:
+    """Go's zero value."""
+    match described:
+        case mi.Metadata(type=inner):
+            return _stand_in(inner)
+        case mi.StructType(cls=cls, fields=fields):
+            return cls(**{f.name: _stand_in(f.type) for f in fields if f.required})
+        case mi.EnumType(cls=choices):
+            return next(iter(choices))
+        case _:
+            return _ZERO.get(type(described))
+
+
+_ZERO: Final[Mapping[type[mi.Type], object]] = {
+    mi.BoolType: False,
+    mi.IntType: 0,
+    mi.FloatType: 0.0,
+    mi.StrType: "",
+    mi.BytesType: b"",
+    mi.VarTupleType: (),
+    mi.DictType: {},
+}

@@ -1,0 +1,88 @@
+"""Effective configuration to YAML: what `--write-config-to` and `stowage config` give.
+
+kube-scheduler 1.36 starts with what is written here, and `load` reads the same configuration back.
+"""
+
+import base64
+from typing import Any, cast
+
+import msgspec
+import msgspec.inspect as mi
+import yaml
+
+from scheduler.config.args import PluginArgs
+from scheduler.config.duration import format_duration
+from scheduler.config.source import is_plain_text
+from scheduler.config.types import (
+    API_VERSION,
+    KubeSchedulerConfiguration,
+    Plugin,
+    Plugins,
+    PluginSet,
+)
+from scheduler.config.walker import DURATION
+
+_EMPTY: tuple[object, ...] = (None, "", (), {}, b"")
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Quotes every text that kube-scheduler would not read as a text."""
+
+
+def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+    style = None if is_plain_text(text) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def to_yaml(config: KubeSchedulerConfiguration) -> str:
+    """Write a configuration as YAML, fields in alphabetical order as upstream does."""
+    return yaml.dump(
+        to_object(config), Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=1 << 20
+    )
+
+
+def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:
+    """Write a configuration as plain values, for JSON (`/configz`)."""
+    return cast("dict[str, Any]", _plain(config))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        return _struct(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _struct(value: msgspec.Struct) -> dict[str, object]:
+    described = cast("mi.StructType", mi.type_info(type(value)))
+    result: dict[str, object] = {}
+    if isinstance(value, PluginArgs):
+        result["apiVersion"] = API_VERSION
+        result["kind"] = type(value).__name__
+    for field in described.fields:
+        item = getattr(value, field.name)
+        unset_weight = isinstance(value, Plugin) and item == 0
+        if item in _EMPTY or unset_weight:
+            continue
+        plain = format_duration(item) if _is_duration(field.type) else _plain(item)
+        if not (isinstance(item, PluginSet | Plugins) and not plain):
+            result[field.encode_name] = plain
+    return result
+
+
+def _is_duration(described: mi.Type) -> bool:
+    match described:
+        case mi.Metadata(extra=extra):
+            return extra == DURATION.extra
+        case mi.UnionType(types=types):
+            return any(_is_duration(inner) for inner in types)
+        case _:
+            return False
