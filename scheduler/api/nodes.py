@@ -3,8 +3,14 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (NodeInfo) v1.36.
 """
 
-from scheduler.api.objects import Node
+from typing import Final
+
+from msgspec.structs import force_setattr
+
+from scheduler.api.objects import ContainerImage, Node
 from scheduler.api.pods import PodInfo
+from scheduler.api.quantity import QuantityError
+from scheduler.api.resources import whole_units
 
 
 class NodeInfo:
@@ -26,3 +32,28 @@ class NodeInfo:
         self.node: Node | None = None
         self.pods: dict[str, PodInfo] = {}
         self.generation = 0
+
+
+class InvalidNodeError(ValueError):
+    """A node whose fields cannot be read; the message says which and why."""
+
+
+def checked_node(node: Node) -> Node:
+    """The freshly decoded node, with its images shared between nodes.
+
+    Raises:
+        InvalidNodeError: an allocatable quantity does not parse.
+    """
+    try:
+        whole_units(node.status.allocatable)
+    except QuantityError as problem:
+        raise InvalidNodeError(f"status.allocatable: {problem}") from problem
+    if len(_images) > _MAX_SHARED_IMAGES:
+        _images.clear()
+    shared = tuple(_images.setdefault(image, image) for image in node.status.images)
+    force_setattr(node.status, "images", shared)
+    return node
+
+
+_MAX_SHARED_IMAGES: Final = 20_000
+_images: dict[ContainerImage, ContainerImage] = {}

@@ -65,5 +65,5 @@ class CycleState:
         copy = CycleState(self._parent)
         for key, value in self._values.items():
             clone = getattr(value, "clone", None)
-            copy._values[key] = value if clone is None else clone()  # noqa: SLF001 - its own kind
+            copy._values[key] = value if clone is None else clone()
         return copy

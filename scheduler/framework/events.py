@@ -45,7 +45,7 @@ class ActionType(Flag):
 
 
 class EventResource(Enum):
-    """Of what kind the object is. A plugin that registers POD gets all three kinds of pod events."""
+    """Of what kind the object is; registering POD asks for both kinds of pod events."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"

@@ -101,7 +101,7 @@ class QueueSortPlugin(Plugin, Protocol):
     """Orders the active queue."""
 
     @abstractmethod
-    def sort_key(self, queued: QueuedPodInfo) -> Any:  # noqa: ANN401 - anything that compares
+    def sort_key(self, queued: QueuedPodInfo) -> Any:
         """A key that compares smaller for the pod that goes first."""
 
 
@@ -198,11 +198,11 @@ class PreScorePlugin(Plugin, Protocol):
     """Prepares scoring."""
 
     @abstractmethod
-    def pre_score(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
-    ) -> Status:
-        """Skip turns the plugin's Score off. `rows` are the feasible nodes for plugins that read
-        the cluster; plugins that read only the row must not look at them.
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        """Skip turns the plugin's Score off.
+
+        `rows` are the feasible nodes for plugins that read the cluster; plugins that read only the
+        row must not look at them.
         """
 
 

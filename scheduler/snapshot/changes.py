@@ -1,0 +1,47 @@
+"""What the cache tells the snapshot: changes of nodes that exist, in order.
+
+Invariant: a pod is only ever added to, or removed from, a node that is set. Before a node is
+removed its pods are; pods of a ghost (a deleted node) are never mentioned.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.pods import PodInfo
+
+
+class NodeSet(msgspec.Struct, frozen=True, gc=False):
+    """The node object of `info` is new or has changed; `info.node` is not None."""
+
+    info: NodeInfo
+
+
+class NodeRemoved(msgspec.Struct, frozen=True, gc=False):
+    """The node is gone."""
+
+    name: str
+
+
+class PodAdded(msgspec.Struct, frozen=True, gc=False):
+    """A pod runs, or is assumed to run, on the node it names."""
+
+    pod: PodInfo
+
+
+class PodRemoved(msgspec.Struct, frozen=True, gc=False):
+    """A pod is gone from the node it names."""
+
+    pod: PodInfo
+
+
+class NamespaceChanged(msgspec.Struct, frozen=True, gc=False):
+    """The labels of a namespace; None when it is deleted."""
+
+    name: str
+    labels: Mapping[str, str] | None
+
+
+Change: TypeAlias = NodeSet | NodeRemoved | PodAdded | PodRemoved | NamespaceChanged

@@ -1,0 +1,134 @@
+"""A count per node that is a dictionary while few nodes have one and an array when many do."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_DENSE_FRACTION: Final = 32
+"""An array pays once one row in this many has a count."""
+_MIN_DENSE_ROWS: Final = 16
+
+
+class RowCounts:
+    """Counts by row; rows that were never mentioned count 0.
+
+    Attributes:
+        total: the sum over all rows.
+    """
+
+    __slots__ = ("_dense", "_sparse", "total")
+
+    def __init__(self) -> None:
+        self._sparse: dict[int, float] = {}
+        self._dense: NDArray[np.float64] | None = None
+        self.total = 0.0
+
+    def add(self, row: int, amount: float, capacity: int) -> None:
+        """Add to the count of a row; `capacity` is the current number of rows of the table."""
+        self.total += amount
+        dense = self._dense
+        if dense is not None:
+            if row >= len(dense):
+                dense = self._resize(capacity)
+            dense[row] += amount
+            return
+        sparse = self._sparse
+        count = sparse.get(row, 0.0) + amount
+        if count:
+            sparse[row] = count
+            if len(sparse) > max(_MIN_DENSE_ROWS, capacity // _DENSE_FRACTION):
+                self._densify(capacity)
+        else:
+            sparse.pop(row, None)
+
+    def column(self, size: int) -> NDArray[np.float64]:
+        """The counts of the first `size` rows. Not to be written to."""
+        dense = self._dense
+        if dense is not None:
+            if len(dense) < size:
+                dense = self._resize(size)
+            return dense[:size]
+        column = np.zeros(size)
+        if self._sparse:
+            rows, counts = self._pairs()
+            column[rows] = counts
+        return column
+
+    def copy(self) -> "RowCounts":
+        """An independent copy."""
+        copy = RowCounts()
+        copy.total = self.total
+        copy._sparse = self._sparse.copy()
+        copy._dense = None if self._dense is None else self._dense.copy()
+        return copy
+
+    def at(self, row: int) -> float:
+        """The count of one row."""
+        if self._dense is not None:
+            return float(self._dense[row]) if row < len(self._dense) else 0.0
+        return self._sparse.get(row, 0.0)
+
+    def rows(self) -> NDArray[np.intp]:
+        """The rows whose count is not 0."""
+        if self._dense is not None:
+            return np.flatnonzero(self._dense)
+        return self._pairs()[0]
+
+    def by_domain(
+        self, domain_ids: NDArray[np.int32], domains: int, eligible: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """The counts summed by domain.
+
+        Args:
+            domain_ids: the domain of every row, from 0 to `domains` - 1.
+            domains: how many domains there are.
+            eligible: rows that count; all when None.
+        """
+        if self._dense is not None:
+            weights = self.column(len(domain_ids))
+            if eligible is not None:
+                weights = weights * eligible
+            return _sums(domain_ids, weights, domains)
+        if not self._sparse:
+            return np.zeros(domains)
+        rows, counts = self._pairs()
+        if eligible is not None:
+            counts = counts * eligible[rows]
+        return _sums(domain_ids[rows], counts, domains)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every row counts 0."""
+        if self._dense is not None:
+            return not self._dense.any()
+        return not self._sparse
+
+    def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        n = len(self._sparse)
+        return (
+            np.fromiter(self._sparse.keys(), np.intp, n),
+            np.fromiter(self._sparse.values(), np.float64, n),
+        )
+
+    def _resize(self, capacity: int) -> NDArray[np.float64]:
+        old = self._dense
+        new = np.zeros(capacity)
+        if old is not None:
+            new[: len(old)] = old
+        self._dense = new
+        return new
+
+    def _densify(self, capacity: int) -> None:
+        dense = np.zeros(max(capacity, max(self._sparse) + 1))
+        rows, counts = self._pairs()
+        dense[rows] = counts
+        self._dense = dense
+        self._sparse = {}
+
+
+def _sums(
+    ids: NDArray[np.int32], weights: NDArray[np.float64], minlength: int
+) -> NDArray[np.float64]:
+    sums: NDArray[np.float64] = np.bincount(ids, weights=weights, minlength=minlength)
+    return sums

@@ -1,0 +1,41 @@
+"""Which rows changed, in order, so that everybody who keeps results catches up on their own."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MIN_KEPT: Final = 4096
+
+
+class RowLog:
+    """An append-only list of changed rows with positions that stay valid when it is trimmed."""
+
+    __slots__ = ("_first", "_rows")
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._first = 0
+
+    @property
+    def position(self) -> int:
+        """Where the next change will be."""
+        return self._first + len(self._rows)
+
+    def append(self, row: int, keep: int) -> None:
+        """Note a changed row; at least the last `keep` changes stay readable."""
+        self._rows.append(row)
+        if len(self._rows) > 2 * max(keep, _MIN_KEPT):
+            drop = len(self._rows) // 2
+            del self._rows[:drop]
+            self._first += drop
+
+    def since(self, position: int) -> NDArray[np.intp] | None:
+        """The distinct rows changed since a position; None when that is too long ago."""
+        start = position - self._first
+        if start < 0:
+            return None
+        rows = self._rows[start:]
+        if len(rows) > 1:
+            rows = list(dict.fromkeys(rows))
+        return np.array(rows, np.intp)
