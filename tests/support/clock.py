@@ -1,0 +1,27 @@
+"""A clock that stands still until it is told to move."""
+
+from datetime import UTC, datetime, timedelta
+
+
+class FakeClock:
+    """Stands in for `scheduler.clock.SystemClock`.
+
+    Attributes:
+        now: seconds of the monotonic clock.
+        start: the time of day at which the monotonic clock showed 0.
+    """
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+        self.start = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall(self) -> datetime:
+        return self.start + timedelta(seconds=self.now)
+
+    def advance(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("time does not go back")
+        self.now += seconds
