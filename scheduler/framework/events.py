@@ -91,8 +91,14 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def covers(self, incoming: "ClusterEvent") -> bool:
-        """Whether a registration for this event asks for the incoming one."""
-        if not self.action & incoming.action:
+        """Whether a registration for this event asks for the incoming one.
+
+        The registration must name everything that happened: an update of which nothing more is
+        known (`UPDATE`) reaches only those who asked for every update.
+        """
+        if self.is_wildcard:
+            return True
+        if self.action & incoming.action != incoming.action:
             return False
         return (
             self.resource is incoming.resource
@@ -143,3 +149,10 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
 
     event: ClusterEvent
     queueing_hint: QueueingHintFn | None = None
+    reads_pod_shape_only: bool = True
+    """Whether the hint depends on nothing of the waiting pod but its shape, labels, namespace, and
+    whether it is itself the object of the event (same UID).
+
+    The queue asks such a hint once for all waiting pods that are equal in these. A hint that reads
+    more of the pod, its name or status for instance, must say False and is asked for each pod.
+    """
