@@ -1,6 +1,6 @@
-// Command controlplane is a Kubernetes control plane in one binary: its first argument says which
-// program it becomes (etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl),
-// the rest are that program's own arguments.
+// Command controlplane is a Kubernetes control plane in one binary: the name it is started by, or
+// else its first argument, says which program it becomes (etcd, kube-apiserver,
+// kube-controller-manager, kube-scheduler or kubectl); the rest are that program's own arguments.
 //
 // It exists because end-to-end tests need the real thing on machines that have no container
 // runtime and can fetch nothing but Go modules. Nothing here may change what the programs do.
@@ -9,6 +9,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// programs maps the first argument to what runs; each is handed the full argument list with its
+// programs maps a name to what runs; each is handed the full argument list with its
 // own name first, as if it had been started as a binary of its own.
 var programs = map[string]func(args []string) int{
 	"etcd": func(args []string) int {
@@ -39,13 +40,15 @@ var programs = map[string]func(args []string) int{
 }
 
 func main() {
-	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
-		fmt.Fprintf(os.Stderr, "usage: %s PROGRAM [ARGUMENT...]\nPROGRAM is one of: %s\n",
-			os.Args[0], strings.Join(names(), ", "))
+	// The commands read os.Args themselves, some of them (kubectl) while they are being built.
+	if os.Args[0] = filepath.Base(os.Args[0]); programs[os.Args[0]] == nil {
+		os.Args = os.Args[1:]
+	}
+	if len(os.Args) == 0 || programs[os.Args[0]] == nil {
+		fmt.Fprintf(os.Stderr, "usage: controlplane PROGRAM [ARGUMENT...]\nPROGRAM is one of: %s\n",
+			strings.Join(names(), ", "))
 		os.Exit(2)
 	}
-	// The commands read os.Args themselves, some of them (kubectl) while they are being built.
-	os.Args = os.Args[1:]
 	os.Exit(programs[os.Args[0]](os.Args))
 }
 

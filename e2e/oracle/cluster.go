@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -119,4 +120,8 @@ func listSorted(client *fake.Clientset, objects []runtime.Object) {
 	}
 	client.PrependReactor("list", "nodes", answerWith(nodes))
 	client.PrependReactor("list", "pods", answerWith(pods))
+	// Nothing changes while a case is judged; the fake's own watch would repeat the list.
+	client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, watch.NewFake(), nil
+	})
 }

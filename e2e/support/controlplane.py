@@ -1,0 +1,327 @@
+"""A throw-away Kubernetes control plane on loopback ports: the real programs, no containers.
+
+etcd and kube-apiserver with RBAC, on request also kube-controller-manager and kube-scheduler. All
+keys, data, logs and the audit log are in one folder. Nodes are whatever objects tests create.
+
+``python -m e2e.support up`` keeps one running for use by hand.
+"""
+
+import ssl
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from e2e.support.certificates import Authority, KeyPair, service_account_key
+from e2e.support.go_programs import CONTROL_PLANE, build
+from e2e.support.kubeconfig import write_kubeconfig
+from e2e.support.probing import status_of, unverified
+from e2e.support.processes import Program, ProgramError, free_port, raise_open_file_limit
+
+SCHEDULER_REQUESTS_PER_SECOND = 5000
+"""Client limit for kube-scheduler; its default of 50 would be measured instead of the scheduler."""
+
+_STARTS = 3
+"""How often to begin anew with other ports when another process took one in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What kind of control plane to start."""
+
+    controller_manager: bool = False
+    """Run kube-controller-manager, and the admission plugins that count on it."""
+    controllers: str = "*"
+    """Which controllers to run, in the syntax of kube-controller-manager's ``--controllers``."""
+    audit_level: str | None = "Metadata"
+    """Level of the audit log for every request; none writes no log."""
+    audit_rules: Sequence[Mapping[str, Any]] = ()
+    """Audit policy rules that come before the one for every request."""
+    tokens: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
+    """Static bearer tokens: token to user and groups."""
+    api_server_arguments: Sequence[str] = ()
+    """Further arguments for kube-apiserver; they win over the harness' own."""
+    directory: Path | None = None
+    """Where to put everything; by default a temporary folder that is removed at the end."""
+
+
+class ControlPlane:
+    """A running control plane; use it as a context manager.
+
+    Invariant: between ``start`` and ``stop`` etcd and the API server run and have been ready.
+    """
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.programs: list[Program] = []
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        if self.options.directory is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="stowage-e2e-")
+            self.directory = Path(self._temporary.name)
+        else:
+            self.directory = self.options.directory
+            self.directory.mkdir(parents=True, exist_ok=True)
+        self._authority = Authority()
+        self._service_account_key = service_account_key()
+        self._admin = self._authority.client("e2e-admin", ["system:masters"])
+        self._admin_context = ssl.create_default_context(cadata=self.ca.decode())
+        self.server = ""
+        self.kubeconfig = self.directory / "admin.kubeconfig"
+
+    @property
+    def audit_log(self) -> Path | None:
+        return self.directory / "audit.log" if self.options.audit_level else None
+
+    def start(self) -> Self:
+        """Builds the programs if needed, starts them and waits until they serve.
+
+        Raises:
+            ProgramError: one of them did not become ready; carries the end of its output.
+        """
+        binary = build(CONTROL_PLANE)
+        raise_open_file_limit()
+        self._write_files()
+        self._admin_context.load_cert_chain(
+            self.directory / "admin.crt", self.directory / "admin.key"
+        )
+        for left in reversed(range(_STARTS)):
+            try:
+                self._start_programs(binary)
+            except ProgramError as error:
+                self._stop_programs()
+                if left == 0 or "address already in use" not in str(error):
+                    raise
+            else:
+                break
+        return self
+
+    def stop(self) -> None:
+        """Ends every program and removes the temporary folder."""
+        self._stop_programs()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """Writes a kubeconfig with a client certificate for ``user`` in ``groups``."""
+        path = self.directory / f"{user.replace(':', '.')}.kubeconfig"
+        certificate = self._authority.client(user, groups)
+        return write_kubeconfig(path, self.server, authority=self.ca, certificate=certificate)
+
+    def kubeconfig_with_token(self, name: str, token: str) -> Path:
+        """Writes a kubeconfig called ``name`` with a bearer token and no client certificate."""
+        path = self.directory / f"{name}.kubeconfig"
+        return write_kubeconfig(path, self.server, authority=self.ca, token=token)
+
+    @property
+    def ca(self) -> bytes:
+        """The certificate, as PEM, that signed the server's and all client certificates."""
+        return self._authority.certificate
+
+    def start_kube_scheduler(
+        self, configuration: Mapping[str, Any] | None = None, arguments: Sequence[str] = ()
+    ) -> Program:
+        """Starts kube-scheduler and waits until it is ready.
+
+        Args:
+            configuration: fields of a KubeSchedulerConfiguration that win over the harness' own
+                (5,000 requests a second, no leader election); profiles go here.
+            arguments: further command line arguments.
+        """
+        kubeconfig = self.kubeconfig_for("system:kube-scheduler")
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {
+                "kubeconfig": str(kubeconfig),
+                "qps": SCHEDULER_REQUESTS_PER_SECOND,
+                "burst": SCHEDULER_REQUESTS_PER_SECOND,
+            },
+            **(configuration or {}),
+        }
+        file = self._write("kube-scheduler.yaml", yaml.safe_dump(document, sort_keys=False))
+        port = free_port()
+        program = self._run(
+            build(CONTROL_PLANE),
+            "kube-scheduler",
+            f"--config={file}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--cert-dir={self.directory / 'kube-scheduler'}",
+            *arguments,
+        )
+        program.url = f"https://127.0.0.1:{port}"
+        program.wait_ready(lambda: status_of(f"{program.url}/readyz", unverified()) == 200)
+        return program
+
+    def stop_program(self, program: Program) -> None:
+        """Ends one program of this control plane before the rest."""
+        program.stop()
+        self.programs.remove(program)
+
+    def logs(self, lines: int = 30) -> str:
+        """Returns the end of every program's output, for a failure report."""
+        return "\n".join(
+            f"--- {program.name} ({'running' if program.is_running() else 'ended'})\n"
+            f"{program.tail(lines)}"
+            for program in self.programs
+        )
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _start_programs(self, binary: Path) -> None:
+        etcd = self._start_etcd(binary)
+        self._start_api_server(binary, etcd)
+        if self.options.controller_manager:
+            self._start_controller_manager(binary)
+
+    def _start_etcd(self, binary: Path) -> str:
+        url, peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        etcd = self._run(
+            binary,
+            "etcd",
+            f"--data-dir={self.directory / 'etcd'}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer_url}",
+            f"--initial-advertise-peer-urls={peer_url}",
+            f"--initial-cluster=default={peer_url}",
+            # The data dies with the test: waiting for the disk would only measure the disk.
+            "--unsafe-no-fsync",
+            "--quota-backend-bytes=8589934592",
+            "--log-level=warn",
+        )
+        etcd.wait_ready(lambda: status_of(f"{url}/health") == 200)
+        return url
+
+    def _start_api_server(self, binary: Path, etcd: str) -> None:
+        port = free_port()
+        self.server = f"https://127.0.0.1:{port}"
+        write_kubeconfig(self.kubeconfig, self.server, authority=self.ca, certificate=self._admin)
+        api_server = self._run(
+            binary,
+            "kube-apiserver",
+            f"--etcd-servers={etcd}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={self.directory / 'serving.crt'}",
+            f"--tls-private-key-file={self.directory / 'serving.key'}",
+            f"--client-ca-file={self.directory / 'ca.crt'}",
+            f"--token-auth-file={self.directory / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self.directory / 'service-account.pub'}",
+            f"--service-account-signing-key-file={self.directory / 'service-account.key'}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            # A loopback address is no valid endpoint of the kubernetes service.
+            "--endpoint-reconciler-type=none",
+            "--delete-collection-workers=16",
+            *self._admission_arguments(),
+            *self._audit_arguments(),
+            *self.options.api_server_arguments,
+        )
+        api_server.wait_ready(lambda: self._status("/readyz") == 200)
+        api_server.wait_ready(lambda: self._status("/api/v1/namespaces/default") == 200)
+
+    def _admission_arguments(self) -> list[str]:
+        if self.options.controller_manager:
+            return []
+        # Nobody would make the service accounts these wait for, or take back the taints they add.
+        return ["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"]
+
+    def _audit_arguments(self) -> list[str]:
+        if self.audit_log is None:
+            return []
+        return [
+            f"--audit-policy-file={self.directory / 'audit-policy.yaml'}",
+            f"--audit-log-path={self.audit_log}",
+            # Written before the answer is sent: a test reads its own requests without waiting.
+            "--audit-log-mode=blocking",
+        ]
+
+    def _start_controller_manager(self, binary: Path) -> None:
+        kubeconfig = self.kubeconfig_for("system:kube-controller-manager")
+        port = free_port()
+        controller_manager = self._run(
+            binary,
+            "kube-controller-manager",
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--cert-dir={self.directory / 'kube-controller-manager'}",
+            "--leader-elect=false",
+            "--use-service-account-credentials=true",
+            f"--service-account-private-key-file={self.directory / 'service-account.key'}",
+            f"--root-ca-file={self.directory / 'ca.crt'}",
+            f"--cluster-signing-cert-file={self.directory / 'ca.crt'}",
+            f"--cluster-signing-key-file={self.directory / 'ca.key'}",
+            f"--controllers={self.options.controllers}",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
+        )
+        controller_manager.url = f"https://127.0.0.1:{port}"
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        controller_manager.wait_ready(lambda: self._status(account) == 200)
+
+    def _run(self, binary: Path, name: str, *arguments: str) -> Program:
+        program = Program(
+            name, [str(binary.with_name(name)), *arguments], self.directory / f"{name}.log"
+        )
+        self.programs.append(program)
+        return program
+
+    def _stop_programs(self) -> None:
+        while self.programs:
+            self.programs.pop().stop()
+
+    def _write_files(self) -> None:
+        serving = self._authority.serving(
+            ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"],
+            ["127.0.0.1", "10.0.0.1"],
+        )
+        self._write("ca.crt", self.ca)
+        self._write("ca.key", self._authority.key)
+        self._write_pair("serving", serving, "crt")
+        self._write_pair("admin", self._admin, "crt")
+        self._write_pair("service-account", self._service_account_key, "pub")
+        self._write("audit-policy.yaml", yaml.safe_dump(self._audit_policy()))
+        tokens = (
+            f'{token},{user},{user},"{",".join(groups)}"\n'
+            for token, (user, groups) in self.options.tokens.items()
+        )
+        self._write("tokens.csv", "".join(tokens))
+
+    def _audit_policy(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [*self.options.audit_rules, {"level": self.options.audit_level or "None"}],
+        }
+
+    def _write_pair(self, name: str, pair: KeyPair, public_suffix: str) -> None:
+        self._write(f"{name}.key", pair.key)
+        self._write(f"{name}.{public_suffix}", pair.public)
+
+    def _write(self, name: str, content: str | bytes) -> Path:
+        path = self.directory / name
+        path.touch(mode=0o600)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def _status(self, path: str) -> int:
+        """Asks the API server as admin."""
+        return status_of(self.server + path, self._admin_context)

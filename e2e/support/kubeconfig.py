@@ -1,0 +1,43 @@
+"""Writes kubeconfig files: one cluster, one user, one context, everything inline."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.support.certificates import KeyPair
+
+
+def write_kubeconfig(
+    path: Path,
+    server: str,
+    *,
+    authority: bytes | None = None,
+    certificate: KeyPair | None = None,
+    token: str | None = None,
+    namespace: str = "default",
+) -> Path:
+    """Writes a kubeconfig for ``server`` that only its owner can read, and returns its path."""
+    cluster: dict[str, Any] = {"server": server}
+    if authority is not None:
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    user: dict[str, Any] = {}
+    if certificate is not None:
+        user["client-certificate-data"] = base64.b64encode(certificate.public).decode()
+        user["client-key-data"] = base64.b64encode(certificate.key).decode()
+    if token is not None:
+        user["token"] = token
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "e2e", "cluster": cluster}],
+        "users": [{"name": "e2e", "user": user}],
+        "contexts": [
+            {"name": "e2e", "context": {"cluster": "e2e", "user": "e2e", "namespace": namespace}}
+        ],
+        "current-context": "e2e",
+    }
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return path

@@ -1,0 +1,175 @@
+"""Programs the harness starts: each in a process group of its own, with its output in a file.
+
+A program is ended by its own process group and never by name, and does not outlive a harness that
+was killed itself.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+class ProgramError(RuntimeError):
+    """A program did not start or ended when it should not have; carries the end of its output."""
+
+
+class Program:
+    """One running program.
+
+    Invariant: the process leads its own process group, so signals reach its children too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.log = log
+        self.url = ""
+        """Where it serves, for those who start it to fill in."""
+        with log.open("ab") as output:
+            # Ends with the thread that started it: start programs from the main thread.
+            self.process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                cwd=directory,
+                start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def tail(self, lines: int = 40) -> str:
+        """Returns the last ``lines`` of its output."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as output:
+            output.seek(max(0, self.log.stat().st_size - 400 * lines))
+            text = output.read().decode(errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def wait_ready(self, is_ready: Callable[[], bool], timeout_seconds: float = 60) -> None:
+        """Waits until ``is_ready`` says so.
+
+        Raises:
+            ProgramError: the program ended first, or the time is up.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while not is_ready():
+            if not self.is_running():
+                raise ProgramError(
+                    f"{self.name} ended with status {self.process.returncode}:\n{self.tail()}"
+                )
+            if time.monotonic() > deadline:
+                raise ProgramError(
+                    f"{self.name} was not ready after {timeout_seconds:g} s:\n{self.tail()}"
+                )
+            time.sleep(0.05)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the whole process group; one that has ended is left alone."""
+        if self.is_running():
+            os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        """Ends it without a chance to clean up, as a crash would."""
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self, timeout_seconds: float = 15) -> int:
+        """Asks it to end, insists after ``timeout_seconds``, and returns its exit status."""
+        self.signal(signal.SIGTERM)
+        # A stopped process does not see SIGTERM before it runs again.
+        self.signal(signal.SIGCONT)
+        try:
+            return self.process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.process.returncode
+
+    def cpu_seconds(self) -> float:
+        """Returns the CPU time, user and system, its running processes have used so far."""
+        ticks = 0
+        for pid in _group_members(self.pid):
+            fields = _stat_fields(pid)
+            # utime, stime and those of children already waited for.
+            ticks += sum(int(field) for field in fields[11:15])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def peak_memory_bytes(self) -> int:
+        """Returns the sum of the peak resident sizes of its running processes."""
+        total = 0
+        for pid in _group_members(self.pid):
+            for line in _read_proc(pid, "status").splitlines():
+                if line.startswith("VmHWM:"):
+                    total += int(line.split()[1]) * 1024
+        return total
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def free_port() -> int:
+    """Returns a loopback TCP port that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def raise_open_file_limit() -> None:
+    """Lets this process and its children open as many files as the system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _die_with_parent() -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _group_members(group: int) -> list[int]:
+    members = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            fields = _stat_fields(int(entry.name))
+            if fields and int(fields[2]) == group:
+                members.append(int(entry.name))
+    return members
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """Returns the fields of /proc/PID/stat after the program name; none when it is gone."""
+    return _read_proc(pid, "stat").rpartition(")")[2].split()
+
+
+def _read_proc(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
