@@ -22,6 +22,7 @@ from scheduler.config.args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from scheduler.config.duration import format_duration
 from scheduler.config.names import label_key_error, label_value_error
 from scheduler.config.problems import Path, Problems
 from scheduler.config.walker import nearest, shown
@@ -89,9 +90,11 @@ def _default_preemption(args: DefaultPreemptionArgs, path: Path, problems: Probl
 
 def _dynamic_resources(args: DynamicResourcesArgs, path: Path, problems: Problems) -> None:
     if args.filter_timeout_seconds is not None and args.filter_timeout_seconds < 0:
-        problems.add((*path, "filterTimeout"), "expected 0s (no limit) or more")
+        got = format_duration(args.filter_timeout_seconds)
+        problems.add((*path, "filterTimeout"), f"expected 0s (no limit) or more, got {got}")
     if args.binding_timeout_seconds is not None and args.binding_timeout_seconds < 1:
-        problems.add((*path, "bindingTimeout"), "expected 1s or more")
+        got = format_duration(args.binding_timeout_seconds)
+        problems.add((*path, "bindingTimeout"), f"expected 1s or more, got {got}")
 
 
 def _balanced_allocation(
@@ -169,9 +172,9 @@ def _volume_binding(args: VolumeBindingArgs, path: Path, problems: Problems) -> 
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: Path, problems: Problems) -> None:
     system = PodTopologySpreadConstraintsDefaulting.SYSTEM
     if args.defaulting_type is system and args.default_constraints:
-        problems.add(
-            (*path, "defaultingType"), "expected List when defaultConstraints are given, got System"
-        )
+        place = (*path, "defaultingType")
+        got = "got System" if problems.is_written(place) else "which is System by default"
+        problems.add(place, f"expected List when defaultConstraints are given, {got}")
     seen: set[tuple[str, str]] = set()
     for i, constraint in enumerate(args.default_constraints):
         place = (*path, "defaultConstraints", i)
@@ -183,8 +186,11 @@ def _pod_topology_spread(args: PodTopologySpreadArgs, path: Path, problems: Prob
 
 
 def _spread_constraint(constraint: DefaultSpreadConstraint, path: Path, problems: Problems) -> None:
-    if constraint.max_skew <= 0:
-        problems.add((*path, "maxSkew"), f"expected 1 or more, got {constraint.max_skew}")
+    place = (*path, "maxSkew")
+    if not problems.is_written(place):
+        problems.add(place, "required: 1 or more")
+    elif constraint.max_skew <= 0:
+        problems.add(place, f"expected 1 or more, got {constraint.max_skew}")
     if not constraint.topology_key:
         problems.add(
             (*path, "topologyKey"), "required: a node label such as kubernetes.io/hostname"

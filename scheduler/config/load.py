@@ -29,15 +29,15 @@ from scheduler.config.walker import decode, nearest, shown
 _GROUP: Final = API_VERSION.partition("/")[0]
 
 _REMOVED_FIELDS: Final = {
-    "algorithmSource": "was removed; name plugins under profiles[].plugins",
-    "bindTimeoutSeconds": "moved to profiles[].pluginConfig, arguments of VolumeBinding",
-    "disablePreemption": "was removed; disable the plugin DefaultPreemption at postFilter",
+    "algorithmSource": "it was removed; name plugins under profiles[].plugins",
+    "bindTimeoutSeconds": "it moved to profiles[].pluginConfig, arguments of VolumeBinding",
+    "disablePreemption": "it was removed; disable the plugin DefaultPreemption at postFilter",
     "hardPodAffinitySymmetricWeight": (
-        "moved to profiles[].pluginConfig, hardPodAffinityWeight of InterPodAffinity"
+        "it moved to profiles[].pluginConfig, hardPodAffinityWeight of InterPodAffinity"
     ),
-    "healthzBindAddress": "was removed; use the flags --bind-address and --secure-port",
-    "metricsBindAddress": "was removed; use the flags --bind-address and --secure-port",
-    "featureGates": "is not part of this file; use the flag --feature-gates",
+    "healthzBindAddress": "it was removed; use the flags --bind-address and --secure-port",
+    "metricsBindAddress": "it was removed; use the flags --bind-address and --secure-port",
+    "featureGates": "it is not part of this file; use the flag --feature-gates",
 }
 """Fields of earlier versions, with what to do instead."""
 
@@ -123,7 +123,7 @@ def _load(
         ),
     )
     config = defaults.complete(written, default_scheduler_name)
-    validate(config, {**IN_TREE, **out_of_tree}, problems)
+    validate(config, {**IN_TREE, **out_of_tree}, problems, written)
     if problems:
         raise ConfigError(source, problems)
     return config
@@ -179,9 +179,6 @@ def _decode_plugin_config(config: PluginConfig, path: Path, problems: Problems) 
         return config
     place = (*path, "args")
     value = config.args
-    if value is None:
-        problems.add(path, f'args required: the arguments of "{config.name}"')
-        return replace(config, args=kind())
     if isinstance(value, dict):
         _check_type(value, kind.__name__, place, problems, required=False)
         value = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}

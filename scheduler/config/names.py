@@ -29,8 +29,10 @@ def label_key_error(key: str) -> str | None:
         return 'expected a name or "domain/name", found more than one "/"'
     if slash and not (len(prefix) <= _MAX_PREFIX and _SUBDOMAIN.fullmatch(prefix)):
         return f'expected a lower-case DNS name before the "/", got "{prefix}"'
+    where = ' after the "/"' if slash else ""
+    if not name:
+        return f"expected a name{where}, found nothing"
     if not (len(name) <= _MAX_NAME and _NAME.fullmatch(name)):
-        where = ' after the "/"' if slash else ""
         return f'expected {_NAME_RULE}{where}, got "{name}"'
     return None
 

@@ -56,6 +56,10 @@ class Problems:
             return
         self._found[path] = Problem(path, message, self._line_of(path))
 
+    def is_written(self, path: Path) -> bool:
+        """Whether a person wrote the value at `path`; false when it is a default."""
+        return not self.lines or path in self.lines
+
     def __bool__(self) -> bool:
         return bool(self._found)
 

@@ -25,6 +25,16 @@ _MERGE = "<<"
 _PLAIN = "plain"
 _TEXT = "tag:yaml.org,2002:str"
 
+_NO_COLON = "could not find expected ':'"
+_HINTS = {
+    "cannot start any token": "; YAML is indented with spaces, not tabs",
+    "mapping values are not allowed": "; check the indentation, and quote a text with ': ' in it",
+    _NO_COLON: "; a field name ends with a colon and a space",
+    "did not find expected key": "; check the indentation",
+    "did not find expected '-' indicator": "; check the indentation",
+}
+"""What usually helps, by what libyaml says."""
+
 
 class _Loader(yaml.CSafeLoader):
     """Composes nodes only: a plain scalar keeps the tag `_PLAIN` and is resolved by this module."""
@@ -43,7 +53,8 @@ def parse(text: str | bytes, problems: Problems) -> Value:
     try:
         loader = _Loader(text)
         try:
-            node = loader.get_single_node()
+            node = loader.get_node() if loader.check_node() else None
+            _refuse_more(loader, problems, lines)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -62,18 +73,29 @@ def is_plain_text(text: str) -> bool:
     return isinstance(_resolve(text), str)
 
 
+def _refuse_more(loader: _Loader, problems: Problems, lines: dict[Path, int]) -> None:
+    """Refuse a second document, unless it is empty."""
+    while loader.check_node():
+        node = loader.get_node()
+        if node is not None and not (isinstance(node, yaml.ScalarNode) and not node.value):
+            lines[()] = node.start_mark.line + 1
+            problems.add((), 'expected one document, found a second one after "---"')
+
+
 def _add_syntax_error(
     error: yaml.MarkedYAMLError, problems: Problems, lines: dict[Path, int]
 ) -> None:
+    said = error.problem or error.context or "unreadable"
     mark = error.problem_mark or error.context_mark
+    if said == _NO_COLON:
+        mark = error.context_mark
     if mark is not None:
         lines[()] = mark.line + 1
     column = f" at column {mark.column + 1}" if mark is not None else ""
-    said = error.problem or error.context or "unreadable"
-    if said == "but found another document":
-        problems.add((), 'expected one document, found a second one after "---"')
-        return
-    hint = " (YAML is indented with spaces, not tabs)" if "cannot start any token" in said else ""
+    hint = next((hint for fragment, hint in _HINTS.items() if fragment in said), "")
+    start = error.context_mark
+    if start is not None and mark is not None and start.line < mark.line:
+        hint += f" (in what begins in line {start.line + 1})"
     problems.add((), f"not valid YAML{column}: {said}{hint}")
 
 
@@ -122,6 +144,8 @@ class _Reader:
             first_line[key] = line
             self._lines[place] = line
             result[key] = self.value(value_node, place)
+        for key in merged.keys() & result.keys():
+            self._problems.add((*path, key), 'given here and through "<<"; keep one of them')
         return {**merged, **result}
 
     def _merge(self, node: yaml.Node, path: Path, into: dict[str, Value]) -> None:

@@ -8,8 +8,9 @@ from typing import Final
 
 from scheduler.config.args_validation import check_range, validate_args
 from scheduler.config.duration import format_duration
+from scheduler.config.expansion import check_expansion
 from scheduler.config.names import extended_resource_error
-from scheduler.config.plugin_sets import Implements, check_expansion
+from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import Path, Problems
 from scheduler.config.types import (
     Extender,
@@ -32,8 +33,20 @@ _REMOVED: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GC
 _FIT: Final = "NodeResourcesFit"
 
 
-def validate(config: KubeSchedulerConfiguration, known: Implements, problems: Problems) -> None:
-    """Check everything; `known` are all plugins that may be named."""
+def validate(
+    config: KubeSchedulerConfiguration,
+    known: Implements,
+    problems: Problems,
+    written: KubeSchedulerConfiguration | None = None,
+) -> None:
+    """Check everything.
+
+    Args:
+        config: completed.
+        known: all plugins that may be named.
+        problems: receives what is wrong.
+        written: the configuration before it was completed, to tell positions in its lists.
+    """
     if config.client_connection.burst < 0:
         burst = config.client_connection.burst
         problems.add(("clientConnection", "burst"), f"expected 0 or more, got {burst}")
@@ -44,7 +57,10 @@ def validate(config: KubeSchedulerConfiguration, known: Implements, problems: Pr
     check_range(percentage, 0, _PERCENT_MAX, ("percentageOfNodesToScore",), problems)
     _backoff(config, problems)
     for i, profile in enumerate(config.profiles):
-        _profile(profile, known, ("profiles", i), problems)
+        path: Path = ("profiles", i)
+        _profile(profile, path, problems)
+        as_written = written.profiles[i].plugins if written and written.profiles else None
+        check_expansion(profile.plugins, known, (*path, "plugins"), problems, as_written)
     _distinct_names(config, problems)
     _common_queue_sort(config, known, problems)
     _extenders(config, ("extenders",), problems)
@@ -58,20 +74,28 @@ def _leader_election(config: LeaderElectionConfiguration, path: Path, problems: 
     for name, value in (("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry)):
         if value <= 0:
             problems.add((*path, name), f"expected more than 0s, got {format_duration(value)}")
-    if lease <= renew:
-        problems.add(
-            (*path, "leaseDuration"),
-            f"expected more than renewDeadline ({format_duration(renew)}), "
-            f"got {format_duration(lease)}",
-        )
-    if renew <= _RETRY_JITTER * retry:
-        problems.add(
-            (*path, "renewDeadline"),
-            f"expected more than {_RETRY_JITTER} times retryPeriod ({format_duration(retry)}), "
-            f"got {format_duration(renew)}",
-        )
+    _longer(("leaseDuration", lease), 1, ("renewDeadline", renew), path, problems)
+    _longer(("renewDeadline", renew), _RETRY_JITTER, ("retryPeriod", retry), path, problems)
     if config.resource_lock != _LEASES:
         problems.add((*path, "resourceLock"), f'expected "{_LEASES}", got "{config.resource_lock}"')
+
+
+def _longer(
+    longer: tuple[str, float],
+    factor: float,
+    shorter: tuple[str, float],
+    path: Path,
+    problems: Problems,
+) -> None:
+    """Require one duration to be more than a multiple of another; blame the one written down."""
+    if longer[1] > factor * shorter[1]:
+        return
+    times = f"{factor} times " if factor != 1 else ""
+    names = f"{longer[0]} must be more than {times}{shorter[0]}"
+    values = f"got {format_duration(longer[1])} and {format_duration(shorter[1])}"
+    place = (*path, longer[0])
+    place = place if problems.is_written(place) else (*path, shorter[0])
+    problems.add(place, f"{names}, {values}")
 
 
 def _backoff(config: KubeSchedulerConfiguration, problems: Problems) -> None:
@@ -79,15 +103,15 @@ def _backoff(config: KubeSchedulerConfiguration, problems: Problems) -> None:
     if initial <= 0:
         problems.add(("podInitialBackoffSeconds",), f"expected 1 or more, got {initial}")
     if longest < initial:
+        place = ("podMaxBackoffSeconds",)
         problems.add(
-            ("podMaxBackoffSeconds",),
-            f"expected podInitialBackoffSeconds ({initial}) or more, got {longest}",
+            place if problems.is_written(place) else ("podInitialBackoffSeconds",),
+            "podMaxBackoffSeconds must be podInitialBackoffSeconds or more, "
+            f"got {longest} and {initial}",
         )
 
 
-def _profile(
-    profile: KubeSchedulerProfile, known: Implements, path: Path, problems: Problems
-) -> None:
+def _profile(profile: KubeSchedulerProfile, path: Path, problems: Problems) -> None:
     if not profile.scheduler_name:
         problems.add((*path, "schedulerName"), "required when there are several profiles")
     percentage = profile.percentage_of_nodes_to_score
@@ -95,7 +119,6 @@ def _profile(
         check_range(percentage, 0, _PERCENT_MAX, (*path, "percentageOfNodesToScore"), problems)
     _removed_plugins(profile, path, problems)
     _plugin_config(profile, path, problems)
-    check_expansion(profile, known, (*path, "plugins"), problems)
 
 
 def _removed_plugins(profile: KubeSchedulerProfile, path: Path, problems: Problems) -> None:
@@ -165,7 +188,7 @@ def _common_queue_sort(
 
 
 def _queue_sorters(profile: KubeSchedulerProfile, known: Implements) -> tuple[str, ...]:
-    expansion = check_expansion(profile, known, (), Problems())
+    expansion = check_expansion(profile.plugins, known, (), Problems())
     return tuple(name for name, _ in expansion[ExtensionPoint.QUEUE_SORT])
 
 

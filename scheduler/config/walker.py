@@ -83,8 +83,7 @@ class _Walker:
         fields = {field.encode_name: field for field in described.fields}
         if not isinstance(value, dict):
             if value is not None:
-                expected = f"expected a mapping with fields such as {_listing(fields, 3)}"
-                self._problems.add(path, f"{expected}, got {shown(value)}")
+                self._problems.add(path, _no_mapping(value, fields))
             value = {}
         for name in value:
             if name not in fields:
@@ -95,7 +94,7 @@ class _Walker:
             place = (*path, name)
             if item is None and (name not in value or not _refuses_null(field.type)):
                 if field.required:
-                    self._problems.add(place, "required")
+                    self._problems.add(place, f"required{_choices_of(field.type)}")
                     arguments[field.name] = _stand_in(field.type)
                 continue
             arguments[field.name] = self.any(field.type, item, place)
@@ -136,7 +135,8 @@ class _Walker:
 
     def _tuple(self, item_type: mi.Type, value: Value, path: Path) -> tuple[object, ...]:
         if not isinstance(value, list):
-            self._problems.add(path, f"expected a list, got {shown(value)}")
+            message = f'expected a list (its items begin with "- "), got {shown(value)}'
+            self._problems.add(path, message)
             return ()
         result = []
         for i, item in enumerate(value):
@@ -202,8 +202,11 @@ class _Walker:
         if isinstance(value, bool) or not isinstance(value, int):
             self._problems.add(path, f"expected a whole number, got {shown(value)}")
             return 0
-        if (least is not None and value < least) or (most is not None and value > most):
-            self._problems.add(path, f"expected {least} to {most}, got {value}")
+        if least is not None and value < least:
+            self._problems.add(path, f"expected {least} or more, got {value}")
+            return 0
+        if most is not None and value > most:
+            self._problems.add(path, f"expected {most} or less, got {value}")
             return 0
         return value
 
@@ -213,6 +216,21 @@ class _Walker:
         except (binascii.Error, TypeError, ValueError):
             self._problems.add(path, "expected base64 text")
             return b""
+
+
+def _no_mapping(value: Value, fields: Mapping[str, mi.Field]) -> str:
+    if isinstance(value, str):
+        for name, field in fields.items():
+            if field.required and isinstance(field.type, mi.StrType):
+                return f'expected "{name}: {value}", got {shown(value)}'
+    some = _listing(fields, 3)
+    return f"expected a mapping with fields such as {some}, got {shown(value)}"
+
+
+def _choices_of(described: mi.Type) -> str:
+    if not isinstance(described, mi.EnumType):
+        return ""
+    return f": one of {', '.join(str(choice.value) for choice in described.cls)}"
 
 
 def _refuses_null(described: mi.Type) -> bool:

@@ -1,0 +1,147 @@
+"""What `load` and its neighbours promise beyond single files."""
+
+import pytest
+
+from scheduler.config.args import (
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+)
+from scheduler.config.expansion import expand
+from scheduler.config.load import default_configuration, load, load_object
+from scheduler.config.notices import not_in_effect
+from scheduler.config.plugin_sets import DEFAULT_MULTI_POINT, IN_TREE
+from scheduler.config.problems import ConfigError
+from scheduler.config.types import ExtensionPoint
+from scheduler.config.write import to_yaml
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+def test_without_a_file_one_profile_named_stowage_runs_the_default_plugins() -> None:
+    """The default is ours by name and upstream's by plugins."""
+    config = default_configuration()
+
+    assert [profile.scheduler_name for profile in config.profiles] == ["stowage"]
+    assert config.profiles[0].plugins.multi_point.enabled == DEFAULT_MULTI_POINT
+    assert config == load(to_yaml(config))
+
+
+def test_a_single_profile_without_a_name_gets_the_callers() -> None:
+    """`explain` calls it `default-scheduler`."""
+    config = load_object(HEAD, default_scheduler_name="default-scheduler")
+
+    assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
+
+
+def test_arguments_are_found_by_their_type() -> None:
+    """Where nothing is said the defaults are given, also for a plugin that is off."""
+    config = load_object(
+        {
+            **HEAD,
+            "profiles": [
+                {
+                    "plugins": {"multiPoint": {"disabled": [{"name": "NodeAffinity"}]}},
+                    "pluginConfig": [
+                        {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 9}},
+                        {"name": "Mine", "args": {"a": [1]}},
+                    ],
+                }
+            ],
+        }
+    )
+    profile = config.profiles[0]
+
+    assert profile.args(InterPodAffinityArgs) == InterPodAffinityArgs(hard_pod_affinity_weight=9)
+    assert profile.args(NodeResourcesFitArgs) == NodeResourcesFitArgs()
+    assert profile.args(NodeAffinityArgs) == NodeAffinityArgs()
+    assert profile.args(PodTopologySpreadArgs) == PodTopologySpreadArgs()
+    assert profile.raw_args("Mine") == {"a": [1]}
+    assert profile.raw_args("NotThere") is None
+
+
+def test_a_profiles_percentage_beats_the_global_one() -> None:
+    """Also when it is 0."""
+    config = load_object(
+        {
+            **HEAD,
+            "percentageOfNodesToScore": 30,
+            "profiles": [
+                {"schedulerName": "a"},
+                {"schedulerName": "b", "percentageOfNodesToScore": 0},
+            ],
+        }
+    )
+
+    assert [config.percentage_of_nodes_to_score_in(p) for p in config.profiles] == [30, 0]
+
+
+def test_expansion_leaves_out_what_is_not_implemented() -> None:
+    """Plugins only kube-scheduler has do not disturb; their order does not matter."""
+    implements = {name: IN_TREE[name] for name in ("PrioritySort", "NodeName", "ImageLocality")}
+
+    expansion = expand(default_configuration().profiles[0], implements)
+
+    assert {point: plugins for point, plugins in expansion.items() if plugins} == {
+        ExtensionPoint.QUEUE_SORT: (("PrioritySort", 0),),
+        ExtensionPoint.FILTER: (("NodeName", 0),),
+        ExtensionPoint.SCORE: (("ImageLocality", 1),),
+    }
+
+
+def test_out_of_tree_plugins_may_be_named() -> None:
+    """They are checked by the points they implement, like in-tree ones."""
+    plugins = {
+        "multiPoint": {"enabled": [{"name": "Mine", "weight": 4}]},
+        "bind": {"enabled": [{"name": "Mine"}]},
+    }
+    document = {**HEAD, "profiles": [{"plugins": plugins}]}
+    mine = {"Mine": frozenset((ExtensionPoint.FILTER, ExtensionPoint.SCORE))}
+
+    with pytest.raises(ConfigError, match='"Mine" cannot run at bind; it runs at filter, score'):
+        load_object(document, out_of_tree=mine)
+    del plugins["bind"]
+    expansion = expand(load_object(document, out_of_tree=mine).profiles[0], {**IN_TREE, **mine})
+
+    assert expansion[ExtensionPoint.SCORE][-1] == ("Mine", 4)
+    assert expansion[ExtensionPoint.FILTER][-1] == ("Mine", 0)
+
+
+def test_expand_refuses_a_plugin_that_went_away() -> None:
+    """`expand` checks by itself, for a profile that was loaded with other plugins around."""
+    mine = {"Mine": frozenset((ExtensionPoint.FILTER,))}
+    document = {
+        **HEAD,
+        "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Mine"}]}}}],
+    }
+    profile = load_object(document, out_of_tree=mine).profiles[0]
+
+    with pytest.raises(ConfigError, match=r'profile stowage: plugins\.filter.*no plugin "Mine"'):
+        expand(profile, IN_TREE)
+
+
+def test_notices_name_what_has_no_effect() -> None:
+    """Each is a sentence; a configuration that is fully in effect has none."""
+    config = load_object(
+        {
+            **HEAD,
+            "delayCacheUntilActive": True,
+            "parallelism": 4,
+            "clientConnection": {"contentType": "application/cbor"},
+            "extenders": [{"urlPrefix": "http://10.0.0.1:80/x", "filterVerb": "f"}],
+        }
+    )
+
+    notices = not_in_effect(config, IN_TREE.keys() - {"VolumeZone", "VolumeBinding"})
+
+    assert [notice.split()[0] for notice in notices] == [
+        "These",
+        "Extenders",
+        "delayCacheUntilActive",
+        "parallelism",
+        "clientConnection.contentType",
+    ]
+    assert notices[0].endswith("without them: VolumeBinding, VolumeZone")
+    assert "10.0.0.1:80" in notices[1]
+    assert not_in_effect(default_configuration(), IN_TREE) == ()
