@@ -1,0 +1,10 @@
+"""What runs where, including what is only assumed to run there.
+
+The cache is the truth the snapshot follows. It knows no plugins, no queue and no API.
+"""
+
+from scheduler.cache.cache import Cache, CacheInvariantError
+from scheduler.cache.comparer import CacheComparer
+from scheduler.cache.states import PodEvent, PodState
+
+__all__ = ["Cache", "CacheComparer", "CacheInvariantError", "PodEvent", "PodState"]

@@ -1,0 +1,270 @@
+"""Nodes, the pods on them, and what changed since the snapshot last asked.
+
+Source: kubernetes pkg/scheduler/backend/cache/cache.go v1.36.
+Differs: sums over pods are kept by the snapshot only; changes go to it as a list, so that taking
+them over costs O(changes).
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.cache.states import TRANSITIONS, PodEvent, PodState
+from scheduler.errors import SchedulerError
+from scheduler.snapshot import (
+    Change,
+    NamespaceChanged,
+    NodeRemoved,
+    NodeSet,
+    PodAdded,
+    PodRemoved,
+    Snapshot,
+)
+
+
+class CacheInvariantError(SchedulerError):
+    """A contradiction of our own, such as assuming a pod twice."""
+
+
+class _Entry(msgspec.Struct):
+    """One pod the cache knows.
+
+    Attributes:
+        pod: the pod on its (assumed) node.
+        state: ASSUMED, EXPIRING or ADDED.
+        deadline: when it expires; only in state EXPIRING.
+    """
+
+    pod: PodInfo
+    state: PodState
+    deadline: float = 0.0
+
+
+class Cache:
+    """The truth about what runs where.
+
+    Attributes:
+        nodes: by name, ghosts (deleted nodes with pods left) included.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], assumed_pod_ttl_seconds: float | None = None
+    ) -> None:
+        """Make an empty cache.
+
+        Args:
+            now: monotonic seconds.
+            assumed_pod_ttl_seconds: how long a bound pod may stay unconfirmed; None for ever.
+        """
+        self.nodes: dict[str, NodeInfo] = {}
+        self._now = now
+        self._ttl = assumed_pod_ttl_seconds
+        self._entries: dict[str, _Entry] = {}
+        self._expiring: dict[str, _Entry] = {}
+        self._changes: list[Change] = []
+        self._generation = 0
+        self._assumed_count = 0
+
+    # --- pods -----------------------------------------------------------------------------------
+
+    def assume_pod(self, pod: PodInfo) -> None:
+        """The pod is going to run on the node it names.
+
+        Raises:
+            CacheInvariantError: the cache has the pod already.
+        """
+        self._next_state(pod.uid, PodEvent.ASSUME)
+        self._entries[pod.uid] = _Entry(pod, PodState.ASSUMED)
+        self._assumed_count += 1
+        self._place(pod)
+
+    def finish_binding(self, pod: PodInfo) -> None:
+        """The API server has accepted the binding; the confirmation is due."""
+        entry = self._entries.get(pod.uid)
+        if entry is None or entry.state is not PodState.ASSUMED or self._ttl is None:
+            return
+        entry.state = self._next_state(pod.uid, PodEvent.FINISH_BINDING)
+        entry.deadline = self._now() + self._ttl
+        self._expiring[pod.uid] = entry
+
+    def forget_pod(self, pod: PodInfo) -> bool:
+        """The pod is not going to run there after all; says whether anything was given back."""
+        entry = self._entries.get(pod.uid)
+        if entry is None or entry.state is PodState.ADDED:
+            return False
+        self._next_state(pod.uid, PodEvent.FORGET)
+        self._drop(entry)
+        return True
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """The API server says the pod runs on the node it names; confirms an assumed pod.
+
+        The pod may sit on another node than assumed: the API server is right.
+        """
+        self._confirm(pod, PodEvent.ADD)
+
+    def update_pod(self, pod: PodInfo) -> None:
+        """The API server has a newer version of the pod."""
+        self._confirm(pod, PodEvent.UPDATE)
+
+    def remove_pod(self, pod: PodInfo) -> None:
+        """The pod is deleted, or has ended."""
+        entry = self._entries.get(pod.uid)
+        if entry is not None:
+            self._next_state(pod.uid, PodEvent.REMOVE)
+            self._drop(entry)
+
+    def expire_pods(self) -> list[PodInfo]:
+        """Drop bound pods that nobody confirmed in time, and return them."""
+        now = self._now()
+        expired = [entry for entry in self._expiring.values() if entry.deadline <= now]
+        for entry in expired:
+            self._next_state(entry.pod.uid, PodEvent.EXPIRE)
+            self._drop(entry)
+        return [entry.pod for entry in expired]
+
+    def get_pod(self, uid: str) -> PodInfo | None:
+        """The pod as the cache has it."""
+        entry = self._entries.get(uid)
+        return None if entry is None else entry.pod
+
+    def state_of(self, uid: str) -> PodState:
+        """Where a pod stands."""
+        entry = self._entries.get(uid)
+        return PodState.ABSENT if entry is None else entry.state
+
+    def is_assumed_pod(self, uid: str) -> bool:
+        """Whether the pod is assumed and not confirmed."""
+        return self.state_of(uid) in (PodState.ASSUMED, PodState.EXPIRING)
+
+    # --- nodes and namespaces -------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> None:
+        """A node is new or has changed."""
+        info = self._node_info(node.metadata.name)
+        returning = info.node is None
+        info.node = node
+        self._touch(info)
+        self._changes.append(NodeSet(info))
+        if returning:
+            self._changes.extend(PodAdded(pod) for pod in info.pods.values())
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone; it stays as a ghost while pods still name it."""
+        info = self.nodes.get(name)
+        if info is None or info.node is None:
+            return
+        self._changes.extend(PodRemoved(pod) for pod in info.pods.values())
+        self._changes.append(NodeRemoved(name))
+        info.node = None
+        self._touch(info)
+        if not info.pods:
+            del self.nodes[name]
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """A namespace is new or its labels have changed."""
+        self._changes.append(NamespaceChanged(name, labels))
+
+    def remove_namespace(self, name: str) -> None:
+        """A namespace is gone."""
+        self._changes.append(NamespaceChanged(name, None))
+
+    # --- for others -----------------------------------------------------------------------------
+
+    def update_snapshot(self, snapshot: Snapshot) -> None:
+        """Hand over what changed since the last call. Cost: O(changes)."""
+        if self._changes:
+            changes, self._changes = self._changes, []
+            snapshot.update(changes)
+
+    def node_count(self) -> int:
+        """Nodes, ghosts left out."""
+        return sum(info.node is not None for info in self.nodes.values())
+
+    def pod_count(self) -> int:
+        """Pods, assumed ones included."""
+        return len(self._entries)
+
+    def assumed_pod_count(self) -> int:
+        """Pods that are assumed and not confirmed."""
+        return self._assumed_count
+
+    def pods(self) -> dict[str, tuple[PodInfo, PodState]]:
+        """All pods by UID with their states."""
+        return {uid: (entry.pod, entry.state) for uid, entry in self._entries.items()}
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _confirm(self, pod: PodInfo, event: PodEvent) -> None:
+        entry = self._entries.get(pod.uid)
+        if entry is None:
+            self._next_state(pod.uid, event)
+            self._entries[pod.uid] = _Entry(pod, PodState.ADDED)
+            self._place(pod)
+            return
+        self._next_state(pod.uid, event)
+        old, entry.pod = entry.pod, pod
+        if entry.state is not PodState.ADDED:
+            entry.state = PodState.ADDED
+            self._assumed_count -= 1
+            self._expiring.pop(pod.uid, None)
+        if _counts_alike(old, pod):
+            self.nodes[pod.node_name].pods[pod.uid] = pod
+        else:
+            self._take_away(old)
+            self._place(pod)
+
+    def _drop(self, entry: _Entry) -> None:
+        uid = entry.pod.uid
+        del self._entries[uid]
+        if entry.state is not PodState.ADDED:
+            self._assumed_count -= 1
+            self._expiring.pop(uid, None)
+        self._take_away(entry.pod)
+
+    def _place(self, pod: PodInfo) -> None:
+        info = self._node_info(pod.node_name)
+        info.pods[pod.uid] = pod
+        self._touch(info)
+        if info.node is not None:
+            self._changes.append(PodAdded(pod))
+
+    def _take_away(self, pod: PodInfo) -> None:
+        info = self.nodes[pod.node_name]
+        del info.pods[pod.uid]
+        self._touch(info)
+        if info.node is not None:
+            self._changes.append(PodRemoved(pod))
+        elif not info.pods:
+            del self.nodes[pod.node_name]
+
+    def _node_info(self, name: str) -> NodeInfo:
+        info = self.nodes.get(name)
+        if info is None:
+            info = self.nodes[name] = NodeInfo(name)
+        return info
+
+    def _touch(self, info: NodeInfo) -> None:
+        self._generation += 1
+        info.generation = self._generation
+
+    def _next_state(self, uid: str, event: PodEvent) -> PodState:
+        state = self.state_of(uid)
+        following = TRANSITIONS.get((state, event))
+        if following is None:
+            raise CacheInvariantError(f"pod {uid} is {state.value}: cannot {event.value} it")
+        return following
+
+
+def _counts_alike(old: PodInfo, new: PodInfo) -> bool:
+    """Whether the columns of the snapshot hold for both versions of a pod."""
+    return (
+        old.node_name == new.node_name
+        and old.shape is new.shape
+        and old.label_set is new.label_set
+        and old.is_terminating == new.is_terminating
+        and old.namespace == new.namespace
+    )

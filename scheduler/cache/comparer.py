@@ -1,0 +1,79 @@
+"""Holds the cache and the queue against what the informers know.
+
+Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheComparer, CacheDumper) v1.36.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.cache.cache import Cache
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What differs; everything empty means that cache and API server agree.
+
+    Attributes:
+        missed_nodes: the API server has them, the cache does not.
+        redundant_nodes: the other way round.
+        missed_pods: pods neither in the cache nor in the queue.
+        redundant_pods: pods in the cache that the API server does not know.
+    """
+
+    missed_nodes: tuple[str, ...]
+    redundant_nodes: tuple[str, ...]
+    missed_pods: tuple[str, ...]
+    redundant_pods: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differs."""
+        return not any(msgspec.structs.astuple(self))
+
+
+class CacheComparer:
+    """Compares and dumps on demand (SIGUSR2, /debug/cache)."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        nodes: Callable[[], Iterable[Node]],
+        pods: Callable[[], Iterable[PodInfo]],
+        queued_uids: Callable[[], Iterable[str]],
+    ) -> None:
+        self._cache = cache
+        self._nodes = nodes
+        self._pods = pods
+        self._queued_uids = queued_uids
+
+    def compare(self) -> Comparison:
+        """What the cache and queue have too much or too little."""
+        want_nodes = {node.metadata.name for node in self._nodes()}
+        have_nodes = {name for name, info in self._cache.nodes.items() if info.node is not None}
+        want_pods = {pod.uid for pod in self._pods()}
+        cached = self._cache.pods()
+        known = set(cached) | set(self._queued_uids())
+        return Comparison(
+            missed_nodes=tuple(sorted(want_nodes - have_nodes)),
+            redundant_nodes=tuple(sorted(have_nodes - want_nodes)),
+            missed_pods=tuple(sorted(want_pods - known)),
+            redundant_pods=tuple(sorted(set(cached) - want_pods)),
+        )
+
+    def dump(self) -> Mapping[str, object]:
+        """The cache for people and for JSON."""
+        states = self._cache.pods()
+        return {
+            "nodes": {
+                name: {
+                    "ghost": info.node is None,
+                    "generation": info.generation,
+                    "pods": {pod.key: states[uid][1].value for uid, pod in info.pods.items()},
+                }
+                for name, info in sorted(self._cache.nodes.items())
+            },
+            "assumedPods": self._cache.assumed_pod_count(),
+            "comparison": msgspec.to_builtins(self.compare()),
+        }

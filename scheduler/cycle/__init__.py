@@ -1,0 +1,1 @@
+"""One attempt to schedule one pod, from the queue to the binding."""

@@ -1,0 +1,164 @@
+"""Where one pod goes: pure decision over a snapshot.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod,
+numFeasibleNodesToFind, prioritizeNodes) v1.36.
+Differs: all nodes are looked at unless percentageOfNodesToScore is set.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.runtime import Diagnosis, Feasibility, Framework, NodeVerdicts
+from scheduler.framework.runtime.diagnosis import FEASIBLE
+from scheduler.framework.runtime.equivalence import INFEASIBLE_TOTAL
+from scheduler.snapshot import Snapshot
+
+MIN_FEASIBLE_NODES_TO_FIND: Final = 100
+"""Sampling never stops before this many. Source: minFeasibleNodesToFind."""
+
+Nominated: TypeAlias = Mapping[str, Sequence[PodInfo]]
+
+
+class ScheduleResult(msgspec.Struct):
+    """A node for a pod.
+
+    Attributes:
+        state: the attempt's state, for Reserve and what follows.
+        suggested_host: the node.
+        evaluated_nodes: nodes looked at.
+        feasible_nodes: nodes that fit.
+    """
+
+    state: CycleState
+    suggested_host: str
+    evaluated_nodes: int
+    feasible_nodes: int
+
+
+class Unschedulable(msgspec.Struct):
+    """No node fits.
+
+    Attributes:
+        state: the attempt's state, for PostFilter.
+        diagnosis: why.
+    """
+
+    state: CycleState
+    diagnosis: Diagnosis
+
+
+class NoNodesAvailable(msgspec.Struct):
+    """The cluster has no nodes."""
+
+    message: str = "no nodes available to schedule pods"
+
+
+class SchedulingAlgorithm:
+    """Chooses nodes; remembers only where sampling goes on.
+
+    Attributes:
+        next_start_node_index: where in the node order the next sample starts.
+    """
+
+    def __init__(self, random: Random, percentage_of_nodes_to_score: int = 0) -> None:
+        self._random = random
+        self._percentage = percentage_of_nodes_to_score
+        self.next_start_node_index = 0
+
+    def schedule_pod(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: Nominated | None = None,
+    ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+        """The node for the pod, or why there is none.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        if not snapshot.table.count:
+            return NoNodesAvailable()
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        percentage = framework.percentage_of_nodes_to_score or self._percentage
+        if percentage or pod.pod.status.nominated_node_name:
+            rows = self._narrowed(found, pod, snapshot, percentage)
+        elif framework.is_total_cached(found):
+            return self._best_cached(found, snapshot)
+        else:
+            rows = found.feasible_rows()
+        if not len(rows):
+            return Unschedulable(found.state, found.diagnosis(snapshot))
+        if len(rows) == 1:
+            return self._result(found, snapshot, int(rows[0]), 1)
+        totals = framework.totals(found, pod, snapshot, rows)
+        best = rows[self._any_best(totals)]
+        return self._result(found, snapshot, int(best), len(rows))
+
+    def _best_cached(
+        self, found: Feasibility, snapshot: Snapshot
+    ) -> ScheduleResult | Unschedulable:
+        """The usual case of a plain pod: its class keeps the totals of all rows."""
+        totals = found.pod_class.total[: snapshot.table.size]
+        best = self._any_best(totals)
+        if totals[best] == INFEASIBLE_TOTAL:
+            return Unschedulable(found.state, found.diagnosis(snapshot))
+        return self._result(found, snapshot, best, -1)
+
+    def _any_best(self, totals: NDArray[np.float64]) -> int:
+        """One of the places with the highest total, each as likely as the others."""
+        ties = np.flatnonzero(totals == totals.max())
+        if len(ties) == 1:
+            return int(ties[0])
+        return int(ties[int(self._random.random() * len(ties))])
+
+    def _narrowed(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, percentage: int
+    ) -> NDArray[np.intp]:
+        """The nominated node if it fits; else a sample of what fits, if sampling is on."""
+        rows = found.feasible_rows()
+        nominated = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
+        if nominated is not None and nominated in rows:
+            return np.array([nominated], np.intp)
+        verdicts = found.verdicts
+        if not percentage or verdicts is None or verdicts.rows is not None:
+            return rows
+        return self._sample(verdicts, snapshot, percentage)
+
+    def _sample(
+        self, verdicts: NodeVerdicts, snapshot: Snapshot, percentage: int
+    ) -> NDArray[np.intp]:
+        """The first feasible nodes from a rotating start over the zone-interleaved order."""
+        order = snapshot.node_order()
+        wanted = num_feasible_nodes_to_find(len(order), percentage)
+        rotated = np.roll(order, -(self.next_start_node_index % len(order)))
+        feasible_at = np.flatnonzero(verdicts.first[rotated] == FEASIBLE)[:wanted]
+        looked_at = int(feasible_at[-1]) + 1 if len(feasible_at) == wanted else len(order)
+        self.next_start_node_index = (self.next_start_node_index + looked_at) % len(order)
+        return rotated[feasible_at]
+
+    @staticmethod
+    def _result(found: Feasibility, snapshot: Snapshot, row: int, feasible: int) -> ScheduleResult:
+        table = snapshot.table
+        if feasible < 0:
+            feasible = int(np.count_nonzero(found.pod_class.total[: table.size] >= 0))
+        return ScheduleResult(found.state, table.names[row], table.count, feasible)
+
+
+def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
+    """How many feasible nodes are enough.
+
+    Args:
+        num_all_nodes: nodes in the cluster.
+        percentage: percentageOfNodesToScore, 1 to 100.
+    """
+    if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND or percentage >= 100:  # noqa: PLR2004 - percent
+        return num_all_nodes
+    return max(num_all_nodes * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)

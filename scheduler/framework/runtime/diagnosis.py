@@ -1,0 +1,158 @@
+"""Why no node fits, as columns, and the sentence people read.
+
+Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.interface import Reason
+from scheduler.framework.status import Code, Status
+from scheduler.snapshot import Snapshot
+
+FEASIBLE: Final = 32767
+"""In `NodeVerdicts.first`: no plugin rejects the node."""
+DEAD: Final = -1
+"""In `NodeVerdicts.first`: the row is not a node."""
+
+First: TypeAlias = NDArray[np.int16]
+
+
+class NodeVerdicts(msgspec.Struct):
+    """The first rejection of every row looked at.
+
+    Attributes:
+        first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
+        bits: the reasons of that filter, as its bit set.
+        plugins: filter names by index.
+        reasons: what the bits mean, by filter index.
+        rows: which rows these are; all of the snapshot when None.
+    """
+
+    first: First
+    bits: NDArray[np.uint64]
+    plugins: Sequence[str]
+    reasons: Mapping[int, Sequence[Reason]]
+    rows: NDArray[np.intp] | None = None
+
+    def status(self, position: int) -> Status:
+        """The verdict on one of the rows looked at."""
+        first = int(self.first[position])
+        if first == FEASIBLE:
+            return Status()
+        return self._status(first, int(self.bits[position]))
+
+    def groups(self) -> Iterator[tuple[Status, NDArray[np.intp]]]:
+        """Distinct rejections, each with the positions it is about."""
+        for first in np.unique(self.first).tolist():
+            if first in (FEASIBLE, DEAD):
+                continue
+            positions = np.flatnonzero(self.first == first)
+            of_plugin = self.bits[positions]
+            for bits in np.unique(of_plugin).tolist():
+                yield self._status(first, bits), positions[of_plugin == bits]
+
+    def rejecting_plugins(self) -> frozenset[str]:
+        """Every plugin that was the first to reject some node."""
+        present = np.unique(self.first).tolist()
+        return frozenset(self.plugins[i] for i in present if i not in (FEASIBLE, DEAD))
+
+    def _status(self, first: int, bits: int) -> Status:
+        reasons = [reason for i, reason in enumerate(self.reasons.get(first, ())) if bits >> i & 1]
+        code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)
+        texts = tuple(reason.text for reason in reasons if reason.text)
+        return Status(code, texts, self.plugins[first])
+
+
+class Diagnosis:
+    """Why one attempt found no node.
+
+    Attributes:
+        num_all_nodes: nodes in the cluster.
+        pre_filter: the rejection of the pod as a whole, or None.
+        verdicts: the verdict per row looked at, or None when the pod as a whole was rejected.
+        absent: the status of nodes that were not looked at, or None when all were.
+        post_filter_message: what PostFilter plugins add to the sentence.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        pre_filter: Status | None = None,
+        verdicts: NodeVerdicts | None = None,
+        absent: Status | None = None,
+        restricting_plugins: frozenset[str] = frozenset(),
+    ) -> None:
+        self.num_all_nodes = snapshot.table.count
+        self.pre_filter = pre_filter
+        self.verdicts = verdicts
+        self.absent = absent
+        self.post_filter_message = ""
+        self._restricting_plugins = restricting_plugins
+        self._row_of = snapshot.table.row_of
+        self._groups: list[tuple[Status, NDArray[np.intp]]] | None = None
+
+    def groups(self) -> list[tuple[Status, NDArray[np.intp]]]:
+        """Distinct rejections of nodes, each with the positions in `verdicts` it is about."""
+        if self._groups is None:
+            self._groups = [] if self.verdicts is None else list(self.verdicts.groups())
+        return self._groups
+
+    @property
+    def unschedulable_plugins(self) -> frozenset[str]:
+        """Every plugin whose rejection counts for waking the pod up again."""
+        return self._plugins(pending=False)
+
+    @property
+    def pending_plugins(self) -> frozenset[str]:
+        """Every plugin that said Pending."""
+        return self._plugins(pending=True)
+
+    def status_of(self, node_name: str) -> Status:
+        """The first rejection of one node."""
+        row = self._row_of.get(node_name)
+        if self.verdicts is not None and row is not None:
+            if self.verdicts.rows is None:
+                return self.verdicts.status(row)
+            found = np.flatnonzero(self.verdicts.rows == row)
+            if len(found):
+                return self.verdicts.status(int(found[0]))
+        return self.absent or self.pre_filter or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def reason_counts(self) -> dict[str, int]:
+        """How many nodes each reason rejects."""
+        counts: dict[str, int] = {}
+        looked_at = 0
+        for status, positions in self.groups():
+            looked_at += len(positions)
+            for text in status.reasons:
+                counts[text] = counts.get(text, 0) + len(positions)
+        if self.absent is not None and looked_at < self.num_all_nodes:
+            for text in self.absent.reasons:
+                counts[text] = counts.get(text, 0) + self.num_all_nodes - looked_at
+        return counts
+
+    def message(self) -> str:
+        """The sentence of the FailedScheduling event."""
+        text = f"0/{self.num_all_nodes} nodes are available:"
+        if self.pre_filter is not None and self.pre_filter.message:
+            text += f" {self.pre_filter.message}."
+        elif self.pre_filter is None:
+            counted = sorted(f"{count} {reason}" for reason, count in self.reason_counts().items())
+            if counted:
+                text += f" {', '.join(counted)}."
+        if self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+    def _plugins(self, *, pending: bool) -> frozenset[str]:
+        statuses = [status for status, _ in self.groups()]
+        if self.pre_filter is not None and self.pre_filter.plugin:
+            statuses.append(self.pre_filter)
+        wanted = {s.plugin for s in statuses if (s.code is Code.PENDING) is pending}
+        return frozenset(wanted) if pending else frozenset(wanted) | self._restricting_plugins

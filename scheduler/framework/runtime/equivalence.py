@@ -1,0 +1,404 @@
+"""What is known about all pods of one class, kept up to date row by row.
+
+Pods that are equal in everything the row-local plugins read (their signature) are one class. Per
+class the answers of those plugins stay as columns; the next pod of the class re-evaluates only the
+rows that changed since. Answers that depend on the whole cluster are not kept here.
+
+Invariant: after `refresh`, the columns equal those of a class made anew (a test runs random
+histories and compares).
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Final, TypeVar, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import (
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    ScorePlugin,
+    Scores,
+    SignPlugin,
+)
+from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, First
+from scheduler.framework.runtime.instrumentation import PluginCalls
+from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
+from scheduler.framework.status import Code, Status
+from scheduler.snapshot import Rows, Snapshot
+
+_MAX_SIGNATURES: Final = 50_000
+_FULL_PASS_FRACTION: Final = 4
+"""Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
+
+INFEASIBLE_TOTAL: Final = -1.0
+
+C = TypeVar("C", bound=np.generic)
+
+
+class IndexedFilter(msgspec.Struct, frozen=True):
+    """A filter plugin and its place in the order of rejection."""
+
+    index: int
+    plugin: FilterPlugin
+
+
+class RawScore:
+    """A row-local score that is only comparable after normalisation.
+
+    Attributes:
+        column: the score before normalisation, by row.
+        varies: whether any row may differ from 0.
+        constant: what the normalised and weighted score is on every node while none does.
+    """
+
+    __slots__ = ("column", "constant", "scored", "varies")
+
+    def __init__(self, scored: Weighted, constant: float) -> None:
+        self.scored = scored
+        self.column = np.zeros(0)
+        self.varies = False
+        self.constant = constant
+
+
+class PodClass:
+    """The row-local answers for all pods of one signature.
+
+    Attributes:
+        state: what row-local plugins remember about the class.
+        pre_filter: their PreFilter answers by plugin name.
+        first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
+        bits: by row, that filter's reasons.
+        total: by row, the weighted sum of row-local scores that need no normalisation;
+            INFEASIBLE_TOTAL where `first` rejects.
+        raw_scores: the scores that do need it.
+    """
+
+    __slots__ = (
+        "_images_epoch",
+        "_node_bits",
+        "_node_filters",
+        "_node_first",
+        "_node_position",
+        "_node_scores",
+        "_node_total",
+        "_pod_filters",
+        "_pod_position",
+        "_pod_scores",
+        "bits",
+        "first",
+        "pre_filter",
+        "raw_scores",
+        "representative",
+        "state",
+        "total",
+    )
+
+    def __init__(
+        self, pod: PodInfo, plugins: PluginSet, calls: PluginCalls, snapshot: Snapshot
+    ) -> None:
+        self.representative = pod
+        self.state = CycleState()
+        self.pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = {}
+        self._node_filters: list[IndexedFilter] = []
+        self._pod_filters: list[IndexedFilter] = []
+        self._node_scores: list[Weighted] = []
+        self._pod_scores: list[Weighted] = []
+        self.raw_scores: list[RawScore] = []
+        self._run_pre_filter(plugins.pre_filter, calls, snapshot)
+        self._sort_filters(plugins)
+        self._sort_scores(plugins, calls, snapshot)
+        self._node_position = self._pod_position = self._images_epoch = -1
+        self._node_first = np.zeros(0, np.int16)
+        self._node_bits = np.zeros(0, np.uint64)
+        self._node_total = np.zeros(0)
+        self.first = np.zeros(0, np.int16)
+        self.bits = np.zeros(0, np.uint64)
+        self.total = np.zeros(0)
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Memory the columns take for each node."""
+        columns = (self._node_first, self._node_bits, self._node_total)
+        return 2 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
+
+    @property
+    def node_names(self) -> frozenset[str] | None:
+        """The nodes row-local PreFilter plugins narrow the search to."""
+        found: frozenset[str] | None = None
+        for result, status in self.pre_filter.values():
+            if status.is_success and result is not None and result.node_names is not None:
+                found = result.node_names if found is None else found & result.node_names
+        return found
+
+    def active_filters(self) -> list[IndexedFilter]:
+        """The row-local filters that take part for this class, in order."""
+        return sorted((*self._node_filters, *self._pod_filters), key=lambda f: f.index)
+
+    def refresh(self, calls: PluginCalls, snapshot: Snapshot) -> None:
+        """Bring the columns up to date."""
+        self._fit_capacity(snapshot.table.capacity)
+        size = snapshot.table.size
+        node_rows: Rows | None = self._changed(snapshot.node_log.since(self._node_position), size)
+        pod_rows: Rows | None = self._changed(snapshot.pod_log.since(self._pod_position), size)
+        if self._reads_images() and self._images_epoch != snapshot.images.epoch:
+            node_rows = pod_rows = slice(0, size)
+        if node_rows is not None:
+            self._evaluate_nodes(calls, snapshot, node_rows)
+            if isinstance(node_rows, slice):
+                pod_rows = node_rows
+        if pod_rows is not None:
+            self._evaluate_pods(calls, snapshot, pod_rows)
+        self._node_position = snapshot.node_log.position
+        self._pod_position = snapshot.pod_log.position
+        self._images_epoch = snapshot.images.epoch
+
+    def evaluate(
+        self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> tuple[First, NDArray[np.uint64]]:
+        """The verdicts on some rows of any snapshot (also a fork), kept nowhere."""
+        first = np.full(len(rows), FEASIBLE, np.int16)
+        bits = np.zeros(len(rows), np.uint64)
+        for active in self.active_filters():
+            self._apply(calls, snapshot, active, rows, first, bits)
+        return first, bits
+
+    # --- set-up ---------------------------------------------------------------------------------
+
+    def _run_pre_filter(
+        self, plugins: Sequence[PreFilterPlugin], calls: PluginCalls, snapshot: Snapshot
+    ) -> None:
+        for plugin in plugins:
+            if is_row_local(plugin):
+                self.pre_filter[plugin.NAME] = calls.call(
+                    plugin,
+                    "PreFilter",
+                    plugin.pre_filter,
+                    self.state,
+                    self.representative,
+                    snapshot,
+                )
+
+    def _sort_filters(self, plugins: PluginSet) -> None:
+        for index, plugin in enumerate(plugins.filter):
+            if not is_row_local(plugin) or self._skips(plugin.NAME):
+                continue
+            reads_pods = bool(plugin.READS & Reads.PODS)
+            target = self._pod_filters if reads_pods else self._node_filters
+            target.append(IndexedFilter(index, plugin))
+
+    def _skips(self, name: str) -> bool:
+        answer = self.pre_filter.get(name)
+        return answer is not None and answer[1].code is Code.SKIP
+
+    def _sort_scores(self, plugins: PluginSet, calls: PluginCalls, snapshot: Snapshot) -> None:
+        for scored in plugins.score:
+            plugin = scored.plugin
+            if not is_row_local(plugin):
+                continue
+            pre_score = plugins.pre_score.get(plugin.NAME)
+            if pre_score is not None:
+                status = calls.call(
+                    plugin,
+                    "PreScore",
+                    pre_score.pre_score,
+                    self.state,
+                    self.representative,
+                    snapshot,
+                    slice(0, 0),
+                )
+                if status.code is Code.SKIP:
+                    continue
+            if NormalizeScorePlugin in type(plugin).__mro__:
+                self.raw_scores.append(RawScore(scored, self._constant(calls, scored)))
+            elif plugin.READS & Reads.PODS:
+                self._pod_scores.append(scored)
+            else:
+                self._node_scores.append(scored)
+
+    def _constant(self, calls: PluginCalls, scored: Weighted) -> float:
+        """What the normalised score adds to every node while all scores are 0."""
+        normalizer = cast("NormalizeScorePlugin", scored.plugin)
+        normalized = calls.call(
+            normalizer,
+            "ScoreExtensionNormalize",
+            normalizer.normalize_score,
+            self.state,
+            self.representative,
+            np.zeros(1),
+        )
+        return float(normalized[0]) * scored.weight
+
+    # --- evaluation -----------------------------------------------------------------------------
+
+    def _changed(self, rows: NDArray[np.intp] | None, size: int) -> Rows | None:
+        """What to evaluate: all rows, the changed ones, or nothing."""
+        if rows is None or self._node_position < 0 or len(rows) * _FULL_PASS_FRACTION > size:
+            return slice(0, size)
+        return rows if len(rows) else None
+
+    def _reads_images(self) -> bool:
+        return any(s.plugin.READS & Reads.IMAGES for s in self._node_scores)
+
+    def _evaluate_nodes(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
+        count = len(snapshot.table.alive[rows])
+        first = np.full(count, FEASIBLE, np.int16)
+        bits = np.zeros(count, np.uint64)
+        first[~snapshot.table.alive[rows]] = DEAD
+        for active in self._node_filters:
+            self._apply(calls, snapshot, active, rows, first, bits)
+        self._node_first[rows] = first
+        self._node_bits[rows] = bits
+        self._node_total[rows] = self._sum(calls, snapshot, self._node_scores, rows, count)
+        for raw in self.raw_scores:
+            scores = self._score(calls, snapshot, raw.scored.plugin, rows)
+            raw.column[rows] = scores
+            if isinstance(rows, slice):
+                raw.varies = bool(scores.any())
+            else:
+                raw.varies = raw.varies or bool(scores.any())
+
+    def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
+        first = self._node_first[rows].copy()
+        bits = self._node_bits[rows].copy()
+        for active in self._pod_filters:
+            self._apply(calls, snapshot, active, rows, first, bits)
+        total = self._node_total[rows] + self._sum(
+            calls, snapshot, self._pod_scores, rows, len(first)
+        )
+        total[first != FEASIBLE] = INFEASIBLE_TOTAL
+        self.first[rows] = first
+        self.bits[rows] = bits
+        self.total[rows] = total
+
+    def _apply(
+        self,
+        calls: PluginCalls,
+        snapshot: Snapshot,
+        active: IndexedFilter,
+        rows: Rows,
+        first: First,
+        bits: NDArray[np.uint64],
+    ) -> None:
+        """Let one filter reject rows that no earlier one rejects."""
+        plugin = active.plugin
+        answer = calls.call(
+            plugin, "Filter", plugin.filter, self.state, self.representative, snapshot, rows
+        )
+        if answer is not None:
+            merge_verdicts(active.index, answer, first, bits)
+
+    def _sum(
+        self,
+        calls: PluginCalls,
+        snapshot: Snapshot,
+        scores: Sequence[Weighted],
+        rows: Rows,
+        count: int,
+    ) -> Scores:
+        total = np.zeros(count)
+        for scored in scores:
+            column = self._score(calls, snapshot, scored.plugin, rows)
+            total += column if scored.weight == 1 else column * scored.weight
+        return total
+
+    def _score(
+        self, calls: PluginCalls, snapshot: Snapshot, plugin: ScorePlugin, rows: Rows
+    ) -> Scores:
+        return calls.call(
+            plugin, "Score", plugin.score, self.state, self.representative, snapshot, rows
+        )
+
+    def _fit_capacity(self, capacity: int) -> None:
+        if capacity == len(self.first):
+            return
+        for name in ("_node_first", "_node_bits", "_node_total", "first", "bits", "total"):
+            setattr(self, name, _grown(getattr(self, name), capacity))
+        for raw in self.raw_scores:
+            raw.column = _grown(raw.column, capacity)
+
+
+class PodClasses:
+    """The classes of one profile, bounded in bytes, least recently used ones dropped first.
+
+    Attributes:
+        hits: pods whose class was known.
+        misses: pods whose class was new, or that cannot share.
+    """
+
+    def __init__(self, plugins: PluginSet, calls: PluginCalls, max_bytes: int) -> None:
+        self._plugins = plugins
+        self._calls = calls
+        self._max_bytes = max_bytes
+        self._signers = _signers(plugins)
+        self._classes: OrderedDict[Hashable, PodClass] = OrderedDict()
+        self._signatures: dict[tuple[PodShape, LabelSet], Hashable | None] = {}
+        self.hits = 0
+        self.misses = 0
+
+    def class_of(self, pod: PodInfo, snapshot: Snapshot) -> PodClass:
+        """The class of the pod; one made for this pod only where nothing can be shared."""
+        signature = self._signature(pod)
+        if signature is not None:
+            found = self._classes.get(signature)
+            if found is not None:
+                self.hits += 1
+                self._classes.move_to_end(signature)
+                return found
+        self.misses += 1
+        new = PodClass(pod, self._plugins, self._calls, snapshot)
+        if signature is None or self._max_bytes == 0 or new.node_names is not None:
+            return new
+        self._keep(signature, new, snapshot.table.capacity)
+        return new
+
+    def _keep(self, signature: Hashable, new: PodClass, capacity: int) -> None:
+        self._classes[signature] = new
+        most = max(1, self._max_bytes // (new.bytes_per_row * capacity))
+        while len(self._classes) > most:
+            self._classes.popitem(last=False)
+
+    def _signature(self, pod: PodInfo) -> Hashable | None:
+        if self._signers is None:
+            return None
+        key = (pod.shape, pod.label_set)
+        if key in self._signatures:
+            return self._signatures[key]
+        if len(self._signatures) >= _MAX_SIGNATURES:
+            self._signatures.clear()
+        fragments = tuple(signer.sign(pod) for signer in self._signers)
+        signature = None if None in fragments else fragments
+        self._signatures[key] = signature
+        return signature
+
+
+def merge_verdicts(
+    index: int, answer: NDArray[np.uint64], first: First, bits: NDArray[np.uint64]
+) -> None:
+    """Let the filter with this index reject what no filter before it rejects, in place."""
+    hit = answer != 0
+    hit &= first > index
+    if hit.any():
+        first[hit] = index
+        bits[hit] = answer[hit]
+
+
+def _signers(plugins: PluginSet) -> list[SignPlugin] | None:
+    """The plugins that sign, or None when a row-local plugin does not: nothing can be shared."""
+    row_local = [p for p in plugins.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
+    if not all(SignPlugin in type(p).__mro__ for p in row_local):
+        return None
+    return cast("list[SignPlugin]", row_local)
+
+
+def _grown(column: NDArray[C], capacity: int) -> NDArray[C]:
+    new = np.zeros(capacity, column.dtype)
+    new[: len(column)] = column[:capacity]
+    return new

@@ -1,0 +1,95 @@
+"""The one place where plugins are called: timed, and guarded against what they may do.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from scheduler.errors import SchedulerError
+from scheduler.framework.interface import Plugin
+from scheduler.framework.status import Status
+
+R = TypeVar("R")
+
+
+class PluginError(SchedulerError):
+    """A plugin raised, or answered what it must not answer. Fails the pod's attempt, nothing else.
+
+    Attributes:
+        plugin: its name.
+    """
+
+    def __init__(self, plugin: str, point: str, problem: str) -> None:
+        super().__init__(f'running {point} plugin "{plugin}": {problem}')
+        self.plugin = plugin
+
+
+class PluginObserver(Protocol):
+    """Hears how long plugin calls took."""
+
+    def plugin_called(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        """One call of one plugin, in a cycle that is sampled."""
+        ...
+
+    def plugin_evaluated(self, plugin: str, point: str) -> None:
+        """A plugin took part in an extension point for one pod, in a cycle that is sampled."""
+        ...
+
+
+class PluginCalls:
+    """Calls plugins; every call of every extension point goes through here.
+
+    Attributes:
+        sampled: whether the calls of the present cycle are timed.
+    """
+
+    __slots__ = ("_now", "_observer", "sampled")
+
+    def __init__(self, observer: PluginObserver | None, now: Callable[[], float]) -> None:
+        self._observer = observer
+        self._now = now
+        self.sampled = False
+
+    def call(self, plugin: Plugin, point: str, method: Callable[..., R], *args: Any) -> R:
+        """The plugin's answer.
+
+        Raises:
+            PluginError: the plugin raised.
+        """
+        if self.sampled and self._observer is not None:
+            return self._timed(self._observer, plugin, point, method, args)
+        try:
+            return method(*args)
+        except Exception as problem:
+            raise _plugin_error(plugin, point, problem) from problem
+
+    def _timed(
+        self,
+        observer: PluginObserver,
+        plugin: Plugin,
+        point: str,
+        method: Callable[..., R],
+        args: tuple[Any, ...],
+    ) -> R:
+        start = self._now()
+        status = "Error"
+        try:
+            answer = method(*args)
+            status = _status_name(answer)
+        except Exception as problem:
+            raise _plugin_error(plugin, point, problem) from problem
+        finally:
+            observer.plugin_called(plugin.NAME, point, status, self._now() - start)
+            observer.plugin_evaluated(plugin.NAME, point)
+        return answer
+
+
+def _plugin_error(plugin: Plugin, point: str, problem: Exception) -> PluginError:
+    return PluginError(plugin.NAME, point, f"{type(problem).__name__}: {problem}")
+
+
+def _status_name(answer: object) -> str:
+    if isinstance(answer, tuple):
+        answer = next((part for part in answer if isinstance(part, Status)), None)
+    return answer.code.upstream_name if isinstance(answer, Status) else "Success"

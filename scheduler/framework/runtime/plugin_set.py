@@ -1,0 +1,135 @@
+"""The plugins of one profile, sorted by extension point once, when the profile is built."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from scheduler.errors import SchedulerError
+from scheduler.framework.interface import (
+    BindPlugin,
+    EnqueueExtensions,
+    FilterPlugin,
+    NodeFilterPlugin,
+    NodeScorePlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+)
+from scheduler.framework.runtime.adapters import NodeFilterAdapter, NodeScoreAdapter
+
+IMPLEMENTS: Final[Mapping[str, tuple[type, ...]]] = {
+    "preEnqueue": (PreEnqueuePlugin,),
+    "queueSort": (QueueSortPlugin,),
+    "preFilter": (PreFilterPlugin,),
+    "filter": (FilterPlugin, NodeFilterPlugin),
+    "postFilter": (PostFilterPlugin,),
+    "preScore": (PreScorePlugin,),
+    "score": (ScorePlugin, NodeScorePlugin),
+    "reserve": (ReservePlugin,),
+    "permit": (PermitPlugin,),
+    "preBind": (PreBindPlugin,),
+    "bind": (BindPlugin,),
+    "postBind": (PostBindPlugin,),
+}
+"""Which protocols make a plugin eligible for an extension point of the configuration."""
+
+
+class PluginSetError(SchedulerError):
+    """A profile that cannot be built from its plugins."""
+
+
+class Weighted(msgspec.Struct, frozen=True):
+    """A score plugin and how much it counts."""
+
+    plugin: ScorePlugin
+    weight: int
+
+
+def extension_points(plugin_type: type) -> frozenset[str]:
+    """The extension points a plugin class declares by subclassing their protocols."""
+    bases = set(plugin_type.__mro__)
+    return frozenset(
+        point for point, protocols in IMPLEMENTS.items() if bases.intersection(protocols)
+    )
+
+
+class PluginSet:
+    """Plugin instances by extension point, in the order they run.
+
+    Attributes:
+        by_name: every plugin of the profile, one instance each.
+    """
+
+    def __init__(
+        self,
+        enabled: Mapping[str, Sequence[tuple[str, int]]],
+        build: Callable[[str], Plugin],
+    ) -> None:
+        """Build the plugins.
+
+        Args:
+            enabled: by extension point, plugin names with weights (used for score only).
+            build: makes the instance of a plugin.
+
+        Raises:
+            PluginSetError: the profile lacks a QueueSort or Bind plugin, or has two QueueSorts.
+        """
+        names = dict.fromkeys(name for plugins in enabled.values() for name, _ in plugins)
+        self.by_name: dict[str, Plugin] = {name: build(name) for name in names}
+        self._enabled = enabled
+        self.pre_enqueue: list[PreEnqueuePlugin] = self._list("preEnqueue")
+        self.queue_sort = self._only_queue_sort()
+        self.pre_filter: list[PreFilterPlugin] = self._list("preFilter")
+        self.filter = [self._column_filter(name) for name, _ in enabled.get("filter", ())]
+        self.post_filter: list[PostFilterPlugin] = self._list("postFilter")
+        self.pre_score: dict[str, PreScorePlugin] = {p.NAME: p for p in self._list("preScore")}
+        self.score = [
+            Weighted(self._column_score(name), weight or 1)
+            for name, weight in enabled.get("score", ())
+        ]
+        self.reserve: list[ReservePlugin] = self._list("reserve")
+        self.permit: list[PermitPlugin] = self._list("permit")
+        self.pre_bind: list[PreBindPlugin] = self._list("preBind")
+        self.bind: list[BindPlugin] = self._list("bind")
+        self.post_bind: list[PostBindPlugin] = self._list("postBind")
+
+    def enqueue_extensions(self) -> list[EnqueueExtensions]:
+        """The plugins that say which events concern the pods they reject."""
+        return [p for p in self.by_name.values() if EnqueueExtensions in type(p).__mro__]  # type: ignore[misc]
+
+    def _list(self, point: str) -> list[Any]:
+        return [self.by_name[name] for name, _ in self._enabled.get(point, ())]
+
+    def _only_queue_sort(self) -> QueueSortPlugin:
+        found: list[QueueSortPlugin] = self._list("queueSort")
+        if len(found) != 1:
+            names = ", ".join(p.NAME for p in found) or "none"
+            raise PluginSetError(f"exactly one queueSort plugin is needed, got {names}")
+        return found[0]
+
+    def _column_filter(self, name: str) -> FilterPlugin:
+        plugin: Any = self.by_name[name]
+        if NodeFilterPlugin in type(plugin).__mro__:
+            return cast("FilterPlugin", NodeFilterAdapter(plugin))
+        return cast("FilterPlugin", plugin)
+
+    def _column_score(self, name: str) -> ScorePlugin:
+        plugin: Any = self.by_name[name]
+        if NodeScorePlugin in type(plugin).__mro__:
+            return cast("ScorePlugin", NodeScoreAdapter(plugin))
+        return cast("ScorePlugin", plugin)
+
+
+def is_row_local(plugin: object) -> bool:
+    """Whether a plugin's answers for a row depend on that row (and the pod's class) only."""
+    return not getattr(plugin, "READS", Reads.CLUSTER) & Reads.CLUSTER
