@@ -1,0 +1,35 @@
+"""The scheduling queue: which pod is next, who waits for what, and who is wakened by whom.
+
+Pure: no I/O, no event loop, time from the injected clock. The queue knows plugins only by the
+events they registered, and nodes not at all.
+
+Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
+"""
+
+from scheduler.queue.backoff import BackoffSettings
+from scheduler.queue.hints import ALL_EVENTS, events_of
+from scheduler.queue.nominator import Nominator
+from scheduler.queue.pre_enqueue import PreEnqueueCheck
+from scheduler.queue.recorder import NoRecorder, QueueRecorder
+from scheduler.queue.scheduling_queue import (
+    QueueCounts,
+    QueueProfile,
+    QueueSettings,
+    SchedulingQueue,
+)
+from scheduler.queue.validation import QueueInvariantError
+
+__all__ = [
+    "ALL_EVENTS",
+    "BackoffSettings",
+    "NoRecorder",
+    "Nominator",
+    "PreEnqueueCheck",
+    "QueueCounts",
+    "QueueInvariantError",
+    "QueueProfile",
+    "QueueRecorder",
+    "QueueSettings",
+    "SchedulingQueue",
+    "events_of",
+]

@@ -1,0 +1,198 @@
+"""Which waiting pods an event is worth waking.
+
+Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing,
+isEventOfInterest; pkg/scheduler/scheduler.go buildQueueingHintMap; pkg/scheduler/framework/types.go
+UnrollWildCardResource v1.36.
+Differs: a plugin that registers the addition of nodes is not registered for changes of taints as
+well. Upstream does that to make up for a check of nodes that it no longer runs; it would wake pods
+that no taint ever kept out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.clock import Clock
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.queue.recorder import QueueRecorder
+
+PluginEvents: TypeAlias = Mapping[str, Sequence[ClusterEventWithHint]]
+"""The events each plugin of a profile registered, by plugin name."""
+
+ALL_EVENTS: Final = tuple(
+    ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
+    for resource in EventResource
+    if resource
+    not in (EventResource.WILDCARD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)
+)
+"""What is registered for those who do not say what they wait for: everything."""
+
+
+def events_of(plugins: Iterable[Plugin]) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+    """The events that plugins register, by plugin name.
+
+    Args:
+        plugins: those of a profile that can reject pods: PreEnqueue, PreFilter, Filter, Reserve
+            and Permit plugins. The others need no events.
+    """
+    events: dict[str, tuple[ClusterEventWithHint, ...]] = {}
+    for plugin in plugins:
+        register = getattr(plugin, "events_to_register", None)
+        events[plugin.NAME] = ALL_EVENTS if register is None else tuple(register())
+    return events
+
+
+class Strategy(IntEnum):
+    """What an event does to a waiting pod; the order is by strength.
+
+    Source: queueingStrategy.
+    """
+
+    SKIP = 0
+    """Nothing: no plugin that rejected the pod could change its mind."""
+    AFTER_BACKOFF = 1
+    """The pod is tried again once its back-off is over."""
+    IMMEDIATELY = 2
+    """The pod is tried again at once, because a plugin that said Pending now says Queue."""
+
+
+class ProfileInterest(msgspec.Struct, frozen=True):
+    """Which plugins of a profile registered for one event, and with which hints."""
+
+    hints: dict[str, tuple[ClusterEventWithHint, ...]]
+    asked_per_pod: frozenset[str]
+    """Plugins whose answer for a pod says nothing about pods that look the same."""
+
+
+_NO_INTEREST: Final = ProfileInterest({}, frozenset())
+
+
+class Interest(msgspec.Struct, frozen=True):
+    """Who registered for one event."""
+
+    event: ClusterEvent
+    label: str
+    is_wildcard: bool
+    by_profile: dict[str, ProfileInterest]
+
+    @property
+    def exists(self) -> bool:
+        """Whether the event can wake any pod."""
+        return self.is_wildcard or bool(self.by_profile)
+
+    def of(self, profile: str) -> ProfileInterest:
+        """What one profile's plugins registered."""
+        return self.by_profile.get(profile, _NO_INTEREST)
+
+
+class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event that happened, and to which object."""
+
+    interest: Interest
+    old: object
+    new: object
+
+    @property
+    def pod_uid(self) -> str:
+        """The UID of the pod that it happened to, or empty."""
+        if isinstance(self.new, PodInfo):
+            return self.new.uid
+        return self.old.uid if isinstance(self.old, PodInfo) else ""
+
+
+class QueueingHints:
+    """The hints of all profiles, and what they say."""
+
+    def __init__(
+        self, profiles: Mapping[str, PluginEvents], clock: Clock, recorder: QueueRecorder
+    ) -> None:
+        self._profiles = profiles
+        self._clock = clock
+        self._recorder = recorder
+        self._interests: dict[ClusterEvent, Interest] = {}
+
+    def interest_in(self, event: ClusterEvent) -> Interest:
+        """Who registered for the event.
+
+        Cost: a dictionary look-up, after the first time an event is seen.
+        """
+        interest = self._interests.get(event)
+        if interest is None:
+            interest = self._interests[event] = self._find_interest(event)
+        return interest
+
+    def _find_interest(self, event: ClusterEvent) -> Interest:
+        by_profile = {}
+        for profile, plugins in self._profiles.items():
+            hints = {
+                plugin: matching
+                for plugin, registered in plugins.items()
+                if (matching := tuple(e for e in registered if e.event.covers(event)))
+            }
+            if hints:
+                per_pod = frozenset(
+                    plugin
+                    for plugin, matching in hints.items()
+                    if not all(e.reads_pod_shape_only for e in matching)
+                )
+                by_profile[profile] = ProfileInterest(hints, per_pod)
+        return Interest(event, event.label, event.is_wildcard, by_profile)
+
+    def strategy(
+        self,
+        pod: PodInfo,
+        unschedulable_plugins: frozenset[str],
+        pending_plugins: frozenset[str],
+        observed: ObservedEvent,
+    ) -> Strategy:
+        """What the event does to a pod that these plugins rejected."""
+        if not unschedulable_plugins and not pending_plugins:
+            return Strategy.AFTER_BACKOFF
+        if observed.interest.is_wildcard:
+            # An object given with such an event is the one pod it is meant for.
+            is_meant = observed.new is None or observed.pod_uid == pod.uid
+            return Strategy.AFTER_BACKOFF if is_meant else Strategy.SKIP
+        hints = observed.interest.of(pod.spec.scheduler_name).hints
+        if any(self._says_queue(p, hints[p], pod, observed) for p in pending_plugins if p in hints):
+            return Strategy.IMMEDIATELY
+        rejectors = unschedulable_plugins - pending_plugins
+        if any(self._says_queue(p, hints[p], pod, observed) for p in rejectors if p in hints):
+            return Strategy.AFTER_BACKOFF
+        return Strategy.SKIP
+
+    def _says_queue(
+        self,
+        plugin: str,
+        hints: tuple[ClusterEventWithHint, ...],
+        pod: PodInfo,
+        observed: ObservedEvent,
+    ) -> bool:
+        for hint in hints:
+            ask = hint.queueing_hint
+            if ask is None:
+                return True
+            started = self._clock.monotonic()
+            try:
+                answer = ask(pod, observed.old, observed.new)
+                answer_name = answer.value
+            except Exception as error:  # noqa: BLE001 - foreign code; a broken hint must not strand pods
+                self._recorder.plugin_raised(plugin, "QueueingHint", pod, error)
+                answer = QueueingHint.QUEUE
+                answer_name = "Error"
+            seconds = self._clock.monotonic() - started
+            self._recorder.queueing_hint_executed(
+                plugin, observed.interest.label, answer_name, seconds
+            )
+            if answer is QueueingHint.QUEUE:
+                return True
+        return False

@@ -1,0 +1,464 @@
+"""The queue of pods that wait to be scheduled.
+
+Where a pod can be, and how it moves:
+
+    from            to              by
+    --------------  --------------  ------------------------------------------------------------
+    (unknown)       active          add, update
+    active          in flight       pop
+    back-off        in flight       pop, when nothing is active and the pod met no error
+    in flight       (unknown)       done, delete
+    in flight       unschedulable   add_unschedulable_if_not_present: rejected, nothing happened
+    in flight       back-off        add_unschedulable_if_not_present: error, or woken meanwhile
+    in flight       active          add_unschedulable_if_not_present: a Pending plugin says Queue
+    unschedulable   back-off        event, update, flush_unschedulable_leftover
+    unschedulable   active          the same when back-off is over; activate
+    back-off        active          flush_backoff_completed, activate
+    any but flight  (unknown)       delete
+
+Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
+are asked; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
+
+Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue v1.36, with
+queueing hints and PopFromBackoffQ.
+Differs: pods are told apart by UID. Newer versions of a pod in flight, and its deletion, are kept
+until it comes back. The flush of pods that waited too long does not concern pods in flight.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.clock import Clock
+from scheduler.framework.events import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF_Q,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+    ClusterEvent,
+)
+from scheduler.framework.property_changes import pod_scheduling_properties_change
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.backoff import BackoffQueue, BackoffSettings
+from scheduler.queue.dump import dump_queue
+from scheduler.queue.hints import ObservedEvent, PluginEvents, QueueingHints, Strategy
+from scheduler.queue.in_flight import InFlightPods
+from scheduler.queue.nominator import Nominator
+from scheduler.queue.pod_heap import PodHeap
+from scheduler.queue.pre_enqueue import Gates, PreEnqueueCheck
+from scheduler.queue.recorder import NoRecorder, QueueRecorder
+from scheduler.queue.unschedulable_pods import UnschedulablePods
+from scheduler.queue.validation import validate_queue
+
+ACTIVE: Final = "active"
+BACKOFF: Final = "backoff"
+UNSCHEDULABLE: Final = "unschedulable"
+
+SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
+
+_ADD_LABEL: Final = UNSCHEDULED_POD_ADD.label
+_UPDATE_LABEL: Final = UNSCHEDULED_POD_UPDATE.label
+_ACTIVATE_LABEL: Final = FORCE_ACTIVATE.label
+
+
+class QueueSettings(msgspec.Struct, frozen=True):
+    """What can be configured of the queue."""
+
+    backoff: BackoffSettings = BackoffSettings()
+    max_in_unschedulable_seconds: float = 300.0
+    """After this time a rejected pod is tried again although nothing happened."""
+
+
+DEFAULT_SETTINGS: Final = QueueSettings()
+
+
+class QueueProfile(msgspec.Struct, frozen=True):
+    """What the queue needs to know of one profile."""
+
+    events: PluginEvents = {}
+    """See `events_of`."""
+    pre_enqueue: Mapping[str, PreEnqueueCheck] = {}
+    """What to ask of the PreEnqueue plugins, by plugin name, in the order in which they run."""
+
+
+class QueueCounts(msgspec.Struct, frozen=True):
+    """How many pods are where."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    """Rejected, not counting gated ones."""
+    gated: int
+    in_flight: int
+
+
+class SchedulingQueue:
+    """Pods that wait for a node.
+
+    Attributes:
+        nominator: which pods are nominated to which nodes.
+
+    Invariant: a pod is in exactly one of active, back-off, unschedulable and in flight, from `add`
+    until `delete`, or until `done` without being put back. See `scheduler.queue.validation`.
+    """
+
+    def __init__(
+        self,
+        sort_key: SortKey,
+        profiles: Mapping[str, QueueProfile],
+        clock: Clock,
+        *,
+        on_ready: Callable[[], None] = lambda: None,
+        settings: QueueSettings = DEFAULT_SETTINGS,
+        recorder: QueueRecorder | None = None,
+    ) -> None:
+        """Make an empty queue.
+
+        Args:
+            sort_key: the QueueSort plugin's; all profiles share it.
+            profiles: by scheduler name.
+            clock: only its monotonic time is read.
+            on_ready: called when `pop` may have a pod that it did not have before.
+            settings: times.
+            recorder: listens to what happens.
+        """
+        self._recorder = recorder or NoRecorder()
+        self._sort_key = sort_key
+        self._clock = clock
+        self._on_ready = on_ready
+        self._max_in_unschedulable = settings.max_in_unschedulable_seconds
+        self._hints = QueueingHints(
+            {name: profile.events for name, profile in profiles.items()}, clock, self._recorder
+        )
+        self._gates = Gates(
+            {name: profile.pre_enqueue for name, profile in profiles.items()}, self._recorder
+        )
+        self._active = PodHeap()
+        self._backoff = BackoffQueue(settings.backoff, clock)
+        self._unschedulable = UnschedulablePods(self._hints)
+        self._in_flight = InFlightPods()
+        self.nominator = Nominator()
+
+    # --- what happens to waiting pods -------------------------------------------------------------
+
+    def add(self, pod: PodInfo) -> None:
+        """Take in a new pod without a node; one that is known is updated."""
+        known = self.get(pod.uid)
+        if known is None:
+            self._add_new(pod, _ADD_LABEL)
+        else:
+            self.update(known, pod)
+
+    def update(self, old: PodInfo, new: PodInfo) -> None:
+        """Take over a newer version of a waiting pod; one that is unknown is added.
+
+        The change may make a rejected pod schedulable, which the hints decide as for any event.
+        """
+        uid = new.uid
+        if uid in self._in_flight:
+            self._in_flight.update(new)
+            for event in pod_scheduling_properties_change(old, new):
+                self._in_flight.record(self._observe(event, old, new))
+        elif (queued := self._active.get(uid)) is not None:
+            queued.pod_info = new
+            self._active.rekey(uid, self._sort_key(queued))
+            self.nominator.update_nominated_pod(old, new)
+        elif (queued := self._backoff.get(uid)) is not None:
+            queued.pod_info = new
+            self._backoff.rekey(uid, self._sort_key(queued))
+            self.nominator.update_nominated_pod(old, new)
+        elif (queued := self._unschedulable.remove(uid)) is not None:
+            self._update_unschedulable(queued, old, new)
+        else:
+            self._add_new(new, _UPDATE_LABEL)
+
+    def delete(self, pod: PodInfo) -> None:
+        """Forget a pod that is gone or has a node; if it is in flight, it will not come back."""
+        uid = pod.uid
+        self.nominator.delete_nominated_pod_if_exists(uid)
+        if uid in self._in_flight:
+            self._in_flight.mark_deleted(uid)
+            return
+        queued = self._active.remove(uid) or self._backoff.remove(uid)
+        queued = queued or self._unschedulable.remove(uid)
+        if queued is not None:
+            self._count_rejectors(queued, -1)
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        """Make waiting pods active at once, without back-off; unknown ones are ignored.
+
+        A pod in flight is tried again if its attempt fails.
+        """
+        for pod in pods:
+            uid = pod.uid
+            if uid in self._in_flight:
+                self._in_flight.record(self._observe(FORCE_ACTIVATE, None, pod))
+            elif (queued := self._backoff.remove(uid)) is not None:
+                self._push_active(uid, queued, _ACTIVATE_LABEL)
+            elif (queued := self._unschedulable.remove(uid)) is not None:
+                self._requeue(uid, queued, Strategy.IMMEDIATELY, _ACTIVATE_LABEL)
+
+    def move_all_to_active_or_backoff_queue(
+        self,
+        event: ClusterEvent,
+        old: object = None,
+        new: object = None,
+        *,
+        max_priority: int | None = None,
+    ) -> None:
+        """Wake the pods that an event is worth trying again.
+
+        Args:
+            event: what happened.
+            old: the object before; None when it was added.
+            new: the object after; None when it was deleted. Pods are given as `PodInfo`.
+            max_priority: wake only pods of this priority or less.
+        """
+        observed = self._observe(event, old, new)
+        if not observed.interest.exists:
+            return
+        label = observed.interest.label
+        for queued, strategy in self._unschedulable.woken_by(observed, max_priority):
+            uid = queued.pod_info.uid
+            self._unschedulable.remove(uid)
+            self._requeue(uid, queued, strategy, label)
+        self._in_flight.record(observed)
+
+    # --- attempts ---------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Hand out the most important ready pod; None when there is none.
+
+        When nothing is active, pods in back-off after a rejection come early: there is nothing that
+        they would keep waiting. The caller ends the attempt with `done` or
+        `add_unschedulable_if_not_present`.
+        """
+        queued = self._active.pop()
+        if queued is None:
+            queued = self._backoff.pop_early()
+            if queued is None:
+                return None
+            self._recorder.incoming_pod(ACTIVE, POP_FROM_BACKOFF_Q)
+        self._in_flight.add(queued)
+        queued.attempts += 1
+        if queued.unschedulable_plugins or queued.pending_plugins:
+            self._count_rejectors(queued, -1)
+        return queued
+
+    def done_scheduling_cycle(self, uid: str) -> None:
+        """Keep no more events for a pod that can no longer be rejected (Permit is over).
+
+        The pod stays in flight: its deletion and its newer versions are still taken note of.
+        """
+        self._in_flight.stop_collecting(uid)
+
+    def done(self, uid: str) -> None:
+        """End the attempt of a pod that need not come back."""
+        self._in_flight.done(uid)
+
+    def latest(self, uid: str) -> PodInfo | None:
+        """The newest version of a pod in flight; None when it was deleted meanwhile."""
+        return self._in_flight.latest(uid)
+
+    def add_unschedulable_if_not_present(self, queued: QueuedPodInfo) -> bool:
+        """Put back a pod whose attempt failed, and end the attempt.
+
+        The caller has set `unschedulable_plugins` and `pending_plugins` to those that rejected the
+        pod; without any, the attempt met an error.
+
+        Returns:
+            False when the pod was deleted meanwhile, or is waiting already: it is not put back.
+        """
+        uid = queued.pod_info.uid
+        deleted = uid in self._in_flight and self._in_flight.latest(uid) is None
+        if deleted or self._find(uid) is not None:
+            self._in_flight.done(uid)
+            return False
+        queued.pod_info = self._in_flight.latest(uid) or queued.pod_info
+        if queued.unschedulable_plugins or queued.pending_plugins:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors_count = 0
+        else:
+            queued.consecutive_errors_count += 1
+        queued.timestamp = self._clock.monotonic()
+        queued.backoff_expiration = self._backoff.expiration(queued)
+        queued.was_flushed = False
+        self._count_rejectors(queued, 1)
+        strategy = self._strategy_after_attempt(uid, queued)
+        self._in_flight.done(uid)
+        if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
+            self._recorder.incoming_pod(UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE)
+        return True
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def flush_backoff_completed(self) -> None:
+        """Make the pods active whose back-off is over; to be called at `next_wakeup`."""
+        for queued in self._backoff.pop_completed():
+            self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+
+    def flush_unschedulable_leftover(self) -> None:
+        """Wake the pods that have waited too long; to be called every 30 seconds."""
+        limit = self._clock.monotonic() - self._max_in_unschedulable
+        late = [queued for queued in self._unschedulable if queued.timestamp < limit]
+        observed = self._observe(UNSCHEDULABLE_TIMEOUT, None, None)
+        for queued in late:
+            gating = queued.gating_plugin
+            profile = queued.pod_info.spec.scheduler_name
+            if gating and gating not in observed.interest.of(profile).hints:
+                continue
+            uid = queued.pod_info.uid
+            self._unschedulable.remove(uid)
+            queued.was_flushed = True
+            self._requeue(uid, queued, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+
+    def next_wakeup(self) -> float | None:
+        """When `flush_backoff_completed` next has something to do, or None."""
+        return self._backoff.next_release()
+
+    # --- nominations ------------------------------------------------------------------------------
+
+    def add_nominated_pod(self, pod: PodInfo, node_name: str | None = None) -> None:
+        """Nominate a pod as `Nominator.add_nominated_pod` does, unless it is gone meanwhile."""
+        known = self.get(pod.uid)
+        if known is None:
+            self.nominator.delete_nominated_pod_if_exists(pod.uid)
+        else:
+            self.nominator.add_nominated_pod(known, node_name)
+
+    # --- looking in -------------------------------------------------------------------------------
+
+    def get(self, uid: str) -> PodInfo | None:
+        """The newest version of a pod that waits or is in flight, or None."""
+        queued = self._find(uid)
+        return self._in_flight.latest(uid) if queued is None else queued.pod_info
+
+    def counts(self) -> QueueCounts:
+        """How many pods are where."""
+        gated = self._unschedulable.gated_count
+        return QueueCounts(
+            active=len(self._active),
+            backoff=len(self._backoff),
+            unschedulable=len(self._unschedulable) - gated,
+            gated=gated,
+            in_flight=len(self._in_flight),
+        )
+
+    def pending_pods(self) -> tuple[list[PodInfo], str]:
+        """All pods that wait, and a summary in one line."""
+        waiting = chain(self._active, self._backoff, self._unschedulable)
+        pods = [queued.pod_info for queued in waiting]
+        summary = (
+            f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; "
+            f"unschedulablePods:{len(self._unschedulable)}"
+        )
+        return pods, summary
+
+    def in_flight_event_counts(self) -> Counter[str]:
+        """How many events are kept for pods in flight by label; metric inflight_events."""
+        return self._in_flight.event_counts()
+
+    def dump(self) -> list[dict[str, object]]:
+        """All pods with their story, as plain values for people; active ones first, in order."""
+        return dump_queue(
+            self._active, self._backoff, self._unschedulable, self._in_flight, self._clock
+        )
+
+    def validate(self) -> None:
+        """Check every invariant.
+
+        Raises:
+            QueueInvariantError: one does not hold.
+
+        Cost: O(pods).
+        """
+        validate_queue(
+            self._active, self._backoff, self._unschedulable, self._in_flight, self.nominator
+        )
+
+    # --- moves ------------------------------------------------------------------------------------
+
+    def _add_new(self, pod: PodInfo, label: str) -> None:
+        uid = pod.uid
+        if uid in self._in_flight:
+            # Deleted and back under the same UID: it never was gone.
+            self._in_flight.update(pod)
+            return
+        queued = QueuedPodInfo(pod, self._clock.monotonic())
+        if self._gates.admit(queued):
+            self._push_active(uid, queued, label)
+            self.nominator.add_nominated_pod(pod)
+        else:
+            self._unschedulable.add(uid, queued)
+            self._recorder.incoming_pod(UNSCHEDULABLE, label)
+
+    def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
+        queued.pod_info = new
+        self.nominator.update_nominated_pod(old, new)
+        strategy = Strategy.SKIP
+        label = _UPDATE_LABEL
+        for event in pod_scheduling_properties_change(old, new):
+            observed = self._observe(event, old, new)
+            answer = self._ask(queued, observed)
+            if answer > strategy:
+                strategy = answer
+                label = observed.interest.label
+        self._requeue(new.uid, queued, strategy, label)
+
+    def _requeue(self, uid: str, queued: QueuedPodInfo, strategy: Strategy, label: str) -> str:
+        """Put a pod that is in no queue where it belongs, and say where that is."""
+        if strategy is Strategy.SKIP or not self._gates.admit(queued):
+            self._unschedulable.add(uid, queued)
+            return UNSCHEDULABLE
+        if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
+            self._backoff.push(uid, queued, self._sort_key(queued))
+            self._recorder.incoming_pod(BACKOFF, label)
+            self._on_ready()
+            return BACKOFF
+        self._push_active(uid, queued, label)
+        return ACTIVE
+
+    def _push_active(self, uid: str, queued: QueuedPodInfo, label: str) -> None:
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock.monotonic()
+        self._active.push(uid, queued, self._sort_key(queued))
+        self._recorder.incoming_pod(ACTIVE, label)
+        self._on_ready()
+
+    # --- questions --------------------------------------------------------------------------------
+
+    def _find(self, uid: str) -> QueuedPodInfo | None:
+        return self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)
+
+    def _observe(self, event: ClusterEvent, old: object, new: object) -> ObservedEvent:
+        return ObservedEvent(self._hints.interest_in(event), old, new)
+
+    def _ask(self, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
+        return self._hints.strategy(
+            queued.pod_info, queued.unschedulable_plugins, queued.pending_plugins, observed
+        )
+
+    def _strategy_after_attempt(self, uid: str, queued: QueuedPodInfo) -> Strategy:
+        """What the events that happened during an attempt do to the pod, now that it failed."""
+        events = self._in_flight.events_for(uid)
+        if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
+            return Strategy.AFTER_BACKOFF
+        strongest = Strategy.IMMEDIATELY if queued.pending_plugins else Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        for observed in events:
+            strategy = max(strategy, self._ask(queued, observed))
+            if strategy is strongest:
+                break
+        return strategy
+
+    def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
+        profile = queued.pod_info.spec.scheduler_name
+        for plugin in queued.unschedulable_plugins | queued.pending_plugins:
+            self._recorder.unschedulable_pods_changed(plugin, profile, change)
