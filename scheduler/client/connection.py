@@ -1,0 +1,203 @@
+"""How the API server is reached, and credentials that stay fresh while the daemon runs."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from kubernetes.aio.client import Configuration
+
+from scheduler.client.errors import ConnectionConfigError
+from scheduler.client.kubeconfig import (
+    CredentialSource,
+    InClusterSource,
+    KubeconfigSource,
+    default_kubeconfig,
+)
+from scheduler.client.proxies import proxy_for
+from scheduler.client.tls import Tls, TlsFiles, load_tls
+from scheduler.clock import Clock, SystemClock
+
+REFRESH_SECONDS: Final = 60.0
+"""How often files and expiry times are looked at; a kubelet rotates tokens with hours to spare."""
+
+_REFUSED_PAUSE_SECONDS: Final = 10.0
+"""Least time between two renewals that were asked for by a 401."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one request needs to be let in. Replaced as a whole when anything changes.
+
+    Attributes:
+        server: the URL of the API server, without a slash at its end.
+        authorization: the Authorization header, or empty.
+        tls: the TLS context; None for plain http.
+        server_hostname: the name the certificate must carry, when it is not the URL's.
+        proxy: the proxy on the way, or None.
+    """
+
+    server: str
+    authorization: str = ""
+    tls: Tls | None = None
+    server_hostname: str | None = None
+    proxy: str | None = None
+
+
+class Connection:
+    """The way to one API server. `access` is what requests use now."""
+
+    def __init__(self, source: CredentialSource | None, access: Access) -> None:
+        self._source = source
+        self._refused = asyncio.Event()
+        self.access = access
+
+    def note_refused(self) -> None:
+        """Says that the server answered 401, so that `keep_fresh` renews the credentials soon."""
+        self._refused.set()
+
+    async def refresh(self, *, is_refused: bool = False) -> bool:
+        """Reads the credentials again; answers whether they changed.
+
+        Raises:
+            ConnectionConfigError: they cannot be read; the old ones stay in use.
+        """
+        if self._source is None:
+            return False
+        configuration = await self._source.load(is_refused=is_refused)
+        access = _access(configuration, self.access)
+        is_changed = access != self.access
+        if is_changed:
+            self.access = access
+        return is_changed
+
+    async def keep_fresh(
+        self,
+        on_problem: Callable[[ConnectionConfigError], None],
+        *,
+        interval_seconds: float = REFRESH_SECONDS,
+    ) -> None:
+        """Renews the credentials for ever: at intervals, and soon after a 401. Run it as a task.
+
+        Args:
+            on_problem: told when a renewal fails; the next one is tried as usual.
+            interval_seconds: time between two looks.
+        """
+        while True:
+            is_refused = await self._wait(interval_seconds)
+            try:
+                await self.refresh(is_refused=is_refused)
+            except ConnectionConfigError as problem:
+                on_problem(problem)
+            if is_refused:
+                await asyncio.sleep(min(_REFUSED_PAUSE_SECONDS, interval_seconds))
+                self._refused.clear()
+
+    async def _wait(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._refused.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+async def load_connection(
+    *,
+    kubeconfig: str = "",
+    master: str = "",
+    context: str = "",
+    environ: Mapping[str, str] = os.environ,
+    clock: Clock | None = None,
+) -> Connection:
+    """Works out how to reach the API server.
+
+    In this order: the given kubeconfig; a given master URL alone (without credentials); KUBECONFIG;
+    the service account of the pod we run in; ~/.kube/config. A given master URL replaces the
+    server of whichever is found.
+
+    Raises:
+        ConnectionConfigError: with one line that says what is wrong or what was looked for.
+    """
+    _check_url(master)
+    source = _source(kubeconfig, master, context, environ, clock or SystemClock())
+    if source is None:
+        access = Access(_trimmed(master), proxy=proxy_for(master, environ))
+        return Connection(None, _with_tls(access, TlsFiles()))
+    if master:
+        source = _MasterOverride(source, master)
+    configuration = await source.load(is_refused=False)
+    server = _trimmed(configuration.host)
+    proxy = configuration.proxy or proxy_for(server, environ)
+    return Connection(source, _access(configuration, Access(server, proxy=proxy)))
+
+
+class _MasterOverride:
+    """A source whose server is given by a flag."""
+
+    def __init__(self, source: CredentialSource, master: str) -> None:
+        self._source = source
+        self._master = master
+
+    async def load(self, *, is_refused: bool) -> Configuration:
+        """See `CredentialSource.load`."""
+        configuration = await self._source.load(is_refused=is_refused)
+        configuration.host = self._master
+        return configuration
+
+
+def _source(
+    kubeconfig: str, master: str, context: str, environ: Mapping[str, str], clock: Clock
+) -> CredentialSource | None:
+    if kubeconfig:
+        return KubeconfigSource(os.path.expanduser(kubeconfig), context, clock)  # noqa: PTH111 - may be a list of paths
+    if master and not context:
+        return None
+    if not environ.get("KUBECONFIG") and environ.get("KUBERNETES_SERVICE_HOST"):
+        return InClusterSource(environ)
+    found = default_kubeconfig(environ)
+    if found is None:
+        raise ConnectionConfigError(
+            "no API server given: expected --kubeconfig FILE, --master URL, KUBECONFIG, "
+            "~/.kube/config, or the service account of a pod"
+        )
+    return KubeconfigSource(found, context, clock)
+
+
+def _access(configuration: Configuration, previous: Access) -> Access:
+    """What requests need, from the package's Configuration.
+
+    The server and the proxy stay those of the first load.
+    """
+    access = replace(
+        previous,
+        authorization=" ".join(configuration.api_key.get("BearerToken", "").split()),
+        server_hostname=configuration.tls_server_name,
+    )
+    files = TlsFiles(
+        ca=configuration.ssl_ca_cert,
+        cert=configuration.cert_file,
+        key=configuration.key_file,
+        is_verified=bool(configuration.verify_ssl),
+    )
+    return _with_tls(access, files)
+
+
+def _with_tls(access: Access, files: TlsFiles) -> Access:
+    if not access.server.startswith("https://"):
+        return replace(access, tls=None)
+    return replace(access, tls=load_tls(files, access.tls))
+
+
+def _check_url(master: str) -> None:
+    if master and (not urlsplit(master).hostname or urlsplit(master).scheme not in _SCHEMES):
+        raise ConnectionConfigError(f"--master: expected an http or https URL, got {master!r}")
+
+
+_SCHEMES: Final = frozenset({"http", "https"})
+
+
+def _trimmed(url: str) -> str:
+    return url.rstrip("/")

@@ -1,0 +1,250 @@
+"""Kubeconfig files and service accounts, read by the `kubernetes` package.
+
+This module adds what the package lacks: an answer in one line for everything that a person can get
+wrong (the package logs a failing exec plugin and goes on as anonymous; a missing user likewise),
+and credentials that can be read again without reading the kubeconfig again.
+"""
+# The package ships type hints for its API, but none for its configuration loaders.
+# mypy: disable-error-code="no-untyped-call"
+
+import asyncio
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import yaml
+from cryptography import x509
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import ConfigException
+from kubernetes.aio.config.exec_provider import ExecProvider
+from kubernetes.aio.config.incluster_config import (
+    SERVICE_CERT_FILENAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
+from kubernetes.aio.config.kube_config import (
+    ConfigNode,
+    FileOrData,
+    KubeConfigLoader,
+    KubeConfigMerger,
+)
+from typing_extensions import override
+
+from scheduler.client.errors import ConnectionConfigError, cut
+from scheduler.clock import Clock
+
+EXEC_TIMEOUT_SECONDS: Final = 60.0
+EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
+"""Credentials are renewed this long before they expire."""
+
+
+class CredentialSource(Protocol):
+    """Something that can tell, as often as asked, how to reach the API server."""
+
+    async def load(self, *, is_refused: bool) -> Configuration:
+        """The configuration as it is now.
+
+        Args:
+            is_refused: the server refused the credentials given last; do not give them again.
+
+        Raises:
+            ConnectionConfigError: with one line that says what is wrong.
+        """
+        ...
+
+
+class InClusterSource:
+    """The service account of the pod we run in; its token is rotated in place."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        token_file: str = SERVICE_TOKEN_FILENAME,
+        ca_file: str = SERVICE_CERT_FILENAME,
+    ) -> None:
+        self._environ = environ
+        self._token_file = token_file
+        self._ca_file = ca_file
+
+    async def load(self, *, is_refused: bool) -> Configuration:  # noqa: ARG002 - files are always read anew
+        """See `CredentialSource.load`."""
+        configuration = Configuration()
+        loader = InClusterConfigLoader(
+            self._token_file, self._ca_file, try_refresh_token=False, environ=self._environ
+        )
+        try:
+            loader.load_and_set(configuration)
+        except (ConfigException, OSError, UnicodeDecodeError) as problem:
+            raise ConnectionConfigError(f"service account of this pod: {problem}") from problem
+        return configuration
+
+
+class KubeconfigSource:
+    """One context of one or more kubeconfig files.
+
+    The context is chosen once: a `kubectl config use-context` in another window must not move a
+    running daemon to another cluster. Files that the context refers to are read anew each time.
+    """
+
+    def __init__(self, paths: str, context: str, clock: Clock) -> None:
+        self._paths = paths
+        config = _merged(paths)
+        _check(config.value, context, paths)
+        self._loader = _Loader(config, context, clock)
+
+    async def load(self, *, is_refused: bool) -> Configuration:
+        """See `CredentialSource.load`."""
+        if is_refused:
+            self._loader.forget_credentials()
+        configuration = Configuration()
+        try:
+            await self._loader.load_and_set(configuration)
+        except ConnectionConfigError as problem:
+            raise ConnectionConfigError(f"kubeconfig {self._paths}: {problem}") from problem
+        except Exception as problem:
+            # The package raises whatever the malformed part happens to trip over.
+            raise ConnectionConfigError(
+                f"kubeconfig {self._paths}: {_one_line(problem)}"
+            ) from problem
+        return configuration
+
+
+class _Loader(KubeConfigLoader):
+    """The package's loader, with exec plugins that fail loudly and can be run again."""
+
+    def __init__(self, config: Any, context: str, clock: Clock) -> None:
+        super().__init__(config, active_context=context or None, config_base_path=None)
+        self._clock = clock
+        self._expires: dt.datetime | None = None
+        self._has_credentials = False
+        # The package cannot read an https cluster without a user section.
+        self._user = self._user or ConfigNode("user", {})
+
+    def forget_credentials(self) -> None:
+        """Makes the next load run the exec plugin, whatever it said about expiry."""
+        self._has_credentials = False
+
+    @override
+    async def load_from_exec_plugin(self) -> bool:
+        """Runs the plugin when its last answer is about to expire."""
+        if self._has_credentials and not self._is_expiring():
+            return True
+        user: Any = self._user
+        status = await _run_plugin(user["exec"])
+        expires = status.get("expirationTimestamp")
+        self._expires = dt.datetime.fromisoformat(expires) if expires else None
+        if status.get("token"):
+            self.token = f"Bearer {status['token']}"
+        cert, key = status.get("clientCertificateData"), status.get("clientKeyData")
+        if bool(cert) != bool(key):
+            raise ConnectionConfigError(
+                "exec plugin: expected clientCertificateData and clientKeyData together"
+            )
+        if cert:
+            self.cert_file = self._as_file(status, "clientCertificateData")
+            self.key_file = self._as_file(status, "clientKeyData")
+            self._expires = self._expires or _not_after(cert)
+        if not cert and not status.get("token"):
+            raise ConnectionConfigError("exec plugin: its answer has no token and no certificate")
+        self._has_credentials = True
+        return True
+
+    def _is_expiring(self) -> bool:
+        return self._expires is not None and self._clock.wall() >= self._expires - EXPIRY_MARGIN
+
+    def _as_file(self, status: dict[str, Any], field: str) -> str:
+        holder = FileOrData(status, None, data_key_name=field, base64_file_content=False)
+        return str(holder.as_file())
+
+
+async def _run_plugin(exec_section: Any) -> dict[str, Any]:
+    command = exec_section.safe_get("command") or ""
+    try:
+        async with asyncio.timeout(EXEC_TIMEOUT_SECONDS):
+            status: dict[str, Any] = await ExecProvider(exec_section).run()
+    except TimeoutError as problem:
+        raise ConnectionConfigError(
+            f"exec plugin {command}: no answer within {EXEC_TIMEOUT_SECONDS:.0f} s"
+        ) from problem
+    except OSError as problem:
+        raise ConnectionConfigError(
+            f"exec plugin {command}: cannot be run: {problem.strerror or problem}"
+        ) from problem
+    except ConfigException as problem:
+        raise ConnectionConfigError(f"exec plugin {command}: {_one_line(problem)}") from problem
+    return status
+
+
+def _not_after(cert: str) -> dt.datetime | None:
+    try:
+        return x509.load_pem_x509_certificate(cert.encode()).not_valid_after_utc
+    except ValueError:
+        return None
+
+
+def _merged(paths: str) -> Any:
+    """The package's merge of one or several files (as in KUBECONFIG)."""
+    try:
+        config = KubeConfigMerger(paths).config
+    except yaml.YAMLError as problem:
+        raise ConnectionConfigError(
+            f"kubeconfig {paths}: expected YAML: {_one_line(problem)}"
+        ) from problem
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "not a text file"
+        raise ConnectionConfigError(f"kubeconfig {paths}: cannot be read: {reason}") from problem
+    except Exception as problem:
+        # A scalar, a list, or entries without names: the package trips somewhere in its merge.
+        raise ConnectionConfigError(
+            f"kubeconfig {paths}: expected a mapping with clusters, contexts and users, each a "
+            f"list of named entries"
+        ) from problem
+    if config is None:
+        raise ConnectionConfigError(f"kubeconfig {paths}: the file does not exist")
+    return config
+
+
+def _check(config: dict[str, Any], context: str, paths: str) -> None:
+    """Follows context, cluster and user by name, so that a missing link is named."""
+    where = f"kubeconfig {paths}"
+    name = context or config.get("current-context")
+    known = ", ".join(sorted(str(entry["name"]) for entry in config["contexts"])) or "none"
+    if not name:
+        raise ConnectionConfigError(
+            f"{where}: current-context is not set; contexts in the file: {known}"
+        )
+    body = _entry(config, "contexts", str(name), where, known).safe_get("context") or {}
+    for field in ("cluster", "user"):
+        if body.get(field):
+            _entry(config, f"{field}s", str(body[field]), f"{where}: context {name}", "")
+        elif field == "cluster":
+            raise ConnectionConfigError(f"{where}: context {name}: expected a cluster")
+    cluster = _entry(config, "clusters", str(body["cluster"]), where, "").safe_get("cluster") or {}
+    server = str(cluster.get("server", ""))
+    if not server.startswith(("http://", "https://")):
+        raise ConnectionConfigError(
+            f"{where}: cluster {body['cluster']}: server: expected an http or https URL, "
+            f"got {server!r}"
+        )
+
+
+def _entry(config: dict[str, Any], section: str, name: str, where: str, known: str) -> Any:
+    for entry in config[section]:
+        if entry["name"] == name:
+            return entry
+    hint = f"; {section} in the file: {known}" if known else ""
+    raise ConnectionConfigError(f"{where}: {section} has no entry named {name!r}{hint}")
+
+
+def _one_line(problem: Exception) -> str:
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return cut(text.removeprefix("exec: ").removeprefix("Invalid kube-config file. "))
+
+
+def default_kubeconfig(environ: Mapping[str, str]) -> str | None:
+    """Where kubectl would look: KUBECONFIG, else ~/.kube/config when it exists."""
+    if environ.get("KUBECONFIG"):
+        return environ["KUBECONFIG"]
+    home = Path("~/.kube/config").expanduser()
+    return str(home) if home.is_file() else None

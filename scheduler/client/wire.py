@@ -1,0 +1,25 @@
+"""How values are written into requests."""
+
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+json_string: Final = msgspec.json.Encoder().encode
+"""A value as JSON bytes; for a string, quoted and escaped."""
+
+
+def micro_time(moment: datetime) -> str:
+    """metav1.MicroTime: RFC 3339 in UTC with exactly six digits, whatever they are."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_time(moment: datetime) -> str:
+    """metav1.Time: RFC 3339 in UTC with whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")
