@@ -130,10 +130,7 @@ func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, 
 	case !status.IsSuccess():
 		return status.AsError()
 	default:
-		if !wanted.AllNodes() {
-			diagnosis.NodeToStatus.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-				fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(pluginsWithNodes))))
-		}
+		diagnosis.UnschedulablePlugins = pluginsWithNodes
 		feasible, err := filterNodes(ctx, fw, state, pod, nodes, wanted, &diagnosis)
 		if err != nil {
 			return err
@@ -155,23 +152,40 @@ func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, 
 	return nil
 }
 
-// filterNodes asks every wanted node. The pod's own nominated node is asked even when it is not
-// wanted, because the scheduler tries it before it looks at the set.
+// filterNodes asks every wanted node. The pod's own nominated node is asked first, and even when it
+// is not wanted: the scheduler tries it before it looks at the set. The plugin that rejects it there
+// is named in the reason of the nodes left out, because the scheduler keeps both in one set.
 func filterNodes(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, wanted *fwk.PreFilterResult, diagnosis *framework.Diagnosis) ([]fwk.NodeInfo, error) {
 	var feasible []fwk.NodeInfo
-	for _, node := range nodes {
-		name := node.Node().Name
-		if !wanted.AllNodes() && !wanted.NodeNames.Has(name) && pod.Status.NominatedNodeName != name {
-			continue
-		}
+	filter := func(node fwk.NodeInfo) error {
 		status := fw.RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
 		switch {
 		case status.IsSuccess():
 			feasible = append(feasible, node)
 		case status.IsRejected():
-			diagnosis.NodeToStatus.Set(name, status)
+			diagnosis.NodeToStatus.Set(node.Node().Name, status)
+			diagnosis.AddPluginStatus(status)
 		default:
-			return nil, status.AsError()
+			return status.AsError()
+		}
+		return nil
+	}
+	isNominated := func(node fwk.NodeInfo) bool { return node.Node().Name == pod.Status.NominatedNodeName }
+	if i := slices.IndexFunc(nodes, isNominated); i >= 0 {
+		if err := filter(nodes[i]); err != nil {
+			return nil, err
+		}
+	}
+	if !wanted.AllNodes() {
+		diagnosis.NodeToStatus.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+			fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(diagnosis.UnschedulablePlugins))))
+	}
+	for _, node := range nodes {
+		if isNominated(node) || !wanted.AllNodes() && !wanted.NodeNames.Has(node.Node().Name) {
+			continue
+		}
+		if err := filter(node); err != nil {
+			return nil, err
 		}
 	}
 	return feasible, nil

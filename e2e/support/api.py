@@ -1,0 +1,180 @@
+"""A small asynchronous client for tests and benchmarks: bytes over one aiohttp session.
+
+Credentials come from a kubeconfig through the kubernetes package, so any cluster kubectl reaches
+will do. Independent of the daemon's own client: what checks must not share code with what is
+checked.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import aiohttp
+import msgspec
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import load_kube_config
+
+from e2e.support.objects import Json
+
+CONCURRENCY = 32
+"""Requests in flight during bulk work: more only queues in an API server of two cores."""
+
+_TOO_MANY_REQUESTS = 429
+
+
+class ApiRefusedError(RuntimeError):
+    """The API server answered with an error."""
+
+    def __init__(self, method: str, path: str, status: int, body: bytes) -> None:
+        super().__init__(f"{method} {path}: {status} {body[:400].decode(errors='replace')}")
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Where an API server is and what to show it."""
+
+    server: str
+    context: ssl.SSLContext | None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    authority: bytes | None = None
+    """The certificate, as PEM, that signed the server's."""
+
+    @classmethod
+    async def load(cls, kubeconfig: Path) -> "Credentials":
+        """Reads them from the current context of ``kubeconfig``."""
+        loaded = Configuration()
+        await load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=str(kubeconfig), client_configuration=loaded
+        )
+        settings = cast(dict[str, Json], await loaded.auth_settings())
+        headers = {each["key"]: each["value"] for each in settings.values()}
+        context = authority = None
+        if loaded.ssl_ca_cert:
+            authority = Path(loaded.ssl_ca_cert).read_bytes()  # noqa: ASYNC240 -- a small file
+        if loaded.host.startswith("https:"):
+            context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+            if loaded.cert_file:
+                context.load_cert_chain(loaded.cert_file, loaded.key_file)
+            if not loaded.verify_ssl:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+        return cls(loaded.host, context, headers, authority)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request of a bulk operation."""
+
+    method: str
+    path: str
+    body: object = None
+    content_type: str = "application/json"
+
+
+class Api:
+    """Requests to one API server as one user."""
+
+    def __init__(self, session: aiohttp.ClientSession, credentials: Credentials) -> None:
+        self._session = session
+        self.credentials = credentials
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, kubeconfig: Path) -> "AsyncIterator[Api]":
+        """Opens a session with what ``kubeconfig`` says and closes it at the end."""
+        credentials = await Credentials.load(kubeconfig)
+        connector = aiohttp.TCPConnector(limit=0, ssl=credentials.context or True)
+        async with aiohttp.ClientSession(
+            credentials.server,
+            connector=connector,
+            headers=credentials.headers,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            read_bufsize=2**21,
+        ) as session:
+            yield cls(session, credentials)
+
+    async def get(self, path: str) -> Json:
+        return await self.call(Call("GET", path))
+
+    async def post(self, path: str, body: object) -> Json:
+        return await self.call(Call("POST", path, body))
+
+    async def patch(self, path: str, body: object) -> Json:
+        """Sends a JSON merge patch."""
+        return await self.call(Call("PATCH", path, body, "application/merge-patch+json"))
+
+    async def delete(self, path: str) -> Json:
+        return await self.call(Call("DELETE", path))
+
+    async def call(self, call: Call) -> Json:
+        """Sends one request and returns the decoded answer.
+
+        Raises:
+            ApiRefusedError: the status is 400 or above.
+        """
+        answer: Json = msgspec.json.decode(await self._send(call))
+        return answer
+
+    async def call_all(self, calls: Iterable[Call], concurrency: int = CONCURRENCY) -> None:
+        """Sends many requests, ``concurrency`` at a time, waiting out 429 as the server asks.
+
+        Raises:
+            ApiRefusedError: the first refusal; no further requests are begun.
+        """
+        waiting = iter(calls)
+
+        async def work() -> None:
+            for call in waiting:
+                await self._send(call)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+
+    async def create_all(
+        self, path: str, objects: Iterable[object], concurrency: int = CONCURRENCY
+    ) -> None:
+        await self.call_all((Call("POST", path, each) for each in objects), concurrency)
+
+    async def list_items(self, path: str) -> list[Json]:
+        """Returns the objects of a collection, at the newest version, in pages."""
+        items: list[Json] = []
+        separator = "&" if "?" in path else "?"
+        token = ""
+        while True:
+            page = await self.get(f"{path}{separator}limit=5000&continue={token}")
+            items += page["items"]
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return items
+
+    async def watch(self, path: str, resource_version: str) -> AsyncIterator[tuple[str, Json]]:
+        """Yields (type, object) of each event after ``resource_version`` until the server ends."""
+        separator = "&" if "?" in path else "?"
+        query = f"{path}{separator}watch=true&resourceVersion={resource_version}"
+        async with self._session.get(query) as response:
+            if response.status >= 400:
+                raise ApiRefusedError("WATCH", path, response.status, await response.read())
+            while line := await response.content.readline():
+                event = msgspec.json.decode(line)
+                yield event["type"], event["object"]
+
+    async def _send(self, call: Call) -> bytes:
+        data = None if call.body is None else msgspec.json.encode(call.body)
+        headers = {"Content-Type": call.content_type} if data is not None else {}
+        while True:
+            async with self._session.request(
+                call.method, call.path, data=data, headers=headers
+            ) as response:
+                body = await response.read()
+                if response.status == _TOO_MANY_REQUESTS and "Retry-After" in response.headers:
+                    await asyncio.sleep(float(response.headers["Retry-After"]))
+                    continue
+                if response.status >= 400:
+                    raise ApiRefusedError(call.method, call.path, response.status, body)
+                return body

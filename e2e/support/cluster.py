@@ -1,0 +1,244 @@
+"""A cluster as tests see it, whoever runs it: create nodes and pods, wait, look, clean up."""
+
+from collections.abc import Collection, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from e2e.support.api import Api, ApiRefusedError, Call
+from e2e.support.audit import AuditEvent, read_audit_log
+from e2e.support.controlplane import ControlPlane
+from e2e.support.heartbeats import Heartbeats
+from e2e.support.kubeconfig import write_kubeconfig
+from e2e.support.loops import LoopThread
+from e2e.support.objects import SIMULATED, Json
+from e2e.support.waiting import wait_for
+
+Result = TypeVar("Result")
+
+_NOT_READY = "node.kubernetes.io/not-ready"
+
+
+class Cluster:
+    """A reachable cluster with an administrator's rights in it.
+
+    Args:
+        description: what it is, for reports.
+        kubeconfig: the administrator's.
+        directory: where files made for tests go.
+        control_plane: given when the harness runs the cluster's programs itself.
+        image: name of the scheduler's image where the cluster can run it, else empty.
+    """
+
+    def __init__(
+        self,
+        description: str,
+        kubeconfig: Path,
+        directory: Path,
+        *,
+        control_plane: ControlPlane | None = None,
+        image: str = "",
+    ) -> None:
+        self.description = description
+        self.kubeconfig = kubeconfig
+        self.directory = directory
+        self.control_plane = control_plane
+        self.image = image
+        self._namespaces: set[str] = set()
+        self._loop = LoopThread("e2e-cluster")
+        self._resources = AsyncExitStack()
+        self.api = self.run(self._resources.enter_async_context(Api.connect(kubeconfig)))
+        self._heartbeats = Heartbeats(self.api)
+
+    @property
+    def has_controllers(self) -> bool:
+        """Tells whether a controller manager looks after nodes, accounts and namespaces."""
+        return self.control_plane is None or self.control_plane.options.controller_manager
+
+    @property
+    def has_own_nodes(self) -> bool:
+        """Tells whether there may be nodes tests did not make; pods are then kept off them."""
+        return self.control_plane is None
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Runs asynchronous work, such as ``cluster.api.get(...)``, and returns its result."""
+        return self._loop.run(work)
+
+    def close(self) -> None:
+        self.run(self._resources.aclose())
+        self._loop.close()
+
+    def create_nodes(self, nodes: Sequence[Json]) -> None:
+        """Creates nodes and waits until they can take pods."""
+        self.run(self.api.create_all("/api/v1/nodes", nodes))
+        if self.has_controllers:
+            self.run(self._heartbeats.add([node["metadata"]["name"] for node in nodes]))
+            wait_for(self._no_node_waits, "the not-ready taints of new nodes to be removed")
+
+    def create_pods(self, pods: Iterable[Json]) -> None:
+        """Creates pods, and the namespaces they name."""
+        by_namespace: dict[str, list[Json]] = {}
+        for pod in pods:
+            by_namespace.setdefault(pod["metadata"]["namespace"], []).append(self._placeable(pod))
+        for namespace, members in by_namespace.items():
+            self.create_namespace(namespace)
+            self.run(self.api.create_all(_pods_path(namespace), members))
+
+    def create_namespace(self, name: str) -> None:
+        """Creates a namespace unless it is there; ``reset`` empties it."""
+        if name in self._namespaces:
+            return
+        self._namespaces.add(name)
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        try:
+            self.run(self.api.post("/api/v1/namespaces", body))
+        except ApiRefusedError as error:
+            if error.status != 409:
+                raise
+        if self.has_controllers:
+            account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            wait_for(lambda: self._exists(account), f"the default service account of {name}")
+
+    def pod(self, namespace: str, name: str) -> Json:
+        return self.run(self.api.get(f"{_pods_path(namespace)}/{name}"))
+
+    def pods(self, namespace: str) -> list[Json]:
+        return self.run(self.api.list_items(_pods_path(namespace)))
+
+    def nodes(self) -> list[Json]:
+        """Returns the nodes tests made."""
+        return self.run(self.api.list_items(f"/api/v1/nodes?labelSelector={SIMULATED}"))
+
+    def events(self, namespace: str, reason: str = "") -> list[Json]:
+        """Returns the events.k8s.io/v1 events of a namespace, of one ``reason`` if given."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        events = self.run(self.api.list_items(path))
+        return [event for event in events if reason in ("", event.get("reason"))]
+
+    def audit_events(self) -> list[AuditEvent]:
+        """Returns every request answered so far.
+
+        Raises:
+            LookupError: this cluster shows no audit log.
+        """
+        log = self.control_plane.audit_log if self.control_plane else None
+        if log is None:
+            raise LookupError(f"{self.description} shows no audit log")
+        return list(read_audit_log(log))
+
+    def delete_pods(self, namespace: str, names: Collection[str] = ()) -> None:
+        """Deletes the named pods, or all pods of a namespace, without grace."""
+        path, now = _pods_path(namespace), "gracePeriodSeconds=0"
+        if names:
+            self.run(self.api.call_all(Call("DELETE", f"{path}/{name}?{now}") for name in names))
+        else:
+            self.run(self.api.delete(f"{path}?{now}"))
+
+    def wait_until_bound(
+        self,
+        namespace: str,
+        *,
+        scheduler_name: str = "stowage",
+        but: int = 0,
+        timeout_seconds: float = 60,
+    ) -> None:
+        """Waits until all pods of one scheduler in ``namespace`` have a node, ``but`` some."""
+        wait_for(
+            lambda: len(self.unbound(namespace, scheduler_name, limit=but + 1)) <= but,
+            f"the pods of {scheduler_name} in {namespace} to be bound",
+            timeout_seconds,
+            every_seconds=0.1,
+        )
+
+    def unbound(self, namespace: str, scheduler_name: str, limit: int = 500) -> list[str]:
+        """Returns the names of up to ``limit`` pods of one scheduler that have no node."""
+        selector = f"spec.nodeName%3D,spec.schedulerName%3D{scheduler_name}"
+        path = f"{_pods_path(namespace)}?fieldSelector={selector}&limit={limit}"
+        return [pod["metadata"]["name"] for pod in self.run(self.api.get(path))["items"]]
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Writes a kubeconfig with a token from the TokenRequest API and nothing else."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        answer = self.run(self.api.post(path, request))
+        credentials = self.api.credentials
+        return write_kubeconfig(
+            self.directory / f"{namespace}.{name}.kubeconfig",
+            credentials.server,
+            authority=credentials.authority,
+            token=answer["status"]["token"],
+            namespace=namespace,
+        )
+
+    def reset(self) -> None:
+        """Removes the pods and nodes tests made, so that the next one finds nothing of them."""
+        for namespace in self._namespaces:
+            self.delete_pods(namespace)
+            if self.has_controllers and namespace != "default":
+                self.run(self.api.delete(f"/api/v1/namespaces/{namespace}"))
+        # Without a namespace controller a deleted namespace would stay for ever; it can be reused.
+        if self.has_controllers:
+            self._namespaces.clear()
+        self.run(self.api.delete(f"/api/v1/nodes?labelSelector={SIMULATED}"))
+        self.run(self._heartbeats.remove_all())
+
+    def report(self) -> str:
+        """Says what a person asks first when a test fails: pods without a node, events, logs."""
+        lines = [f"cluster: {self.description}"]
+        for namespace in sorted(self._namespaces):
+            lines += [
+                f"pending {namespace}/{pod['metadata']['name']}: {_why_pending(pod)}"
+                for pod in self.pods(namespace)
+                if not pod["spec"].get("nodeName")
+            ][:20]
+            lines += [
+                f"event {event.get('reason')} {event['regarding'].get('name')}: {event.get('note')}"
+                for event in self.events(namespace)[-20:]
+            ]
+        if self.control_plane is not None:
+            lines.append(self.control_plane.logs(15))
+        return "\n".join(lines)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _placeable(self, pod: Json) -> Json:
+        """Keeps a pod off nodes that are not the tests' own."""
+        if not self.has_own_nodes:
+            return pod
+        spec = pod["spec"]
+        selector = {**spec.get("nodeSelector", {}), SIMULATED: "simulated"}
+        return {**pod, "spec": {**spec, "nodeSelector": selector}}
+
+    def _no_node_waits(self) -> bool:
+        return not any(
+            taint["key"] == _NOT_READY
+            for node in self.nodes()
+            for taint in node["spec"].get("taints", [])
+        )
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self.run(self.api.get(path))
+        except ApiRefusedError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+
+def _pods_path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods"
+
+
+def _why_pending(pod: Json) -> str:
+    conditions = pod.get("status", {}).get("conditions", [])
+    scheduled = [each for each in conditions if each["type"] == "PodScheduled"]
+    return scheduled[0].get("message", "") if scheduled else "not yet looked at"

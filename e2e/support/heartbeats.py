@@ -1,0 +1,71 @@
+"""Keeps simulated nodes alive where a node lifecycle controller watches over them.
+
+A kubelet renews a lease per node; without that the controller taints the node after some 40 s and
+later evicts its pods.
+"""
+
+import asyncio
+import datetime as dt
+
+from e2e.support.api import Api, ApiRefusedError, Call
+from e2e.support.objects import Json
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_RENEW_SECONDS = 10
+
+
+class Heartbeats:
+    """The leases of a set of nodes, renewed by a task on the loop of whoever starts it."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._nodes: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def add(self, nodes: list[str]) -> None:
+        """Creates the leases of ``nodes`` and renews them from now on."""
+        await self._api.create_all(LEASES, (_lease(node) for node in nodes))
+        self._nodes.update(nodes)
+        if self._task is None:
+            self._task = asyncio.create_task(self._renew_for_ever())
+
+    async def remove_all(self) -> None:
+        """Stops renewing and deletes the leases."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+        for node in self._nodes:
+            await delete_if_there(self._api, f"{LEASES}/{node}")
+        self._nodes.clear()
+
+    async def _renew_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            renewal = {"spec": {"renewTime": _now()}}
+            await self._api.call_all(
+                Call("PATCH", f"{LEASES}/{node}", renewal, "application/merge-patch+json")
+                for node in sorted(self._nodes)
+            )
+
+
+async def delete_if_there(api: Api, path: str) -> None:
+    """Deletes an object at once; one that is gone already is fine."""
+    try:
+        await api.delete(f"{path}?gracePeriodSeconds=0")
+    except ApiRefusedError as error:
+        if error.status != 404:
+            raise
+
+
+def _lease(node: str) -> Json:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": node},
+        "spec": {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": _now()},
+    }
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
