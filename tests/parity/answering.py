@@ -1,8 +1,8 @@
 """The two who answer cases: the oracle (kube-scheduler's framework) and `stowage explain`.
 
 Both are programs that read a case per line and print an answer per line, kept running while there
-are cases. A case is written only when its predecessors' answers are read in step, so neither pipe
-can fill up.
+are cases. A thread of its own writes the cases, so that a full pipe on one side never stops the
+other.
 """
 
 import json
@@ -10,8 +10,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -28,13 +30,13 @@ class Answerer:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY
         )
+        self._unsent: SimpleQueue[bytes | None] = SimpleQueue()
+        self._writer = Thread(target=self._write, daemon=True)
+        self._writer.start()
 
     def send(self, case: object) -> None:
-        """Write one case."""
-        stdin = self._process.stdin
-        assert stdin is not None
-        stdin.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
-        stdin.flush()
+        """Hand over one case; it is written while the caller goes on."""
+        self._unsent.put(json.dumps(case, separators=(",", ":")).encode() + b"\n")
 
     def receive(self) -> Any:
         """Read the next answer."""
@@ -48,8 +50,8 @@ class Answerer:
 
     def close(self) -> None:
         """End the program and wait for it."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._unsent.put(None)
+        self._writer.join(10)
         if self._process.stdout is not None:
             self._process.stdout.close()
         try:
@@ -57,6 +59,15 @@ class Answerer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def _write(self) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        # A program that has ended is reported by whoever waits for its answer.
+        with suppress(BrokenPipeError), stdin:
+            while (line := self._unsent.get()) is not None:
+                stdin.write(line)
+                stdin.flush()
 
 
 @contextmanager

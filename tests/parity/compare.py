@@ -19,9 +19,9 @@ class Difference:
     """One field in which two answers disagree."""
 
     where: str
-    """Pod, node and field, as a person would say it: `default/p n1 scores.NodeAffinity.weighted`."""
+    """Pod, node and field, as in `default/p n1 scores.NodeAffinity weighted`."""
     kind: str
-    """The field's name, for counting: `plugin`, `code`, `score`, …."""
+    """The field's name, for counting: `plugin`, `code`, `weighted`, …"""
     expected: object
     actual: object
 

@@ -100,9 +100,7 @@ def _ours(arguments: argparse.Namespace) -> Any:
     return _Nobody() if arguments.oracle_only else running(stowage_command())
 
 
-def _run_family(
-    family: str, seeds: range, oracle: Answerer, stowage: Answerer | None
-) -> Tally:
+def _run_family(family: str, seeds: range, oracle: Answerer, stowage: Answerer | None) -> Tally:
     tally = Tally()
     for seed, admitted in zip(seeds, pipelined(oracle, _cases(family, seeds)), strict=True):
         if admitted.get("invalid"):

@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from tests.parity.generator.draw import HOSTNAME, NAMESPACE_LABELS, NAMESPACES, POD_LABELS, Draw, Object
+from tests.parity.generator.draw import (
+    HOSTNAME,
+    NAMESPACE_LABELS,
+    NAMESPACES,
+    POD_LABELS,
+    Draw,
+    Object,
+)
 
 PLUGIN_ARGS = "kubescheduler.config.k8s.io/v1"
 

@@ -35,7 +35,8 @@ class Configuration(Feature):
             return
         names = ["default-scheduler", "second", "third"][: draw.pick((1, 1, 2, 3))]
         cluster.profiles = [_profile(draw, name) for name in names]
-        if draw.maybe(0.1):
+        # ignoredByScheduler wants arguments of NodeResourcesFit, so the plugin must be enabled.
+        if draw.maybe(0.1) and not any(_starts_from_nothing(p) for p in cluster.profiles):
             cluster.extenders = [
                 {
                     "urlPrefix": "http://127.0.0.1:1/never-called",
@@ -74,6 +75,11 @@ def _profile(draw: Draw, name: str) -> Object:
     return profile
 
 
+def _starts_from_nothing(profile: Object) -> bool:
+    """Tell whether the profile has none of the default plugins."""
+    return bool(profile.get("plugins", {}).get("multiPoint", {}).get("disabled") == [{"name": "*"}])
+
+
 def _merge(plugins: Object, point: str, addition: Object) -> None:
     """Add to a plugin set without naming a plugin twice."""
     current = plugins.setdefault(point, {})
@@ -104,13 +110,11 @@ def _reweighted(draw: Draw) -> Object:
 
 
 def _disable_filters(draw: Draw, plugins: Object) -> None:
-    if draw.maybe(0.15):
-        names = ["*"]
-    else:
-        names = draw.some(FILTERS, 1, 3)
+    names = ["*"] if draw.maybe(0.15) else draw.some(FILTERS, 1, 3)
     disabled = [{"name": name} for name in names]
     _merge(plugins, "filter", {"disabled": disabled})
-    if draw.maybe(0.5):
+    # Without any PreFilter the score of DynamicResources is an error.
+    if "*" not in names and draw.maybe(0.5):
         _merge(plugins, "preFilter", {"disabled": disabled})
         _drop_enabled(plugins, "filter", names)
 

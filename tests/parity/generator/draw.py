@@ -23,7 +23,7 @@ NODE_LABELS: dict[str, tuple[str, ...]] = {
     REGION: ("r1", "r2"),
     RACK: ("a", "b", "c", ""),
     "disk": ("ssd", "hdd"),
-    "rank": ("1", "5", "10", "-3", "007", "x", "9223372036854775807"),
+    "rank": ("1", "5", "10", "3", "007", "x", "9223372036854775807"),
     "example.com/tier": ("gold", "silver"),
 }
 """Label keys of nodes and their values; zone and rack are what most topologies use."""
@@ -58,9 +58,7 @@ class Draw(random.Random):
     def labels(self, vocabulary: dict[str, tuple[str, ...]], probability: float) -> dict[str, str]:
         """Give each key of the vocabulary one of its values, or leave it out."""
         return {
-            key: self.pick(values)
-            for key, values in vocabulary.items()
-            if self.maybe(probability)
+            key: self.pick(values) for key, values in vocabulary.items() if self.maybe(probability)
         }
 
     def label_selector(self, vocabulary: dict[str, tuple[str, ...]]) -> Object:

@@ -28,7 +28,11 @@ class Taints(Feature):
             for _ in range(draw.randint(1, 3)):
                 key, effect = draw.pick(TAINT_KEYS), draw.pick(EFFECTS)
                 value = draw.pick(("", "blue", "red"))
-                taints[key, effect] = {"key": key, "effect": effect, **({"value": value} if value else {})}
+                taints[key, effect] = {
+                    "key": key,
+                    "effect": effect,
+                    **({"value": value} if value else {}),
+                }
         if node["spec"].get("unschedulable") and draw.maybe(0.7):
             taints[UNSCHEDULABLE, "NoSchedule"] = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
         if taints:
@@ -86,7 +90,10 @@ def node_affinity(draw: Draw, names: list[str]) -> Object:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     if draw.maybe(0.6):
         affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": draw.pick((1, 2, 7, 50, 100)), "preference": _term(draw, names, by_name=False)}
+            {
+                "weight": draw.pick((1, 2, 7, 50, 100)),
+                "preference": _term(draw, names, by_name=False),
+            }
             for _ in range(draw.randint(1, 3))
         ]
     return affinity

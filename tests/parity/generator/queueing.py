@@ -8,7 +8,9 @@ from tests.parity.generator.feature import Feature
 class Queueing(Feature):
     """Priorities, scheduling gates and nominated nodes of waiting pods."""
 
-    def __init__(self, density: float = 0.25, *, gated: float = 0.04, foreign: float = 0.04) -> None:
+    def __init__(
+        self, density: float = 0.25, *, gated: float = 0.04, foreign: float = 0.04
+    ) -> None:
         super().__init__(density)
         self.gated = gated
         self.foreign = foreign

@@ -40,9 +40,7 @@ class Resources(Feature):
         if draw.maybe(0.25):
             containers.append({"name": "side", "image": "registry.example/side:1"})
         if draw.maybe(0.3):
-            spec["initContainers"] = [
-                _init_container(draw, i) for i in range(draw.randint(1, 3))
-            ]
+            spec["initContainers"] = [_init_container(draw, i) for i in range(draw.randint(1, 3))]
         for container in (*containers, *spec.get("initContainers", ())):
             if draw.maybe(self.density):
                 container["resources"] = _container_resources(draw, small="nodeName" in spec)
@@ -103,34 +101,28 @@ def _container_resources(draw: Draw, *, small: bool) -> Object:
 
 
 def _add_pod_level(draw: Draw, pod: Object) -> None:
-    """Set pod-level requests that are no less than the containers'."""
-    requests: Object = {}
-    if draw.maybe(0.7):
-        requests["cpu"] = draw.pick(("20", "24"))
-    if draw.maybe(0.7):
-        requests["memory"] = draw.pick(("60Gi", "64Gi"))
-    modest = draw.maybe(0.75)
+    """Set pod-level requests; the API server wants them no less than the containers' own."""
+    names = draw.some(("cpu", "memory"), 1, 2)
     for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
-        named = container.get("resources", {}).get("requests", {})
-        named.pop(HUGEPAGES, None)
-        container.get("resources", {}).get("limits", {}).pop(HUGEPAGES, None)
-        if modest:
-            for name in ("cpu", "memory"):
-                if name in named:
-                    named[name] = {"cpu": "50m", "memory": "64Mi"}[name]
-    if modest:
-        requests = {
-            name: draw.pick({"cpu": ("700m", "2"), "memory": ("700Mi", "2Gi")}[name])
-            for name in requests
-        }
-    if requests:
-        pod["spec"]["resources"] = {"requests": requests}
+        resources = container.get("resources", {})
+        requests = resources.get("requests", {})
+        for name in ("cpu", "memory"):
+            if name in requests:
+                requests[name] = {"cpu": "50m", "memory": "64Mi"}[name]
+        for kind in ("requests", "limits"):
+            resources.get(kind, {}).pop(HUGEPAGES, None)
+        resources.get("limits", {}).pop("cpu", None)
+    values = {"cpu": ("500m", "700m", "2", "20"), "memory": ("700Mi", "2Gi", "64Gi")}
+    pod["spec"]["resources"] = {"requests": {name: draw.pick(values[name]) for name in names}}
 
 
 def _add_resize_status(draw: Draw, pod: Object) -> None:
     """Say what the kubelet granted, as while a pod is being resized in place."""
     status = pod["status"]
-    for kind, statuses in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
+    for kind, statuses in (
+        ("containers", "containerStatuses"),
+        ("initContainers", "initContainerStatuses"),
+    ):
         for container in pod["spec"].get(kind, ()):
             if draw.maybe(0.7):
                 status.setdefault(statuses, []).append(_container_status(draw, container))

@@ -17,10 +17,12 @@ MATCH_KEYS = ("ver", "tier", "absent")
 class Spread(Feature):
     """Constraints of pods, default constraints, and the controllers that select for the latter."""
 
-    def __init__(self, density: float = 0.8, *, configured: float = 0.0, owned: float = 0.25) -> None:
+    def __init__(
+        self, density: float = 0.8, *, configured: float = 0.0, owned: float = 0.25
+    ) -> None:
         super().__init__(density, configured=configured)
         self.owned = owned
-        """Probability that a case has services and controllers, whose pods get default spreading."""
+        """Probability that a case has services and controllers, so that default spreading acts."""
 
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
         if draw.maybe(self.owned):
@@ -206,7 +208,5 @@ def _affinity_term(draw: Draw, labels: dict[str, str]) -> Object:
     if draw.maybe(0.3):
         term["namespaces"] = draw.some((*NAMESPACES, "nowhere"), 1, 2)
     if draw.maybe(0.3):
-        term["namespaceSelector"] = (
-            {} if draw.maybe(0.3) else draw.label_selector(NAMESPACE_LABELS)
-        )
+        term["namespaceSelector"] = {} if draw.maybe(0.3) else draw.label_selector(NAMESPACE_LABELS)
     return term

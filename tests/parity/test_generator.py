@@ -1,0 +1,78 @@
+"""The generator is repeatable, and its families meet the plugins they are about."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.parity.generator.families import FAMILIES, make_case
+from tests.parity.record import recorded_cases
+
+REJECTING = {
+    "resources": {"NodeResourcesFit"},
+    "taints": {"NodeUnschedulable", "TaintToleration"},
+    "node-affinity": {"NodeAffinity", ""},
+    "ports": {"NodePorts"},
+    "images": set(),
+    "spread": {"PodTopologySpread"},
+    "inter-pod": {"InterPodAffinity"},
+    "declared-features": {"NodeDeclaredFeatures"},
+    "nominated": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
+    "configuration": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity"},
+    "mixed": {"NodeResourcesFit", "TaintToleration", "PodTopologySpread", "InterPodAffinity"},
+}
+"""Plugins that must reject some node of a family's recorded cases; "" is a node-name set."""
+
+SCORING = {
+    "resources": {"NodeResourcesFit", "NodeResourcesBalancedAllocation"},
+    "taints": {"TaintToleration"},
+    "node-affinity": {"NodeAffinity"},
+    "images": {"ImageLocality"},
+    "spread": {"PodTopologySpread"},
+    "inter-pod": {"InterPodAffinity"},
+}
+"""Plugins that must prefer some node over another."""
+
+
+def verdicts(family: str) -> list[dict[str, Any]]:
+    """Return the verdicts on nodes in a family's recorded answers, pod by pod."""
+    return [pod for case in recorded_cases(family) for pod in case["answer"]["pods"]]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_seed_makes_the_same_case_again(family: str) -> None:
+    """The case of a seed is always the same, and that of another seed is not."""
+    assert make_case(family, 7) == make_case(family, 7)
+    assert make_case(family, 7) != make_case(family, 8)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recorded_cases_meet_their_plugins(family: str) -> None:
+    """Each plugin the family is about rejects nodes there, and leaves nodes as well."""
+    rejections = Counter(
+        node["plugin"] if not node["feasible"] else "feasible"
+        for pod in verdicts(family)
+        for node in pod["nodes"]
+    )
+
+    assert {*REJECTING[family], "feasible"} <= set(rejections)
+
+
+@pytest.mark.parametrize(("family", "plugins"), SCORING.items())
+def test_recorded_cases_tell_nodes_apart(family: str, plugins: set[str]) -> None:
+    """Each score plugin the family is about gives different scores to nodes of one pod."""
+    telling = {
+        plugin
+        for pod in verdicts(family)
+        for plugin in plugins
+        if len(
+            {
+                n["scores"][plugin]["normalized"]
+                for n in pod["nodes"]
+                if plugin in n.get("scores", ())
+            }
+        )
+        > 1
+    }
+
+    assert telling == plugins

@@ -1,0 +1,39 @@
+"""Recorded clusters get the answers kube-scheduler 1.36.3 gave.
+
+The recordings are made by `python -m tests.parity.record`; no Go is needed to replay them.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.parity.answering import Answerer, pipelined, running, stowage_command
+from tests.parity.compare import compare
+from tests.parity.generator.families import FAMILIES
+from tests.parity.record import CASES, recorded_cases
+
+pytestmark = pytest.mark.parity
+
+
+@pytest.fixture(scope="module")
+def stowage() -> Iterator[Answerer]:
+    """Run one `stowage explain --jsonl` for all families."""
+    with running(stowage_command()) as answerer:
+        yield answerer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recorded_clusters_get_the_same_answers(family: str, stowage: Answerer) -> None:
+    """Every verdict, score, total and message of the family's recorded cases is the same."""
+    recorded = list(recorded_cases(family))
+    questions = ({k: c[k] for k in ("config", "objects") if k in c} for c in recorded)
+
+    answers = list(pipelined(stowage, questions))
+    differences = [
+        f"{family}:{case['seed']} {difference}"
+        for case, answer in zip(recorded, answers, strict=True)
+        for difference in compare(case["answer"], answer)
+    ]
+
+    assert len(recorded) == CASES
+    assert differences == []
