@@ -15,9 +15,15 @@ ABSENT: Final = 0
 _MAX_VERDICTS: Final = 512
 """Remembered verdict tables per key; more are worked out again."""
 
+_SPARE_VALUES: Final = 64
+
 
 class LabelColumn:
     """The values of one label key by row.
+
+    Values that no node has any more are dropped once they outnumber the rows, so the ids of a key
+    whose values come and go with nodes (the hostname) stay small. Ids are therefore good only until
+    the next node change.
 
     Attributes:
         values: distinct values; `values.values[id]` is the text, id 0 stands for absence.
@@ -25,10 +31,11 @@ class LabelColumn:
 
     def __init__(self, capacity: int) -> None:
         self.values: Interner[str | None] = Interner((None,))
-        self._ids = np.zeros(capacity, np.int32)
+        # Of the type that numpy indexes with: any other is converted on every use.
+        self._ids = np.zeros(capacity, np.intp)
         self._verdicts: dict[Requirement, NDArray[np.bool_]] = {}
 
-    def ids(self, size: int) -> NDArray[np.int32]:
+    def ids(self, size: int) -> NDArray[np.intp]:
         """The value id of the first `size` rows."""
         if len(self._ids) < size:
             self._grow(size)
@@ -39,6 +46,8 @@ class LabelColumn:
         if row >= len(self._ids):
             self._grow(capacity)
         self._ids[row] = ABSENT if value is None else self.values.intern(value)
+        if len(self.values) > 2 * len(self._ids) + _SPARE_VALUES:
+            self._drop_unused_values()
 
     def domain_count(self) -> int:
         """How many ids there are, absence included."""
@@ -73,9 +82,17 @@ class LabelColumn:
         return table
 
     def _grow(self, capacity: int) -> None:
-        ids = np.zeros(capacity, np.int32)
+        ids = np.zeros(capacity, np.intp)
         ids[: len(self._ids)] = self._ids
         self._ids = ids
+
+    def _drop_unused_values(self) -> None:
+        used = np.union1d(ABSENT, self._ids)
+        new_id = np.zeros(len(self.values), np.intp)
+        new_id[used] = np.arange(len(used))
+        self.values = Interner(self.values.values[old] for old in used)
+        self._ids = new_id[self._ids]
+        self._verdicts.clear()
 
 
 class LabelColumns:

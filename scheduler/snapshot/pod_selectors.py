@@ -1,18 +1,24 @@
 """Which pods a term speaks of, and the index that finds the terms that speak of a pod.
 
-Thousands of selectors must not be tried on every pod: each is filed under one label it demands, so
-that a pod meets only those filed under its own labels.
+Thousands of selectors must not be tried on every pod: each is filed under its namespace and one
+label it demands, so that a pod meets only those filed under its own namespace and labels.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from scheduler.api.affinity import AffinityTerm
 from scheduler.api.selectors import NOTHING, Operator, Selector
 
-NamespaceLabels = Mapping[str, Mapping[str, str]]
+NamespaceLabels: TypeAlias = Mapping[str, Mapping[str, str]]
+
+_BucketKey: TypeAlias = tuple[str | None, tuple[str, str] | None]
+"""Namespace and label pair, each None for "any"."""
+
+_MAX_NAMESPACES_FILED: Final = 8
+"""A selector of more namespaces is filed under "any"."""
 
 
 class PodSelector(msgspec.Struct, frozen=True, gc=False):
@@ -57,30 +63,23 @@ S = TypeVar("S", bound=Selecting)
 
 
 class SelectorIndex(Generic[S]):
-    """Finds what speaks of a pod by the pod's own labels."""
+    """Finds what speaks of a pod by the pod's own namespace and labels."""
 
     def __init__(self) -> None:
-        self._by_label: dict[tuple[str, str], dict[int, S]] = {}
-        self._without_label: dict[int, S] = {}
+        self._buckets: dict[_BucketKey, dict[int, S]] = {}
 
     def add(self, item: S) -> None:
         """File an item."""
-        for bucket in self._buckets(item.pods.selector, create=True):
-            bucket[id(item)] = item
+        for key in _bucket_keys(item.pods):
+            self._buckets.setdefault(key, {})[id(item)] = item
 
     def discard(self, item: S) -> None:
-        """Take an item out."""
-        for bucket in self._buckets(item.pods.selector, create=False):
-            bucket.pop(id(item), None)
-
-    def candidates(self, labels: Mapping[str, str]) -> Iterator[S]:
-        """The items that might speak of a pod with these labels; each must still be tried."""
-        yield from self._without_label.values()
-        if self._by_label:
-            for pair in labels.items():
-                bucket = self._by_label.get(pair)
-                if bucket:
-                    yield from bucket.values()
+        """Take an item out that is filed."""
+        for key in _bucket_keys(item.pods):
+            bucket = self._buckets[key]
+            del bucket[id(item)]
+            if not bucket:
+                del self._buckets[key]
 
     def matching(
         self, labels: Mapping[str, str], namespace: str, namespaces: NamespaceLabels
@@ -88,21 +87,23 @@ class SelectorIndex(Generic[S]):
         """The items that speak of a pod with these labels in this namespace."""
         return [
             item
-            for item in self.candidates(labels)
+            for item in self._candidates(labels, namespace)
             if item.pods.selector.matches(labels)
             and item.pods.matches_namespace(namespace, namespaces)
         ]
 
-    def _buckets(self, selector: Selector, *, create: bool) -> list[dict[int, S]]:
-        pairs = _cheapest_pairs(selector)
-        if pairs is None:
-            return [self._without_label]
-        if create:
-            return [self._by_label.setdefault(pair, {}) for pair in pairs]
-        return [self._by_label[pair] for pair in pairs if pair in self._by_label]
+    def _candidates(self, labels: Mapping[str, str], namespace: str) -> Iterator[S]:
+        buckets = self._buckets
+        if not buckets:
+            return
+        for place in (namespace, None):
+            for pair in (None, *labels.items()):
+                bucket = buckets.get((place, pair))
+                if bucket:
+                    yield from bucket.values()
 
 
-def _cheapest_pairs(selector: Selector) -> list[tuple[str, str]] | None:
+def label_pairs(selector: Selector) -> list[tuple[str, str]] | None:
     """The label pairs of which a matching pod has exactly one; None when it may have none."""
     best = None
     for requirement in selector.requirements:
@@ -111,3 +112,11 @@ def _cheapest_pairs(selector: Selector) -> list[tuple[str, str]] | None:
         ):
             best = requirement
     return None if best is None else [(best.key, value) for value in best.values]
+
+
+def _bucket_keys(pods: PodSelector) -> list[_BucketKey]:
+    places: Iterable[str | None] = (None,)
+    if pods.namespace_selector.nothing and len(pods.namespaces) <= _MAX_NAMESPACES_FILED:
+        places = pods.namespaces
+    pairs: Sequence[tuple[str, str] | None] | None = label_pairs(pods.selector)
+    return [(place, pair) for place in places for pair in (pairs if pairs is not None else (None,))]

@@ -7,7 +7,10 @@ from numpy.typing import NDArray
 
 _DENSE_FRACTION: Final = 32
 """An array pays once one row in this many has a count."""
+_SPARSE_FRACTION: Final = 128
+"""A dictionary pays again once no more than one row in this many has a count."""
 _MIN_DENSE_ROWS: Final = 16
+_MAX_SPARSE_ROWS: Final = 4
 
 
 class RowCounts:
@@ -17,21 +20,19 @@ class RowCounts:
         total: the sum over all rows.
     """
 
-    __slots__ = ("_dense", "_sparse", "total")
+    __slots__ = ("_dense", "_dense_rows", "_sparse", "total")
 
     def __init__(self) -> None:
         self._sparse: dict[int, float] = {}
         self._dense: NDArray[np.float64] | None = None
+        self._dense_rows = 0
         self.total = 0.0
 
     def add(self, row: int, amount: float, capacity: int) -> None:
         """Add to the count of a row; `capacity` is the current number of rows of the table."""
         self.total += amount
-        dense = self._dense
-        if dense is not None:
-            if row >= len(dense):
-                dense = self._resize(capacity)
-            dense[row] += amount
+        if self._dense is not None:
+            self._add_dense(self._dense, row, amount, capacity)
             return
         sparse = self._sparse
         count = sparse.get(row, 0.0) + amount
@@ -61,6 +62,7 @@ class RowCounts:
         copy.total = self.total
         copy._sparse = self._sparse.copy()
         copy._dense = None if self._dense is None else self._dense.copy()
+        copy._dense_rows = self._dense_rows
         return copy
 
     def at(self, row: int) -> float:
@@ -76,7 +78,7 @@ class RowCounts:
         return self._pairs()[0]
 
     def by_domain(
-        self, domain_ids: NDArray[np.int32], domains: int, eligible: NDArray[np.bool_] | None = None
+        self, domain_ids: NDArray[np.intp], domains: int, eligible: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
         """The counts summed by domain.
 
@@ -100,9 +102,21 @@ class RowCounts:
     @property
     def is_empty(self) -> bool:
         """Whether every row counts 0."""
-        if self._dense is not None:
-            return not self._dense.any()
-        return not self._sparse
+        return not self._sparse and not self._dense_rows
+
+    def _add_dense(
+        self, dense: NDArray[np.float64], row: int, amount: float, capacity: int
+    ) -> None:
+        if row >= len(dense):
+            dense = self._resize(capacity)
+        before = float(dense[row])
+        now = dense[row] = before + amount
+        if not before:
+            self._dense_rows += 1
+        if not now:
+            self._dense_rows -= 1
+            if self._dense_rows <= max(_MAX_SPARSE_ROWS, len(dense) // _SPARSE_FRACTION):
+                self._sparsify()
 
     def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         n = len(self._sparse)
@@ -124,11 +138,19 @@ class RowCounts:
         rows, counts = self._pairs()
         dense[rows] = counts
         self._dense = dense
+        self._dense_rows = len(rows)
         self._sparse = {}
+
+    def _sparsify(self) -> None:
+        rows = self.rows()
+        counts = self.column(int(rows[-1]) + 1 if len(rows) else 0)[rows]
+        self._sparse = dict(zip(rows.tolist(), counts.tolist(), strict=True))
+        self._dense = None
+        self._dense_rows = 0
 
 
 def _sums(
-    ids: NDArray[np.int32], weights: NDArray[np.float64], minlength: int
+    ids: NDArray[np.intp], weights: NDArray[np.float64], minlength: int
 ) -> NDArray[np.float64]:
     sums: NDArray[np.float64] = np.bincount(ids, weights=weights, minlength=minlength)
     return sums

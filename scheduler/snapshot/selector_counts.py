@@ -13,7 +13,12 @@ from collections import OrderedDict
 from typing import Final
 
 from scheduler.api.pods import LabelSet, PodInfo
-from scheduler.snapshot.pod_selectors import NamespaceLabels, PodSelector, SelectorIndex
+from scheduler.snapshot.pod_selectors import (
+    NamespaceLabels,
+    PodSelector,
+    SelectorIndex,
+    label_pairs,
+)
 from scheduler.snapshot.row_counts import RowCounts
 
 _MAX_CLASSES: Final = 20_000
@@ -74,8 +79,7 @@ class SelectorCounts:
         else:
             del group.rows[row]
             if not group.rows:
-                del self._groups[key]
-                del self._groups_by_namespace[key[0]][key]
+                self._drop_group(key)
         for cls in group.classes:
             cls.counts.add(row, sign, capacity)
 
@@ -99,26 +103,38 @@ class SelectorCounts:
         return cls
 
     def _drop_oldest(self) -> None:
-        _, oldest = self._classes.popitem(last=False)
+        pods, oldest = self._classes.popitem(last=False)
         self._index.discard(oldest)
-        for group in self._groups.values():
+        for group in self._candidate_groups(pods):
             if oldest in group.classes:
                 group.classes.remove(oldest)
 
     def _candidate_groups(self, pods: PodSelector) -> list[_Group]:
-        if not pods.namespace_selector.nothing:
-            return list(self._groups.values())
-        return [
-            group
-            for namespace in pods.namespaces
-            for group in self._groups_by_namespace.get(namespace, {}).values()
-        ]
+        """The groups a selector may match, told apart by one cheap look at each."""
+        if pods.namespace_selector.nothing:
+            by_namespace = self._groups_by_namespace
+            groups = [g for ns in pods.namespaces for g in by_namespace.get(ns, {}).values()]
+        else:
+            groups = list(self._groups.values())
+        pairs = label_pairs(pods.selector)
+        if pairs is None:
+            return groups
+        key = next((key for key, _ in pairs), "")
+        values = frozenset(value for _, value in pairs)
+        return [group for group in groups if group.key[1].labels.get(key) in values]
 
     def _new_group(self, key: _GroupKey) -> _Group:
         group = self._groups[key] = _Group(key)
         self._groups_by_namespace.setdefault(key[0], {})[key] = group
         group.classes = self._classes_of(key)
         return group
+
+    def _drop_group(self, key: _GroupKey) -> None:
+        del self._groups[key]
+        neighbours = self._groups_by_namespace[key[0]]
+        del neighbours[key]
+        if not neighbours:
+            del self._groups_by_namespace[key[0]]
 
     def _classes_of(self, key: _GroupKey) -> list[_Class]:
         namespace, label_set, terminating = key

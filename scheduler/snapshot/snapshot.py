@@ -37,6 +37,7 @@ class Snapshot:
         ports: host ports in use.
         images: images by node.
         namespaces: labels by namespace.
+        namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
         pod_log: rows on which pods came or went.
     """
@@ -46,6 +47,7 @@ class Snapshot:
         self.ports = PortCounts()
         self.images = ImageIndex()
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.namespace_epoch = 0
         self.node_log = RowLog()
         self.pod_log = RowLog()
         self._labels = LabelColumns()
@@ -77,7 +79,7 @@ class Snapshot:
             column = self._labels.column(key, self._node_labels(), self.table.capacity)
         return column
 
-    def topology(self, key: str) -> tuple[NDArray[np.int32], int]:
+    def topology(self, key: str) -> tuple[NDArray[np.intp], int]:
         """Domain ids of a topology key by row, and their number; 0 means the label is absent."""
         column = self.label_column(key)
         return column.ids(self.table.size), column.domain_count()
@@ -170,6 +172,7 @@ class Snapshot:
             self.namespaces.pop(change.name, None)
         else:
             self.namespaces[change.name] = change.labels
+        self.namespace_epoch += 1
         self._selectors.namespace_changed(change.name, self.table.capacity)
         self._terms.namespace_changed()
 

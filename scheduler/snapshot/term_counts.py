@@ -1,8 +1,9 @@
 """The affinity terms of running pods, counted per node.
 
 Running pods have a say about an incoming one: their required anti-affinity keeps it away, their
-other terms attract or repel it. Equal terms of equal kind are one class with a count (or a sum of
-weights) per node.
+other terms attract or repel it. Equal terms of equal kind and weight are one class with a count
+per node. Weights are not summed per node, because terms that cancel out still speak of the pod:
+kube-scheduler then scores all nodes alike instead of skipping the score.
 """
 
 from collections.abc import Iterator
@@ -26,11 +27,8 @@ class TermKind(Enum):
     """What a running pod's term does to an incoming pod it matches."""
 
     REQUIRED_ANTI_AFFINITY = "forbids"
-    """Counts pods."""
     REQUIRED_AFFINITY = "attracts, by hardPodAffinityWeight"
-    """Counts pods."""
     PREFERRED = "attracts or repels, by weight"
-    """Sums weights; those of anti-affinity are negative."""
 
 
 class TermClass:
@@ -40,17 +38,18 @@ class TermClass:
         kind: what the term does.
         pods: which incoming pods it speaks of.
         topology_key: within which domain.
-        counts: pods, or the sum of their weights, by row.
+        weight: of preferred terms, negative for anti-affinity; 1 for required ones.
+        counts: such terms by row; a pod that repeats a term counts as often.
     """
 
-    __slots__ = ("counts", "kind", "pods", "topology_key", "users")
+    __slots__ = ("counts", "kind", "pods", "topology_key", "weight")
 
-    def __init__(self, kind: TermKind, pods: PodSelector, topology_key: str) -> None:
+    def __init__(self, kind: TermKind, pods: PodSelector, topology_key: str, weight: int) -> None:
         self.kind = kind
         self.pods = pods
         self.topology_key = topology_key
+        self.weight = weight
         self.counts = RowCounts()
-        self.users = 0
 
 
 class TermCounts:
@@ -58,7 +57,7 @@ class TermCounts:
 
     def __init__(self, namespaces: NamespaceLabels) -> None:
         self._namespaces = namespaces
-        self._classes: dict[tuple[TermKind, PodSelector, str], TermClass] = {}
+        self._classes: dict[tuple[TermKind, PodSelector, str, int], TermClass] = {}
         self._index: dict[TermKind, SelectorIndex[TermClass]] = {
             kind: SelectorIndex() for kind in TermKind
         }
@@ -81,15 +80,14 @@ class TermCounts:
     def change(self, row: int, pod: PodInfo, sign: int, capacity: int) -> None:
         """Count the terms of a pod in (`sign` 1) or out (-1)."""
         for kind, term, weight in terms_of(pod):
-            key = (kind, pod_selector_of(term, pod.namespace), term.topology_key)
+            key = (kind, pod_selector_of(term, pod.namespace), term.topology_key, weight)
             cls = self._classes.get(key)
             if cls is None:
                 cls = self._classes[key] = TermClass(*key)
                 self._index[kind].add(cls)
                 self._remembered.clear()
-            cls.counts.add(row, sign * weight, capacity)
-            cls.users += sign
-            if not cls.users:
+            cls.counts.add(row, sign, capacity)
+            if not cls.counts.total:
                 del self._classes[key]
                 self._index[kind].discard(cls)
                 self._remembered.clear()
@@ -100,7 +98,7 @@ class TermCounts:
 
 
 def terms_of(pod: PodInfo) -> Iterator[tuple[TermKind, AffinityTerm, int]]:
-    """The terms of a pod that concern others: kind, term, and count or signed weight."""
+    """The terms of a pod that concern others: kind, term, and signed weight."""
     affinity = pod.shape.affinity
     if affinity is None:
         return
