@@ -1,5 +1,7 @@
 """Configurations: which plugins run where, in which order, with which weight, in which profile."""
 
+from typing_extensions import override
+
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.feature import Feature
@@ -30,6 +32,7 @@ WEIGHTS = (1, 2, 3, 10, 100)
 class Configuration(Feature):
     """Random profiles that kube-scheduler accepts."""
 
+    @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
         if not draw.maybe(self.density):
             return
@@ -46,6 +49,7 @@ class Configuration(Feature):
                 }
             ]
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         if cluster.profiles:
             names = [profile["schedulerName"] for profile in cluster.profiles]

@@ -1,5 +1,7 @@
 """Placement by the node's own properties: taints, labels, names, features, ports and images."""
 
+from typing_extensions import override
+
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import HOSTNAME, NODE_LABELS, Draw, Object
 from tests.parity.generator.feature import Feature
@@ -12,6 +14,7 @@ UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 class NodeLabels(Feature):
     """Labels on nodes; `density` is how often a node has each key."""
 
+    @override
     def shape_node(self, draw: Draw, node: Object) -> None:
         labels = draw.labels(NODE_LABELS, self.density)
         node["metadata"]["labels"] = {**labels, **node["metadata"]["labels"]}
@@ -20,6 +23,7 @@ class NodeLabels(Feature):
 class Taints(Feature):
     """Taints of all effects, cordoned nodes, and tolerations of all operators."""
 
+    @override
     def shape_node(self, draw: Draw, node: Object) -> None:
         if draw.maybe(0.15):
             node["spec"]["unschedulable"] = True
@@ -38,6 +42,7 @@ class Taints(Feature):
         if taints:
             node["spec"]["taints"] = list(taints.values())
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         if draw.maybe(self.density):
             pod["spec"]["tolerations"] = [_toleration(draw) for _ in range(draw.randint(1, 4))]
@@ -64,6 +69,7 @@ def _toleration(draw: Draw) -> Object:
 class NodeAffinity(Feature):
     """nodeSelector, required and preferred terms, matchFields, and the profile's addedAffinity."""
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         if not draw.maybe(self.density):
             return
@@ -75,6 +81,7 @@ class NodeAffinity(Feature):
         if affinity:
             spec.setdefault("affinity", {})["nodeAffinity"] = affinity
 
+    @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
         if draw.maybe(self.configured):
             affinity = node_affinity(draw, [f"n{i}" for i in range(5)])
@@ -132,6 +139,7 @@ def _expression(draw: Draw) -> Object:
 class Ports(Feature):
     """Host ports that collide by number, protocol and address."""
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         spec = pod["spec"]
         if draw.maybe(0.3):
@@ -180,6 +188,7 @@ MIB = 1024 * 1024
 class Images(Feature):
     """Images on nodes under several names, whose sizes even disagree between nodes."""
 
+    @override
     def shape_node(self, draw: Draw, node: Object) -> None:
         if draw.maybe(self.density):
             node["status"]["images"] = [
@@ -191,6 +200,7 @@ class Images(Feature):
                 for _ in range(draw.randint(1, 5))
             ]
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         spec = pod["spec"]
         for i in range(draw.randint(0, 2)):
@@ -212,11 +222,13 @@ DECLARED = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSu
 class DeclaredFeatures(Feature):
     """Features that kubelets declare and pods turn out to need."""
 
+    @override
     def shape_node(self, draw: Draw, node: Object) -> None:
         declared = draw.some((*DECLARED, "SomethingElse"), 0, 3)
         if declared:
             node["status"]["declaredFeatures"] = sorted(declared)
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         if not draw.maybe(self.density):
             return

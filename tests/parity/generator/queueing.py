@@ -1,5 +1,7 @@
 """What pods are before any node is looked at: priorities, gates, nominations, other schedulers."""
 
+from typing_extensions import override
+
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.feature import Feature
@@ -15,6 +17,7 @@ class Queueing(Feature):
         self.gated = gated
         self.foreign = foreign
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         spec = pod["spec"]
         if draw.maybe(0.6):

@@ -1,5 +1,7 @@
 """Resources: requests in every shape a pod can state them, nodes that are tight, all strategies."""
 
+from typing_extensions import override
+
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.feature import Feature
@@ -16,6 +18,7 @@ SCORED = ("cpu", "memory", "ephemeral-storage", *EXTENDED, HUGEPAGES, "unheard.o
 class Resources(Feature):
     """What pods ask for and nodes offer."""
 
+    @override
     def shape_node(self, draw: Draw, node: Object) -> None:
         allocatable = node["status"]["allocatable"]
         allocatable["cpu"] = draw.pick(("1", "2", "4", "3900m", "8"))
@@ -34,6 +37,7 @@ class Resources(Feature):
             allocatable[HUGEPAGES] = draw.pick(("128Mi", "512Mi"))
         node["status"]["capacity"] = dict(allocatable)
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         spec = pod["spec"]
         containers = spec["containers"]
@@ -51,6 +55,7 @@ class Resources(Feature):
         if draw.maybe(0.25):
             _add_resize_status(draw, pod)
 
+    @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
         if not draw.maybe(self.configured):
             return

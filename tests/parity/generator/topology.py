@@ -1,5 +1,7 @@
 """Placement relative to other pods: topology spread and inter-pod affinity."""
 
+from typing_extensions import override
+
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import (
     NAMESPACE_LABELS,
@@ -24,6 +26,7 @@ class Spread(Feature):
         self.owned = owned
         """Probability that a case has services and controllers, so that default spreading acts."""
 
+    @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
         if draw.maybe(self.owned):
             cluster.others.extend(_services(draw))
@@ -35,6 +38,7 @@ class Spread(Feature):
                 args["defaultConstraints"] = _constraints(draw, selector=False)
             cluster.plugin_args["PodTopologySpread"] = args
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         owners = [o for o in cluster.others if o["kind"] in OWNER_KINDS]
         if owners and draw.maybe(0.6):
@@ -160,6 +164,7 @@ def _own(draw: Draw, pod: Object, owner: Object) -> None:
 class PodAffinity(Feature):
     """Required and preferred, affinity and anti-affinity, for waiting and running pods alike."""
 
+    @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
         if draw.maybe(self.configured):
             args: Object = {}
@@ -169,6 +174,7 @@ class PodAffinity(Feature):
                 args["ignorePreferredTermsOfExistingPods"] = draw.maybe(0.7)
             cluster.plugin_args["InterPodAffinity"] = args
 
+    @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         if not draw.maybe(self.density):
             return
