@@ -1,0 +1,122 @@
+"""Events: what was recorded, and how it goes over the wire (events.k8s.io/v1).
+
+Source: k8s.io/client-go tools/events (event_recorder.go) and k8s.io/api events/v1 v0.36.
+"""
+
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.client.wire import json_string, micro_time, segment
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+NOTE_LIMIT: Final = 1024
+"""Bytes of a note. Source: pkg/apis/core/validation/events.go (NoteLengthLimit) v1.36."""
+_CUT_MARK: Final = b" ..."
+_NAME_LIMIT: Final = 253
+
+
+class ObjectReference(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """core/v1 ObjectReference: the object an event is about."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    api_version: str = "v1"
+    resource_version: str = ""
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One thing that happened, as the recorder was told.
+
+    `sequence` tells apart events of one microsecond.
+    """
+
+    regarding: ObjectReference
+    event_type: str
+    reason: str
+    action: str
+    note: str
+    reporting_controller: str
+    reporting_instance: str
+    event_time: datetime
+    related: ObjectReference | None = None
+    sequence: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """Where the event is kept."""
+        return self.regarding.namespace or "default"
+
+    @property
+    def name(self) -> str:
+        """A name no other event has: the object's, and the moment in nanoseconds."""
+        stamp = f".{_nanoseconds(self.event_time) + self.sequence % 1000:x}"
+        return self.regarding.name[: _NAME_LIMIT - len(stamp)] + stamp
+
+
+def events_path(event: Event) -> str:
+    """Where events of the event's namespace are created."""
+    return f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
+
+
+def event_body(event: Event, *, count: int = 1, last_observed: datetime | None = None) -> bytes:
+    """The event to create; with a series when it has been seen more than once."""
+    body: dict[str, Any] = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": event.name, "namespace": event.namespace},
+        "eventTime": micro_time(event.event_time),
+        "reportingController": event.reporting_controller,
+        "reportingInstance": event.reporting_instance,
+        "action": event.action,
+        "reason": event.reason,
+        "regarding": _reference(event.regarding),
+        "note": cut_note(event.note),
+        "type": event.event_type,
+    }
+    if event.related is not None:
+        body["related"] = _reference(event.related)
+    if last_observed is not None:
+        body["series"] = _series(count, last_observed)
+    return json_string(body)
+
+
+def series_body(count: int, last_observed: datetime) -> bytes:
+    """The patch that says an event happened again."""
+    return json_string({"series": _series(count, last_observed)})
+
+
+def cut_note(note: str) -> str:
+    """The note in the length the API takes, marked when something is missing.
+
+    Source: pkg/scheduler/schedule_one.go (truncateMessage) v1.36.
+    """
+    encoded = note.encode()
+    if len(encoded) <= NOTE_LIMIT:
+        return note
+    return (encoded[: NOTE_LIMIT - len(_CUT_MARK)]).decode(errors="ignore") + _CUT_MARK.decode()
+
+
+def _series(count: int, last_observed: datetime) -> dict[str, Any]:
+    return {"count": count, "lastObservedTime": micro_time(last_observed)}
+
+
+def _reference(reference: ObjectReference) -> dict[str, str]:
+    fields = {
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "name": reference.name,
+        "namespace": reference.namespace,
+        "uid": reference.uid,
+        "resourceVersion": reference.resource_version,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _nanoseconds(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1000

@@ -1,0 +1,97 @@
+"""Asks the API server who a caller is and what a caller may do (delegated authentication).
+
+Source: k8s.io/apiserver pkg/authentication and pkg/authorization (delegated) v0.36.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.client.errors import UnavailableError
+from scheduler.client.session import ApiSession
+from scheduler.client.wire import json_string
+
+
+class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaults=True):
+    """authentication.k8s.io/v1 UserInfo: who a caller is."""
+
+    name: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class _TokenStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: User = User()
+    audiences: tuple[str, ...] = ()
+
+
+class _TokenReview(msgspec.Struct):
+    status: _TokenStatus = _TokenStatus()
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool = False
+    denied: bool = False
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus = _AccessStatus()
+
+
+_token_decoder: Final = msgspec.json.Decoder(_TokenReview)
+_access_decoder: Final = msgspec.json.Decoder(_AccessReview)
+
+
+class Reviews:
+    """TokenReview and SubjectAccessReview. Answers are not cached here."""
+
+    def __init__(self, session: ApiSession) -> None:
+        self._session = session
+
+    async def review_token(self, token: str) -> User | None:
+        """The user a bearer token belongs to, or None when it is not valid.
+
+        Raises:
+            ApiError: the server could not be asked.
+        """
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token},
+        }
+        answer = await self._post("/apis/authentication.k8s.io/v1/tokenreviews", body)
+        status = _decoded(_token_decoder, answer).status
+        return status.user if status.authenticated else None
+
+    async def review_access(self, user: User, path: str, verb: str) -> bool:
+        """Whether the user may use a path that is not a resource: `/metrics`, `get`.
+
+        Raises:
+            ApiError: the server could not be asked.
+        """
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": user.name,
+                "uid": user.uid,
+                "groups": user.groups,
+                "extra": user.extra,
+                "nonResourceAttributes": {"path": path, "verb": verb},
+            },
+        }
+        answer = await self._post("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+        status = _decoded(_access_decoder, answer).status
+        return status.allowed and not status.denied
+
+    async def _post(self, path: str, body: dict[str, Any]) -> bytes:
+        return (await self._session.request("POST", path, json_string(body))).body
+
+
+def _decoded(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.MsgspecError as problem:
+        raise UnavailableError("review", message=f"unexpected answer: {problem}") from problem
