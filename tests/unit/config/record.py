@@ -53,6 +53,7 @@ def main() -> None:
         }
         lines = (f"{json.dumps(k)}: {json.dumps(v, sort_keys=True)}" for k, v in answers.items())
         (HERE / "kube-scheduler.json").write_text("{" + ",\n".join(lines) + "}\n")
+        (HERE / "kube-scheduler-flags.txt").write_text(flags(sys.argv[1]))
         for path in files("accepted"):
             check_written(sys.argv[1], path)
 
@@ -74,6 +75,15 @@ def ask(binary: str, path: Path) -> dict[str, Any] | None:
             return None
         config = yaml.safe_load(written.read_text())
     return {"config": config, "expansions": [_expansion(t) for t in _PLUGINS.findall(done.stderr)]}
+
+
+def flags(binary: str) -> str:
+    """The names of kube-scheduler's flags, one a line."""
+    text = subprocess.run(
+        [binary, "kube-scheduler", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    names = re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE)
+    return "".join(f"{name}\n" for name in sorted(set(names) - {"help", "version"}))
 
 
 def check_written(binary: str, path: Path) -> None:

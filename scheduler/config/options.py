@@ -1,0 +1,150 @@
+"""What `stowage run` was told on its command line, and how that changes a configuration.
+
+Field names are kube-scheduler's flag names with underscores; defaults stand here and nowhere else.
+A field that is None was not given and leaves the configuration alone.
+
+Source: cmd/kube-scheduler/app/options options.go (ApplyDeprecated, ApplyLeaderElectionTo, ApplyTo),
+deprecated.go; k8s.io/apiserver/pkg/server/options serving.go, authentication.go, authorization.go.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.config.load import check, default_configuration, load
+from scheduler.config.plugin_sets import Implements
+from scheduler.config.problems import ConfigError, Problem
+from scheduler.config.types import KubeSchedulerConfiguration
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Every flag that means something here."""
+
+    # Which configuration
+    config: str = ""
+    write_config_to: str = ""
+    master: str = ""
+    kubeconfig: str | None = None
+    kube_api_qps: float | None = None
+    kube_api_burst: int | None = None
+    profiling: bool | None = None
+
+    # Leader election; the rest of it is in the configuration
+    leader_elect: bool | None = None
+    leader_elect_lease_duration: float | None = None
+    leader_elect_renew_deadline: float | None = None
+    leader_elect_retry_period: float | None = None
+    leader_elect_resource_lock: str | None = None
+    leader_elect_resource_name: str | None = None
+    leader_elect_resource_namespace: str | None = None
+
+    # Serving
+    secure_port: int = 10259
+    """0: do not serve."""
+    bind_address: str = "0.0.0.0"  # noqa: S104  upstream's default; probes and scrapes come from outside
+    permit_port_sharing: bool = False
+    permit_address_sharing: bool = False
+    cert_dir: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    tls_min_version: str = ""
+    tls_cipher_suites: tuple[str, ...] = ()
+    serve_without_authorization: bool = False
+    """Our own: every endpoint is open to everybody who reaches the port."""
+
+    # Who may see more than health
+    client_ca_file: str = ""
+    authentication_token_webhook_cache_ttl: float = 10.0
+    requestheader_client_ca_file: str = ""
+    requestheader_allowed_names: tuple[str, ...] = ()
+    requestheader_username_headers: tuple[str, ...] = ("x-remote-user",)
+    requestheader_group_headers: tuple[str, ...] = ("x-remote-group",)
+    authorization_always_allow_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
+    authorization_webhook_cache_authorized_ttl: float = 10.0
+    authorization_webhook_cache_unauthorized_ttl: float = 10.0
+
+    # Queue, logs
+    pod_max_in_unschedulable_pods_duration: float = 300.0
+    v: int = 0
+    logging_format: str = "text"
+
+    given: tuple[tuple[str, str], ...] = ()
+    """Flags as they were written, those without effect included (`/flagz`)."""
+    notices: tuple[str, ...] = ()
+    """What to say once about flags that have no effect."""
+
+
+_DEPRECATED: Final = ("kubeconfig", "kube_api_qps", "kube_api_burst", "profiling")
+"""Ignored when a file is given."""
+
+
+def effective_configuration(
+    options: RunOptions, out_of_tree: Implements | None = None
+) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
+    """Read the configuration the flags name, and let the flags that may override it do so.
+
+    Returns:
+        The configuration, and what to say once about flags that did not count.
+
+    Raises:
+        ConfigError: the file cannot be read or used.
+    """
+    if not options.config:
+        config = _with_leader_election(_with_deprecated(default_configuration(), options), options)
+        check(config, source="command line", out_of_tree=out_of_tree)
+        return config, options.notices
+    try:
+        text = Path(options.config).read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(options.config, [Problem((), f"cannot be read: {reason}")]) from error
+    written = load(text, source=options.config, out_of_tree=out_of_tree)
+    config = _with_leader_election(written, options)
+    check(config, source=f"{options.config} and command line", out_of_tree=out_of_tree)
+    return config, (*options.notices, *_ignored(options))
+
+
+def _ignored(options: RunOptions) -> Iterator[str]:
+    names = [name for name in _DEPRECATED if getattr(options, name) is not None]
+    if names:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        yield f"{flags}: ignored because --config is given; the file says it"
+
+
+def _with_deprecated(
+    config: KubeSchedulerConfiguration, options: RunOptions
+) -> KubeSchedulerConfiguration:
+    connection = _replace_given(
+        config.client_connection,
+        kubeconfig=options.kubeconfig,
+        qps=options.kube_api_qps,
+        burst=options.kube_api_burst,
+    )
+    config = replace(config, client_connection=connection)
+    return _replace_given(config, enable_profiling=options.profiling)
+
+
+def _with_leader_election(
+    config: KubeSchedulerConfiguration, options: RunOptions
+) -> KubeSchedulerConfiguration:
+    election = _replace_given(
+        config.leader_election,
+        leader_elect=options.leader_elect,
+        lease_duration_seconds=options.leader_elect_lease_duration,
+        renew_deadline_seconds=options.leader_elect_renew_deadline,
+        retry_period_seconds=options.leader_elect_retry_period,
+        resource_lock=options.leader_elect_resource_lock,
+        resource_name=options.leader_elect_resource_name,
+        resource_namespace=options.leader_elect_resource_namespace,
+    )
+    return replace(config, leader_election=election)
+
+
+def _replace_given(value: StructT, **changes: object) -> StructT:
+    """Replace fields by what was given, leaving the others."""
+    return replace(value, **{name: item for name, item in changes.items() if item is not None})

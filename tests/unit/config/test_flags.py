@@ -1,0 +1,227 @@
+"""An existing kube-scheduler command line works, and flags override as upstream's do."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
+from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
+from scheduler.config.options import RunOptions, effective_configuration
+from scheduler.config.problems import ConfigError
+
+HERE = Path(__file__).parent
+FILE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: /from/file}
+leaderElection: {leaseDuration: 30s, resourceName: mine}
+"""
+
+
+@click.command(cls=FlagCommand, context_settings=CONTEXT_SETTINGS)
+@click.option("--seed", type=int, help="A flag of the command's own.")
+@flag_options
+def command(options: RunOptions, seed: int | None) -> None:
+    """Repeat what was understood."""
+    click.echo(repr((seed, options)))
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments)
+
+
+def _understood(*arguments: str) -> RunOptions:
+    found: list[RunOptions] = []
+
+    @click.command(context_settings=CONTEXT_SETTINGS)
+    @flag_options
+    def catch(options: RunOptions) -> None:
+        found.append(options)
+
+    result = CliRunner().invoke(catch, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return found[0]
+
+
+def test_every_flag_of_kube_scheduler_is_known() -> None:
+    """The list is recorded from `kube-scheduler --help`, 1.36.3."""
+    theirs = set((HERE / "kube-scheduler-flags.txt").read_text().split())
+
+    assert theirs - set(BY_NAME) == set()
+    assert set(BY_NAME) - theirs == {"serve-without-authorization"}
+
+
+def test_every_flag_means_something_or_says_why_not() -> None:
+    """A flag is a field of the options, or has a reason; never both, never neither."""
+    fields = set(RunOptions.__struct_fields__)
+
+    for flag in BY_NAME.values():
+        assert (flag.field in fields) == (not flag.no_effect), flag.name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "value"),
+    [
+        pytest.param(["--leader-elect=false"], "leader_elect", False, id="switch with a value"),
+        pytest.param(["--leader-elect"], "leader_elect", True, id="switch alone"),
+        pytest.param(["--leader_elect=f"], "leader_elect", False, id="underscores and short form"),
+        pytest.param(["-v=4"], "v", 4, id="pflag's short form"),
+        pytest.param(["-v", "4"], "v", 4, id="short form with a space"),
+        pytest.param(["--v=4"], "v", 4, id="long form of -v"),
+        pytest.param(["-v2", "-v5"], "v", 5, id="the last one counts"),
+        pytest.param(
+            ["--leader-elect-lease-duration=1m"],
+            "leader_elect_lease_duration",
+            60.0,
+            id="duration",
+        ),
+        pytest.param(
+            ["--authorization-always-allow-paths=/healthz,/metrics"],
+            "authorization_always_allow_paths",
+            ("/healthz", "/metrics"),
+            id="a list replaces the default",
+        ),
+        pytest.param(
+            ["--requestheader-allowed-names=a,b", "--requestheader-allowed-names", "c"],
+            "requestheader_allowed_names",
+            ("a", "b", "c"),
+            id="lists add up",
+        ),
+        pytest.param(["--bind-address=::"], "bind_address", "::", id="IPv6 address"),
+    ],
+)
+def test_flags_are_read_as_pflag_reads_them(
+    arguments: list[str], field: str, value: object
+) -> None:
+    """Each spelling that kube-scheduler takes is taken."""
+    assert getattr(_understood(*arguments), field) == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--secure-port=70000"], 'from 0 to 65535, got "70000"', id="port"),
+        pytest.param(["--leader-elect=maybe"], 'true or false, got "maybe"', id="switch"),
+        pytest.param(["--leader-elect-lease-duration=5"], 'such as "15s"', id="duration"),
+        pytest.param(["--bind-address=localhost"], 'got "localhost"', id="host name"),
+        pytest.param(["--logging-format=xml"], 'one of text, json, got "xml"', id="log format"),
+        pytest.param(["--tls-min-version=1.2"], "VersionTLS12", id="TLS version"),
+        pytest.param(["--kube-api-qps=fast"], 'a number, got "fast"', id="number"),
+        pytest.param(["--feature-gates=Mine"], 'Name=false, got "Mine"', id="gate"),
+        pytest.param(["--feature-gates=A=1,B=x"], 'true or false, got "x"', id="gate's value"),
+        pytest.param(["--tls-cert-file=x"], "give both or none", id="half a key pair"),
+        pytest.param(["--secur-port=1"], "Did you mean '--secure-port'", id="unknown flag"),
+    ],
+)
+def test_a_bad_flag_is_one_clear_message(arguments: list[str], message: str) -> None:
+    """Exit status 2 and no traceback."""
+    result = _run(*arguments)
+
+    assert result.exit_code == 2
+    assert message in result.output.replace("\n", " ")
+    assert result.output.count("Error:") == 1
+
+
+def test_flags_without_effect_are_named_once_by_reason() -> None:
+    """An existing command line works and its owner learns what is different."""
+    options = _understood(
+        "--feature-gates=A=true",
+        "--feature-gates=kube:B=false",
+        "--emulated-version=1.35",
+        "--vmodule=x=3",
+        "--authentication-kubeconfig=/k",
+        "--authorization-kubeconfig=/other",
+        "--kubeconfig=/k",
+    )
+
+    assert [notice.partition(":")[0] for notice in options.notices] == [
+        "--vmodule",
+        "--feature-gates, --emulated-version",
+        "--authorization-kubeconfig",
+    ]
+
+
+def test_help_shows_what_has_an_effect_and_lists_the_rest() -> None:
+    """Own options, then groups; defaults are told."""
+    text = " ".join(_run("--help").output.split())
+
+    assert "--seed INTEGER" in text
+    assert "Leader election" in text
+    assert "[default: 10259]" in text
+    assert "[default: 5m0s]" in text
+    assert text.index("Accepted without effect") < text.index("--feature-gates")
+
+
+def test_without_a_file_the_deprecated_flags_count() -> None:
+    """They are the only way to say these things then."""
+    options = options_from_flags(
+        [
+            ("kubeconfig", "/k"),
+            ("kube-api-qps", "20"),
+            ("kube-api-burst", "40"),
+            ("profiling", "false"),
+            ("leader-elect", "false"),
+        ]
+    )
+
+    config, notices = effective_configuration(options)
+
+    connection = config.client_connection
+    assert (connection.kubeconfig, connection.qps, connection.burst) == ("/k", 20.0, 40)
+    assert (config.enable_profiling, config.leader_election.leader_elect) == (False, False)
+    assert notices == ()
+
+
+def test_with_a_file_only_leader_election_flags_count(tmp_path: Path) -> None:
+    """The others are named in a notice."""
+    path = tmp_path / "config.yaml"
+    path.write_text(FILE)
+    options = options_from_flags(
+        [
+            ("config", str(path)),
+            ("kubeconfig", "/k"),
+            ("kube-api-qps", "20"),
+            ("leader-elect-resource-name", "theirs"),
+        ]
+    )
+
+    config, notices = effective_configuration(options)
+
+    assert config.client_connection.kubeconfig == "/from/file"
+    assert config.leader_election.lease_duration_seconds == 30.0
+    assert config.leader_election.resource_name == "theirs"
+    assert notices == (
+        "--kubeconfig, --kube-api-qps: ignored because --config is given; the file says it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        pytest.param(
+            [("leader-elect-lease-duration", "5s")],
+            "command line: leaderElection.leaseDuration: leaseDuration must be more than",
+            id="flags contradict the defaults",
+        ),
+        pytest.param(
+            [("config", "/no/such/file.yaml")],
+            "/no/such/file.yaml: cannot be read: no such file or directory",
+            id="no file",
+        ),
+        pytest.param([("config", "/")], "/: cannot be read: is a directory", id="a folder"),
+    ],
+)
+def test_what_cannot_be_used_is_an_error(flags: list[tuple[str, str]], message: str) -> None:
+    """The message names the place that said it."""
+    with pytest.raises(ConfigError) as caught:
+        effective_configuration(options_from_flags(flags))
+
+    assert str(caught.value).startswith(message)
+
+
+def test_flag_values_outside_click_are_checked_too() -> None:
+    """`options_from_flags` names the flag."""
+    with pytest.raises(FlagError, match="--secure-port: expected a whole number"):
+        options_from_flags([("secure-port", "x")])
