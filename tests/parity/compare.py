@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 Answer = dict[str, Any]
 """One line of `stowage explain --jsonl -o json`."""
 
@@ -25,6 +27,7 @@ class Difference:
     expected: object
     actual: object
 
+    @override
     def __str__(self) -> str:
         """Say where the answers part."""
         return f"{self.where}: expected {self.expected!r}, got {self.actual!r}"

@@ -104,10 +104,9 @@ def new_namespaces(draw: Draw) -> list[Object]:
 
 def bind(draw: Draw, pod: Object, nodes: list[Object]) -> None:
     """Put a pod on a node; a few are finished, being deleted, or on a node nobody knows."""
-    pod["spec"]["nodeName"] = draw.pick(nodes)["metadata"]["name"]
+    names = [node["metadata"]["name"] for node in nodes]
+    pod["spec"]["nodeName"] = draw.pick(names) if names and draw.maybe(0.96) else "node-gone"
     pod["status"]["phase"] = "Running"
-    if draw.maybe(0.04):
-        pod["spec"]["nodeName"] = "node-gone"
     if draw.maybe(0.06):
         pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
         pod["metadata"]["deletionGracePeriodSeconds"] = 30

@@ -23,7 +23,7 @@ NODE_LABELS: dict[str, tuple[str, ...]] = {
     REGION: ("r1", "r2"),
     RACK: ("a", "b", "c", ""),
     "disk": ("ssd", "hdd"),
-    "rank": ("1", "5", "10", "3", "007", "x", "9223372036854775807"),
+    "rank": ("1", "5", "10", "3", "007", "x", "1_0", "9223372036854775807", "9223372036854775808"),
     "example.com/tier": ("gold", "silver"),
 }
 """Label keys of nodes and their values; zone and rack are what most topologies use."""

@@ -70,6 +70,7 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         DeclaredFeatures(0.05),
     ),
 }
+NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)
 
 
 def make_case(family: str, seed: int) -> Object:
@@ -77,7 +78,7 @@ def make_case(family: str, seed: int) -> Object:
     draw = Draw(f"{family}:{seed}")
     features = FAMILIES[family]()
     cluster = Cluster(others=new_namespaces(draw))
-    node_count = draw.pick((5, 5, 6, 8, 8, 12, 20, 60))
+    node_count = draw.pick(NODE_COUNTS) if draw.maybe(0.95) else draw.randint(0, 2)
     cluster.nodes = [new_node(draw, f"n{i}") for i in range(node_count)]
     for feature in features:
         feature.shape_cluster(draw, cluster)

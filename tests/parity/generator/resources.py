@@ -9,7 +9,19 @@ from tests.parity.generator.feature import Feature
 EXTENDED = ("example.com/gpu", "example.com/nic", "vendor.io/fpga")
 HUGEPAGES = "hugepages-2Mi"
 CPU = ("0", "50m", "100m", "333m", "500m", "1", "1500m", "2", "5", "0.1005")
-MEMORY = ("0", "64Mi", "200Mi", "300M", "1Gi", "2Gi", "3Gi", "9Gi", "1500000k")
+MEMORY = (
+    "0",
+    "64Mi",
+    "200Mi",
+    "300M",
+    "1.5Gi",
+    "2Gi",
+    "1e9",
+    "3Gi",
+    "9Gi",
+    "1500000k",
+    "1000000001m",
+)
 STORAGE = ("1Gi", "10Gi", "20Gi", "60Gi")
 COUNT = ("0", "1", "1", "2", "4")
 SCORED = ("cpu", "memory", "ephemeral-storage", *EXTENDED, HUGEPAGES, "unheard.of/thing")
@@ -22,7 +34,7 @@ class Resources(Feature):
     def shape_node(self, draw: Draw, node: Object) -> None:
         allocatable = node["status"]["allocatable"]
         allocatable["cpu"] = draw.pick(("1", "2", "4", "3900m", "8"))
-        allocatable["memory"] = draw.pick(("2Gi", "4Gi", "8Gi", "7900M", "16Gi"))
+        allocatable["memory"] = draw.pick(("2Gi", "4Gi", "8Gi", "7900M", "16Gi", "8123456789500m"))
         allocatable["pods"] = draw.pick(("1", "3", "5", "110", "110"))
         if draw.maybe(0.1):
             del allocatable["ephemeral-storage"]
