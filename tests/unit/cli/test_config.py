@@ -1,0 +1,80 @@
+"""`stowage config` checks a file and prints what is in effect."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from scheduler.cli.config import config_command
+from scheduler.config.load import default_configuration, load
+from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.types import ExtensionPoint
+
+FILE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: a
+  plugins: {filter: {enabled: [{name: Mine}]}}
+"""
+
+
+def _run(*arguments: str, stdin: str | None = None) -> Result:
+    mine = {"Mine": frozenset((ExtensionPoint.FILTER,))}
+    command = config_command(lambda: {**IN_TREE, **mine})
+    return CliRunner().invoke(command, arguments, input=stdin)
+
+
+def test_prints_the_effective_configuration(tmp_path: Path) -> None:
+    """What is printed reads back as what was loaded; out-of-tree plugins are known."""
+    path = tmp_path / "c.yaml"
+    path.write_text(FILE)
+    mine = {"Mine": frozenset((ExtensionPoint.FILTER,))}
+
+    result = _run(str(path))
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert load(result.stdout, out_of_tree=mine) == load(FILE, out_of_tree=mine)
+
+
+def test_reads_standard_input() -> None:
+    """A dash is standard input, and messages call it so."""
+    result = _run("-", stdin="parallelism: 0")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("standard input: 3 problems")
+
+
+def test_without_a_file_prints_the_defaults() -> None:
+    """A start for one's own configuration."""
+    assert load(_run().stdout) == default_configuration()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(None, "cannot be read: no such file or directory", id="no file"),
+        pytest.param(FILE.replace("filter", "filtre"), 'did you mean "filter"?', id="misspelt"),
+    ],
+)
+def test_what_is_wrong_goes_to_standard_error(tmp_path: Path, text: str | None, said: str) -> None:
+    """Exit status 2, nothing on standard output."""
+    path = tmp_path / "c.yaml"
+    if text is not None:
+        path.write_text(text)
+
+    result = _run(str(path))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_names_what_has_no_effect(tmp_path: Path) -> None:
+    """On standard error, so that the output stays a configuration."""
+    path = tmp_path / "c.yaml"
+    path.write_text(FILE + "delayCacheUntilActive: true\n")
+
+    result = _run(str(path))
+
+    assert result.exit_code == 0
+    assert result.stderr.startswith("note: delayCacheUntilActive has no effect")
