@@ -1,0 +1,53 @@
+"""What the cycles report while they work; metrics and logs listen here."""
+
+from typing import Protocol
+
+from typing_extensions import override
+
+from scheduler.framework.types import QueuedPodInfo
+
+
+class CycleRecorder(Protocol):
+    """Hears the outcome of attempts. Must be quick.
+
+    Source: kubernetes pkg/scheduler/metrics/profile_metrics.go, metrics.go v1.36.
+    """
+
+    def algorithm_done(self, seconds: float) -> None:
+        """The decision on one pod took this long."""
+
+    def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
+        """An attempt ended `unschedulable` or in `error`."""
+
+    def pod_bound(self, profile: str, queued: QueuedPodInfo, seconds: float, now: float) -> None:
+        """A pod is bound; `seconds` since its attempt began, `now` of the same clock."""
+
+    def extension_point_done(self, profile: str, point: str, status: str, seconds: float) -> None:
+        """All plugins of an extension point have run for one pod."""
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """A pod held by Permit was let go or rejected."""
+
+
+class NoRecorder(CycleRecorder):
+    """Listens to nothing."""
+
+    @override
+    def algorithm_done(self, seconds: float) -> None:
+        pass
+
+    @override
+    def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
+        pass
+
+    @override
+    def pod_bound(self, profile: str, queued: QueuedPodInfo, seconds: float, now: float) -> None:
+        pass
+
+    @override
+    def extension_point_done(self, profile: str, point: str, status: str, seconds: float) -> None:
+        pass
+
+    @override
+    def permit_waited(self, result: str, seconds: float) -> None:
+        pass
