@@ -39,6 +39,7 @@ from scheduler.snapshot import (
     Snapshot,
 )
 from scheduler.snapshot.pod_selectors import PodSelector
+from scheduler.snapshot.port_counts import WILDCARD_IP
 from scheduler.snapshot.term_counts import TermKind
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
 
@@ -47,9 +48,9 @@ APPS = ("web", "db", "cache")
 RACK = "example.com/rack"
 KEYS = (HOSTNAME, ZONE, RACK)
 PORTS = (
-    HostPort("0.0.0.0", "TCP", 80),
+    HostPort(WILDCARD_IP, "TCP", 80),
     HostPort("10.0.0.1", "TCP", 80),
-    HostPort("0.0.0.0", "UDP", 80),
+    HostPort(WILDCARD_IP, "UDP", 80),
 )
 IMAGES = tuple(ContainerImage((f"image-{i}", f"alias-{i % 2}"), 10) for i in range(4))
 RESOURCES = ("cpu", "memory", "example.com/gpu")

@@ -1,0 +1,208 @@
+"""What the counts of the snapshot do beyond the law: forgetting, and staying small."""
+
+import numpy as np
+import pytest
+
+from scheduler.api.objects import (
+    Affinity,
+    LabelSelector,
+    PodAffinitySpec,
+    PodAffinityTerm,
+    WeightedPodAffinityTerm,
+)
+from scheduler.api.pods import PodInfo
+from scheduler.api.selectors import Operator, Requirement, selector_from_labels
+from scheduler.snapshot import (
+    NamespaceChanged,
+    NodeRemoved,
+    NodeSet,
+    PodAdded,
+    PodRemoved,
+    Snapshot,
+    selector_counts,
+)
+from scheduler.snapshot.pod_selectors import PodSelector
+from scheduler.snapshot.row_counts import RowCounts
+from scheduler.snapshot.selector_counts import SelectorCounts
+from scheduler.snapshot.term_counts import TermKind
+from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info
+
+CAPACITY = 64
+
+
+def pods_of(app: str) -> PodSelector:
+    return PodSelector(frozenset({"default"}), selector_from_labels({"app": app}))
+
+
+def make_app_pod(app: str, name: str = "pod") -> PodInfo:
+    return make_pod_info(name, labels={"app": app}, node_name="node")
+
+
+def preferring(*weights: int) -> Affinity:
+    """Preferred affinity to every pod of namespaces of team a, once per weight."""
+    term = PodAffinityTerm(HOSTNAME, LabelSelector(), namespace_selector=LabelSelector({"t": "a"}))
+    terms = tuple(WeightedPodAffinityTerm(weight, term) for weight in weights)
+    return Affinity(
+        pod_affinity=PodAffinitySpec(preferred_during_scheduling_ignored_during_execution=terms)
+    )
+
+
+def test_a_namespace_that_gets_a_label_is_spoken_of_at_once() -> None:
+    """Terms with a namespace selector follow the labels of namespaces."""
+    snapshot = Snapshot()
+    speaker = make_pod_info("speaker", node_name="node", affinity=preferring(3))
+    probe = make_pod_info("probe", namespace="other")
+    snapshot.update([NodeSet(make_node_info(make_node("node"))), PodAdded(speaker)])
+    before = snapshot.terms_about(TermKind.PREFERRED, probe)
+
+    snapshot.update([NamespaceChanged("other", {"t": "a"})])
+
+    assert before == []
+    assert [c.weight for c in snapshot.terms_about(TermKind.PREFERRED, probe)] == [3]
+
+
+def test_terms_that_cancel_out_still_speak_of_the_pod() -> None:
+    """Classes are per weight: two weights are two classes, whatever their sum."""
+    snapshot = Snapshot()
+    speaker = make_pod_info("speaker", node_name="node", affinity=preferring(3, -3))
+    probe = make_pod_info("probe", namespace="other")
+
+    snapshot.update(
+        [
+            NodeSet(make_node_info(make_node("node"))),
+            NamespaceChanged("other", {"t": "a"}),
+            PodAdded(speaker),
+        ]
+    )
+
+    classes = snapshot.terms_about(TermKind.PREFERRED, probe)
+    assert sorted((c.weight, c.counts.total) for c in classes) == [(-3, 1), (3, 1)]
+
+
+def test_the_class_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes are bounded, and one that went counts right when it is asked for again."""
+    monkeypatch.setattr(selector_counts, "_MAX_CLASSES", 2)
+    counts = SelectorCounts({})
+    counts.change(0, make_app_pod("a"), 1, CAPACITY)
+    kept, dropped = counts.counts(pods_of("a"), CAPACITY), counts.counts(pods_of("b"), CAPACITY)
+
+    counts.counts(pods_of("a"), CAPACITY)
+    counts.counts(pods_of("c"), CAPACITY)
+    counts.change(1, make_app_pod("a"), 1, CAPACITY)
+    counts.change(1, make_app_pod("b"), 1, CAPACITY)
+
+    assert counts.counts(pods_of("a"), CAPACITY) is kept
+    assert kept.total == 2
+    assert dropped.total == 0
+    assert counts.counts(pods_of("b"), CAPACITY).total == 1
+
+
+def test_nothing_is_kept_of_pods_that_are_gone() -> None:
+    """A group goes with its last pod: labels that never come back cost nothing."""
+    counts = SelectorCounts({})
+    counts.counts(pods_of("a"), CAPACITY)
+    for i in range(3):
+        pod = make_app_pod("a", f"pod-{i}")
+        counts.change(i, pod, 1, CAPACITY)
+        counts.change(i, pod, -1, CAPACITY)
+
+    assert counts._groups == {}
+    assert counts._groups_by_namespace == {}
+
+
+def test_a_selector_that_can_match_nothing_matches_nothing() -> None:
+    """A requirement without values (no API server lets it pass) selects no pod."""
+    selector = selector_from_labels({}).with_requirements([Requirement("app", Operator.IN)])
+    pods = PodSelector(frozenset({"default"}), selector)
+    counts = SelectorCounts({})
+    counts.change(0, make_app_pod("a"), 1, CAPACITY)
+    found = counts.counts(pods, CAPACITY)
+    counts.change(0, make_app_pod("b"), 1, CAPACITY)
+
+    assert found.is_empty
+
+
+def test_counts_turn_into_an_array_and_back() -> None:
+    """Few rows are a dictionary, many an array, and few again a dictionary."""
+    counts = RowCounts()
+    for row in range(500):
+        counts.add(row, 2.0, 512)
+    many = (counts._dense is not None, counts.column(500).sum(), len(counts.rows()))
+
+    for row in range(2, 500):
+        counts.add(row, -2.0, 512)
+
+    assert many == (True, 1000, 500)
+    assert counts._dense is None
+    assert counts.rows().tolist() == [0, 1]
+    assert counts.column(4).tolist() == [2, 2, 0, 0]
+    assert (counts.at(1), counts.at(2)) == (2, 0)
+
+
+@pytest.mark.parametrize("rows", [3, 500], ids=["dictionary", "array"])
+def test_a_copy_counts_for_itself(rows: int) -> None:
+    """Changes of a copy do not reach the original."""
+    counts = RowCounts()
+    for row in range(rows):
+        counts.add(row, 1.0, 512)
+
+    copy = counts.copy()
+    for row in range(rows):
+        copy.add(row, -1.0, 512)
+
+    assert (copy.total, copy.is_empty) == (0, True)
+    assert (counts.total, counts.is_empty) == (rows, False)
+    assert counts.at(rows - 1) == 1
+
+
+@pytest.mark.parametrize("rows", [3, 500], ids=["dictionary", "array"])
+def test_domain_sums_leave_out_rows_that_do_not_count(rows: int) -> None:
+    """Only eligible rows are summed."""
+    counts = RowCounts()
+    for row in range(rows):
+        counts.add(row, 1.0, 512)
+    domain_ids = np.arange(512) % 2
+    eligible = np.arange(512) != 1
+
+    assert counts.by_domain(domain_ids, 2).tolist() == [(rows + 1) // 2, rows // 2]
+    assert counts.by_domain(domain_ids, 2, eligible).tolist() == [(rows + 1) // 2, rows // 2 - 1]
+
+
+def test_values_that_no_node_has_any_more_are_dropped() -> None:
+    """A label whose values come and go with nodes does not grow for ever."""
+    snapshot = Snapshot()
+    column = snapshot.label_column(HOSTNAME)
+    snapshot.update([NodeSet(make_node_info(make_node("stays")))])
+    requirement = Requirement(HOSTNAME, Operator.IN, frozenset({"stays", "node-999"}))
+
+    for i in range(1000):
+        node = make_node_info(make_node(f"node-{i}"))
+        column.verdicts(requirement)
+        snapshot.update([NodeSet(node)])
+        if i < 999:
+            snapshot.update([NodeRemoved(node.name)])
+
+    ids = column.ids(snapshot.table.size)
+    assert column.domain_count() < 3 * CAPACITY + 64
+    assert [column.values.values[i] for i in ids] == ["stays", "node-999"]
+    assert column.verdicts(requirement)[ids].tolist() == [True, True]
+
+
+def test_a_pod_that_leaves_takes_its_terms_along() -> None:
+    """A class of terms ends with its last pod."""
+    snapshot = Snapshot()
+    speaker = make_pod_info("speaker", node_name="node", affinity=preferring(3))
+    probe = make_pod_info("probe", namespace="other")
+    snapshot.update(
+        [
+            NodeSet(make_node_info(make_node("node"))),
+            NamespaceChanged("other", {"t": "a"}),
+            PodAdded(speaker),
+        ]
+    )
+    before = snapshot.terms_about(TermKind.PREFERRED, probe)
+
+    snapshot.update([PodRemoved(speaker)])
+
+    assert len(before) == 1
+    assert snapshot.terms_about(TermKind.PREFERRED, probe) == []
