@@ -84,6 +84,7 @@ def test_the_class_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(selector_counts, "_MAX_CLASSES", 2)
     counts = SelectorCounts({})
     counts.change(0, make_app_pod("a"), 1, CAPACITY)
+    counts.change(0, make_app_pod("b"), 1, CAPACITY)
     kept, dropped = counts.counts(pods_of("a"), CAPACITY), counts.counts(pods_of("b"), CAPACITY)
 
     counts.counts(pods_of("a"), CAPACITY)
@@ -93,8 +94,8 @@ def test_the_class_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPa
 
     assert counts.counts(pods_of("a"), CAPACITY) is kept
     assert kept.total == 2
-    assert dropped.total == 0
-    assert counts.counts(pods_of("b"), CAPACITY).total == 1
+    assert dropped.total == 1
+    assert counts.counts(pods_of("b"), CAPACITY).total == 2
 
 
 def test_nothing_is_kept_of_pods_that_are_gone() -> None:
