@@ -1,0 +1,105 @@
+"""Which cluster the tests run against, the daemon under test, and what a failure shows.
+
+The cluster is, in this order: that of KUBECONFIG; a kind cluster where docker and kind are; the
+control plane built from Go modules.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.support import kind
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.processes import Program
+from e2e.support.stowage import start_stowage
+
+StartStowage = Callable[..., Program]
+
+_REPORTERS = pytest.StashKey[list[Callable[[], str]]]()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One cluster for the whole run; tests ask for ``cluster``."""
+    directory = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        if os.environ.get("KUBECONFIG"):
+            given = Path(os.environ["KUBECONFIG"])
+            cluster = Cluster(f"KUBECONFIG {given}", given, directory)
+        elif kind.is_available():
+            kubeconfig = stack.enter_context(kind.kind_cluster(directory))
+            cluster = Cluster("kind", kubeconfig, directory, image=kind.IMAGE)
+        else:
+            own = stack.enter_context(ControlPlane())
+            cluster = Cluster("own control plane", own.kubeconfig, directory, control_plane=own)
+        yield stack.enter_context(cluster)
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster without nodes and pods of other tests."""
+    request.node.stash.setdefault(_REPORTERS, []).append(shared_cluster.report)
+    yield shared_cluster
+    shared_cluster.reset()
+
+
+@pytest.fixture
+def own_cluster(cluster: Cluster) -> ControlPlane:
+    """The control plane behind ``cluster``, for tests of what only we can start or read there."""
+    if cluster.control_plane is None:
+        pytest.skip(f"{cluster.description} is not run by the harness")
+    return cluster.control_plane
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    """A namespace of this test's own."""
+    name = f"e2e-{uuid.uuid4().hex[:8]}"
+    cluster.create_namespace(name)
+    return name
+
+
+@pytest.fixture
+def run_stowage(
+    cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[StartStowage]:
+    """Starts instances of the daemon that end with the test; takes what ``start_stowage`` does."""
+    started: list[Program] = []
+
+    def start(kubeconfig: Path = cluster.kubeconfig, **options: Any) -> Program:
+        name = options.pop("name", f"stowage-{len(started)}")
+        program = start_stowage(kubeconfig, tmp_path, name=name, **options)
+        started.append(program)
+        request.node.stash[_REPORTERS].append(lambda: f"--- {name}\n{program.tail(60)}")
+        return program
+
+    yield start
+    for program in started:
+        program.stop()
+
+
+@pytest.fixture
+def stowage(run_stowage: StartStowage) -> Program:
+    """The daemon, running with its defaults against ``cluster``."""
+    return run_stowage()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds what the cluster and the programs say to the report of a failed test."""
+    report = yield
+    if report.failed:
+        for reporter in item.stash.get(_REPORTERS, []):
+            try:
+                report.sections.append(("cluster", reporter()))
+            except Exception as error:  # noqa: BLE001 -- the test's own failure matters more
+                report.sections.append(("cluster", f"could not be asked: {error!r}"))
+    return report

@@ -1,0 +1,248 @@
+"""A proxy between the daemon and the API server that makes chosen requests go wrong.
+
+It listens on plain HTTP on a loopback port and speaks to the API server with the credentials of a
+kubeconfig, so a client needs none. What no fault claims passes unchanged, watches as they stream.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from e2e.support.api import Credentials
+from e2e.support.faults import Cut, Fault
+from e2e.support.kubeconfig import write_kubeconfig
+from e2e.support.loops import LoopThread
+
+# Between two neighbours only, so a proxy must not hand them on (RFC 9110, section 7.6.1).
+_HOP_BY_HOP = frozenset(
+    ("connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One request the proxy has dealt with; status 0 where no answer was sent."""
+
+    method: str
+    path: str
+    status: int
+    fault: str
+    """Name of the fault that met it, empty when it passed."""
+
+
+@dataclass(slots=True)
+class _Rule:
+    """Which requests a fault meets, and how many more of them."""
+
+    method: re.Pattern[str]
+    path: re.Pattern[str]
+    fault: Fault
+    left: float
+    only_if: Callable[[web.Request], bool]
+
+    def claims(self, request: web.Request) -> bool:
+        return (
+            self.left > 0
+            and self.method.fullmatch(request.method) is not None
+            and self.path.search(request.path_qs) is not None
+            and self.only_if(request)
+        )
+
+
+@dataclass(slots=True)
+class FaultProxy:
+    """A running proxy; use it as a context manager.
+
+    Faults may be added and removed from the test's thread at any time; the first that claims a
+    request gets it.
+    """
+
+    upstream: Path
+    """Kubeconfig with the API server's address and the credentials to use there."""
+    records: list[Record] = field(default_factory=list)
+    url: str = ""
+    _rules: list[_Rule] = field(default_factory=list)
+    _loop: LoopThread | None = None
+    _runner: web.AppRunner | None = None
+    _session: aiohttp.ClientSession | None = None
+    _transports: set[asyncio.Transport] = field(default_factory=set)
+    _is_cut: threading.Event = field(default_factory=threading.Event)
+
+    def add(
+        self,
+        fault: Fault,
+        *,
+        method: str = ".*",
+        path: str = "",
+        times: float = float("inf"),
+        only_if: Callable[[web.Request], bool] = lambda _: True,
+    ) -> None:
+        """Makes ``fault`` meet the next ``times`` requests it claims.
+
+        Args:
+            fault: what happens to them.
+            method: regular expression for the whole method.
+            path: regular expression found anywhere in path and query.
+            times: how many requests.
+            only_if: further condition on the request.
+        """
+        self._rules.append(_Rule(re.compile(method), re.compile(path), fault, times, only_if))
+
+    def clear(self) -> None:
+        """Forgets every fault: all requests pass from now on."""
+        self._rules.clear()
+
+    def cut(self) -> None:
+        """Drops every connection and every new one, as a broken network does."""
+        self._is_cut.set()
+        self.drop_connections()
+
+    def restore(self) -> None:
+        self._is_cut.clear()
+
+    def drop_connections(self) -> None:
+        """Drops every open connection, watches included; new ones are welcome."""
+        self._running_loop().run(self._drop_connections())
+
+    def count(self, method: str = ".*", path: str = "", fault: str | None = None) -> int:
+        """Counts the requests dealt with, by regular expressions as in ``add``.
+
+        Args:
+            method: regular expression for the whole method.
+            path: regular expression found anywhere in path and query.
+            fault: only those a fault of this class name met; empty for those that passed.
+        """
+        return sum(
+            re.fullmatch(method, each.method) is not None
+            and re.search(path, each.path) is not None
+            and fault in (None, each.fault)
+            for each in list(self.records)
+        )
+
+    def kubeconfig(self, path: Path) -> Path:
+        """Writes a kubeconfig that leads through the proxy."""
+        return write_kubeconfig(path, self.url)
+
+    def __enter__(self) -> Self:
+        self._loop = LoopThread("e2e-proxy")
+        self._loop.run(self._start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        loop = self._running_loop()
+        loop.run(self._stop())
+        loop.close()
+
+    async def _start(self) -> None:
+        credentials = await Credentials.load(self.upstream)
+        self._session = aiohttp.ClientSession(
+            credentials.server,
+            connector=aiohttp.TCPConnector(limit=0, ssl=credentials.context or True),
+            headers=credentials.headers,
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+            read_bufsize=2**21,
+        )
+        application = web.Application(client_max_size=2**24)
+        application.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+
+    async def _stop(self) -> None:
+        await self._drop_connections()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _drop_connections(self) -> None:
+        for transport in list(self._transports):
+            transport.abort()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if isinstance(request.transport, asyncio.Transport):
+            self._transports.add(request.transport)
+        fault = self._fault_for(request)
+        status = 0
+        try:
+            passage = _Passage(self._opened_session(), request, await request.read())
+            response = await (fault(request, passage) if fault else passage.answer())
+            status = 0 if _is_dropped(request) else response.status
+        finally:
+            name = type(fault).__name__ if fault else ""
+            self.records.append(Record(request.method, request.path_qs, status, name))
+        return response
+
+    def _fault_for(self, request: web.Request) -> Fault | None:
+        if self._is_cut.is_set():
+            return Cut()
+        for rule in self._rules:
+            if rule.claims(request):
+                rule.left -= 1
+                return rule.fault
+        return None
+
+    def _running_loop(self) -> LoopThread:
+        assert self._loop is not None, "the proxy is not running"
+        return self._loop
+
+    def _opened_session(self) -> aiohttp.ClientSession:
+        assert self._session is not None, "the proxy is not running"
+        return self._session
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """The way to the real API server."""
+
+    session: aiohttp.ClientSession
+    request: web.Request
+    body: bytes
+
+    async def answer(self) -> web.StreamResponse:
+        async with self._send() as answer:
+            response = web.StreamResponse(
+                status=answer.status, reason=answer.reason, headers=_passable(answer.headers)
+            )
+            await response.prepare(self.request)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
+            await response.write_eof()
+            return response
+
+    async def swallow(self) -> None:
+        async with self._send() as answer:
+            await answer.read()
+
+    def _send(self) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self.session.request(
+            self.request.method,
+            # As it came: decoding and encoding it again could change it.
+            URL(self.request.path_qs, encoded=True),
+            data=self.body or None,
+            headers=_passable(self.request.headers),
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        )
+
+
+def _passable(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in _HOP_BY_HOP}
+
+
+def _is_dropped(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()

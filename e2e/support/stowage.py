@@ -1,0 +1,70 @@
+"""The daemon under test, started as a user would start it."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.probing import status_of, unverified
+from e2e.support.processes import Program, free_port
+
+
+def start_stowage(
+    kubeconfig: Path,
+    directory: Path,
+    *,
+    name: str = "stowage",
+    configuration: Mapping[str, Any] | None = None,
+    leader_elect: bool = False,
+    arguments: Sequence[str] = (),
+    wait: bool = True,
+) -> Program:
+    """Starts ``stowage run`` and waits until it says it is ready.
+
+    Args:
+        kubeconfig: whom it schedules for, and as whom.
+        directory: where its log and configuration file go.
+        name: tells several instances apart.
+        configuration: fields of a KubeSchedulerConfiguration; without any no file is given.
+        leader_elect: whether it has to win a lease first.
+        arguments: further command line arguments.
+        wait: false returns at once, for instances that do not become ready.
+    """
+    port = free_port()
+    command = [sys.executable, "-m", "scheduler", "run", f"--kubeconfig={kubeconfig}"]
+    if configuration is not None:
+        file = directory / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(_document(configuration), sort_keys=False))
+        command.append(f"--config={file}")
+    command += [
+        f"--secure-port={port}",
+        f"--leader-elect={str(leader_elect).lower()}",
+        *arguments,
+    ]
+    path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+    program = Program(name, command, directory / f"{name}.log", {"PYTHONPATH": path}, directory)
+    program.url = f"https://127.0.0.1:{port}"
+    if wait:
+        try:
+            program.wait_ready(lambda: is_ready(program))
+        except BaseException:
+            program.stop()
+            raise
+    return program
+
+
+def is_ready(program: Program) -> bool:
+    """Tells whether a started instance reports that it is ready."""
+    return status_of(f"{program.url}/readyz", unverified()) == 200
+
+
+def _document(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **configuration,
+    }
