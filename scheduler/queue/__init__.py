@@ -11,12 +11,8 @@ from scheduler.queue.hints import ALL_EVENTS, events_of
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.pre_enqueue import PreEnqueueCheck
 from scheduler.queue.recorder import NoRecorder, QueueRecorder
-from scheduler.queue.scheduling_queue import (
-    QueueCounts,
-    QueueProfile,
-    QueueSettings,
-    SchedulingQueue,
-)
+from scheduler.queue.scheduling_queue import SchedulingQueue
+from scheduler.queue.settings import QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.validation import QueueInvariantError
 
 __all__ = [

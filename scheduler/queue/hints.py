@@ -24,6 +24,7 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.interface import Plugin
+from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.recorder import QueueRecorder
 
 PluginEvents: TypeAlias = Mapping[str, Sequence[ClusterEventWithHint]]
@@ -169,6 +170,29 @@ class QueueingHints:
         if any(self._says_queue(p, hints[p], pod, observed) for p in rejectors if p in hints):
             return Strategy.AFTER_BACKOFF
         return Strategy.SKIP
+
+    def strategy_for(self, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
+        """What the event does to a rejected pod."""
+        return self.strategy(
+            queued.pod_info, queued.unschedulable_plugins, queued.pending_plugins, observed
+        )
+
+    def strategy_after_attempt(
+        self, queued: QueuedPodInfo, events: Iterable[ObservedEvent] | None
+    ) -> Strategy:
+        """What the events that happened during an attempt do to the pod, now that it failed.
+
+        A pod that nobody rejected, or whose events were not kept, is tried again after back-off.
+        """
+        if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
+            return Strategy.AFTER_BACKOFF
+        strongest = Strategy.IMMEDIATELY if queued.pending_plugins else Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        for observed in events:
+            strategy = max(strategy, self.strategy_for(queued, observed))
+            if strategy is strongest:
+                break
+        return strategy
 
     def _says_queue(
         self,

@@ -30,8 +30,6 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.framework.events import (
@@ -46,14 +44,15 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.property_changes import pod_scheduling_properties_change
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.backoff import BackoffQueue, BackoffSettings
+from scheduler.queue.backoff import BackoffQueue
 from scheduler.queue.dump import dump_queue
-from scheduler.queue.hints import ObservedEvent, PluginEvents, QueueingHints, Strategy
+from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.in_flight import InFlightPods
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.pod_heap import PodHeap
-from scheduler.queue.pre_enqueue import Gates, PreEnqueueCheck
+from scheduler.queue.pre_enqueue import Gates
 from scheduler.queue.recorder import NoRecorder, QueueRecorder
+from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.queue.validation import validate_queue
 
@@ -66,37 +65,6 @@ SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 _ADD_LABEL: Final = UNSCHEDULED_POD_ADD.label
 _UPDATE_LABEL: Final = UNSCHEDULED_POD_UPDATE.label
 _ACTIVATE_LABEL: Final = FORCE_ACTIVATE.label
-
-
-class QueueSettings(msgspec.Struct, frozen=True):
-    """What can be configured of the queue."""
-
-    backoff: BackoffSettings = BackoffSettings()
-    max_in_unschedulable_seconds: float = 300.0
-    """After this time a rejected pod is tried again although nothing happened."""
-
-
-DEFAULT_SETTINGS: Final = QueueSettings()
-
-
-class QueueProfile(msgspec.Struct, frozen=True):
-    """What the queue needs to know of one profile."""
-
-    events: PluginEvents = {}
-    """See `events_of`."""
-    pre_enqueue: Mapping[str, PreEnqueueCheck] = {}
-    """What to ask of the PreEnqueue plugins, by plugin name, in the order in which they run."""
-
-
-class QueueCounts(msgspec.Struct, frozen=True):
-    """How many pods are where."""
-
-    active: int
-    backoff: int
-    unschedulable: int
-    """Rejected, not counting gated ones."""
-    gated: int
-    in_flight: int
 
 
 class SchedulingQueue:
@@ -125,7 +93,8 @@ class SchedulingQueue:
             sort_key: the QueueSort plugin's; all profiles share it.
             profiles: by scheduler name.
             clock: only its monotonic time is read.
-            on_ready: called when `pop` may have a pod that it did not have before.
+            on_ready: called when `pop` may have a pod that it did not have before, or
+                `next_wakeup` may have become earlier.
             settings: times.
             recorder: listens to what happens.
         """
@@ -291,7 +260,8 @@ class SchedulingQueue:
         queued.backoff_expiration = self._backoff.expiration(queued)
         queued.was_flushed = False
         self._count_rejectors(queued, 1)
-        strategy = self._strategy_after_attempt(uid, queued)
+        events = self._in_flight.events_for(uid)
+        strategy = self._hints.strategy_after_attempt(queued, events)
         self._in_flight.done(uid)
         if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._recorder.incoming_pod(UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE)
@@ -406,7 +376,7 @@ class SchedulingQueue:
         label = _UPDATE_LABEL
         for event in pod_scheduling_properties_change(old, new):
             observed = self._observe(event, old, new)
-            answer = self._ask(queued, observed)
+            answer = self._hints.strategy_for(queued, observed)
             if answer > strategy:
                 strategy = answer
                 label = observed.interest.label
@@ -439,24 +409,6 @@ class SchedulingQueue:
 
     def _observe(self, event: ClusterEvent, old: object, new: object) -> ObservedEvent:
         return ObservedEvent(self._hints.interest_in(event), old, new)
-
-    def _ask(self, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
-        return self._hints.strategy(
-            queued.pod_info, queued.unschedulable_plugins, queued.pending_plugins, observed
-        )
-
-    def _strategy_after_attempt(self, uid: str, queued: QueuedPodInfo) -> Strategy:
-        """What the events that happened during an attempt do to the pod, now that it failed."""
-        events = self._in_flight.events_for(uid)
-        if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
-            return Strategy.AFTER_BACKOFF
-        strongest = Strategy.IMMEDIATELY if queued.pending_plugins else Strategy.AFTER_BACKOFF
-        strategy = Strategy.SKIP
-        for observed in events:
-            strategy = max(strategy, self._ask(queued, observed))
-            if strategy is strongest:
-                break
-        return strategy
 
     def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
         profile = queued.pod_info.spec.scheduler_name

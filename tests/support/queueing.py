@@ -1,0 +1,121 @@
+"""A scheduling queue for tests, with plugins that do what the test says."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue import QueueProfile, QueueRecorder, QueueSettings, SchedulingQueue
+from scheduler.queue.hints import PluginEvents
+from scheduler.queue.pre_enqueue import PreEnqueueCheck
+from tests.support.clock import FakeClock
+
+
+def by_priority(queued: QueuedPodInfo) -> tuple[int, float]:
+    """The order of PrioritySort."""
+    return (-queued.pod_info.priority, queued.timestamp)
+
+
+def registered(
+    resource: EventResource, action: ActionType, hint: Callable[..., object] | None = None
+) -> ClusterEventWithHint:
+    """One registration of a plugin."""
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint)  # type: ignore[arg-type]
+
+
+class FakeRecorder(QueueRecorder):
+    """Remembers what the queue reported."""
+
+    def __init__(self) -> None:
+        self.incoming: list[tuple[str, str]] = []
+        self.unschedulable: Counter[tuple[str, str]] = Counter()
+        self.hints: list[tuple[str, str, str]] = []
+        self.raised: list[tuple[str, str, str, str]] = []
+
+    @override
+    def incoming_pod(self, queue: str, event: str) -> None:
+        self.incoming.append((queue, event))
+
+    @override
+    def unschedulable_pods_changed(self, plugin: str, profile: str, change: int) -> None:
+        self.unschedulable[plugin, profile] += change
+
+    @override
+    def queueing_hint_executed(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.hints.append((plugin, event, hint))
+
+    @override
+    def plugin_raised(
+        self, plugin: str, extension_point: str, pod: PodInfo, error: Exception
+    ) -> None:
+        self.raised.append((plugin, extension_point, pod.name, str(error)))
+
+
+class QueueUnderTest:
+    """A queue, and what it depends on.
+
+    Attributes:
+        ready: how often the queue said that there may be something to pop.
+    """
+
+    def __init__(
+        self,
+        events: PluginEvents | None = None,
+        pre_enqueue: Mapping[str, PreEnqueueCheck] | None = None,
+        *,
+        profile: str = "stowage",
+        settings: QueueSettings | None = None,
+        now: float = 1000.0,
+    ) -> None:
+        self.clock = FakeClock(now)
+        self.recorder = FakeRecorder()
+        self.ready = 0
+        self.queue = SchedulingQueue(
+            by_priority,
+            {profile: QueueProfile(events or {}, pre_enqueue or {})},
+            self.clock,
+            on_ready=self._count_ready,
+            settings=settings or QueueSettings(),
+            recorder=self.recorder,
+        )
+
+    def _count_ready(self) -> None:
+        self.ready += 1
+
+    def places(self) -> dict[str, str]:
+        """Where each pod is, by name; fails when a pod is in two places."""
+        self.queue.validate()
+        return {str(row["pod"]).partition("/")[2]: str(row["queue"]) for row in self.queue.dump()}
+
+    def pop_names(self) -> list[str]:
+        """Pop until nothing is left."""
+        names = []
+        while (queued := self.queue.pop()) is not None:
+            names.append(queued.pod_info.name)
+        return names
+
+    def pop(self) -> QueuedPodInfo:
+        """The next pod; there must be one."""
+        queued = self.queue.pop()
+        assert queued is not None
+        return queued
+
+    def fail(
+        self, queued: QueuedPodInfo, *plugins: str, pending: tuple[str, ...] = ()
+    ) -> QueuedPodInfo:
+        """End an attempt: rejected by these plugins, or with an error when none is given."""
+        queued.unschedulable_plugins = frozenset(plugins)
+        queued.pending_plugins = frozenset(pending)
+        assert self.queue.add_unschedulable_if_not_present(queued)
+        return queued
+
+    def add_rejected(self, pod: PodInfo, *plugins: str, pending: tuple[str, ...] = ()) -> None:
+        """Add a pod, try it, and have it rejected."""
+        self.queue.add(pod)
+        queued = self.pop()
+        assert queued.pod_info is pod
+        self.fail(queued, *plugins, pending=pending)
