@@ -175,7 +175,7 @@ class FaultProxy:
             transport.abort()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        if isinstance(request.transport, asyncio.Transport):
+        if request.transport is not None:
             self._transports.add(request.transport)
         fault = self._fault_for(request)
         status = 0
