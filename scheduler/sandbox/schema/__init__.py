@@ -1,0 +1,1 @@
+"""The shape of the kinds the sandbox serves: types of fields, and how lists merge."""

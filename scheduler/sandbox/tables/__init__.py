@@ -1,0 +1,1 @@
+"""What `kubectl get` prints: the server turns objects into the cells of a table."""
