@@ -1,0 +1,267 @@
+"""The composition root: the only module that knows every room and names concrete plugins.
+
+Source: kubernetes pkg/scheduler/scheduler.go (New), pkg/scheduler/profile v1.36.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import entry_points
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.cache import Cache
+from scheduler.clock import Clock
+from scheduler.config import (
+    ExtensionPoint,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    expand,
+)
+from scheduler.cycle.algorithm import SchedulingAlgorithm
+from scheduler.cycle.binding_cycle import BindingCycles
+from scheduler.cycle.engine import Engine
+from scheduler.cycle.failure import FailureHandler
+from scheduler.cycle.recorder import CycleRecorder
+from scheduler.cycle.scheduling_cycle import Scheduler
+from scheduler.cycle.status_writer import StatusWriter
+from scheduler.errors import SchedulerError
+from scheduler.framework.interface import Plugin
+from scheduler.framework.runtime import Framework, PluginObserver, PluginSet, WaitingPods
+from scheduler.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
+from scheduler.framework.runtime.plugin_set import extension_points
+from scheduler.plugins.default_binder import Binder, DefaultBinder
+from scheduler.plugins.default_selector import Workloads
+from scheduler.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.plugins.registry import IN_TREE
+from scheduler.queue import (
+    BackoffSettings,
+    QueueProfile,
+    QueueRecorder,
+    QueueSettings,
+    SchedulingQueue,
+    events_of,
+)
+from scheduler.snapshot import Snapshot
+
+ENTRY_POINT_GROUP: Final = "stowage.plugins"
+"""Where installed packages announce out-of-tree plugins: plugin name -> class."""
+
+
+class PluginLoadError(SchedulerError):
+    """An out-of-tree plugin that cannot be imported or built."""
+
+
+def out_of_tree_plugins() -> dict[str, type[Plugin]]:
+    """The plugin classes that installed packages announce, by name.
+
+    Raises:
+        PluginLoadError: a plugin cannot be imported.
+    """
+    found: dict[str, type[Plugin]] = {}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            found[entry.name] = entry.load()
+        except Exception as problem:
+            raise PluginLoadError(
+                f'plugin "{entry.name}" ({entry.value}) cannot be imported: '
+                f"{type(problem).__name__}: {problem}"
+            ) from problem
+    return found
+
+
+def implemented_plugins(
+    out_of_tree: Mapping[str, type[Plugin]],
+) -> dict[str, frozenset[ExtensionPoint]]:
+    """The extension points of every plugin that exists here, by name."""
+    classes: dict[str, type[Plugin]] = {
+        cls.NAME: cls for cls in (*IN_TREE, PodTopologySpread, DefaultBinder)
+    }
+    classes.update(out_of_tree)
+    return {
+        name: frozenset(ExtensionPoint(point) for point in extension_points(cls))
+        for name, cls in classes.items()
+    }
+
+
+class FrameworkBuilder:
+    """Makes the frameworks of all profiles of a configuration.
+
+    Attributes:
+        workloads: selectors of Services and controllers, for default spread constraints.
+    """
+
+    def __init__(
+        self,
+        binder: Binder,
+        now: Callable[[], float],
+        *,
+        observer: PluginObserver | None = None,
+        out_of_tree: Mapping[str, type[Plugin]] | None = None,
+        class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
+    ) -> None:
+        self.workloads = Workloads()
+        self._binder = binder
+        self._now = now
+        self._observer = observer
+        self._out_of_tree = out_of_tree or {}
+        self._class_cache_bytes = class_cache_bytes
+
+    def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
+        """The framework of each profile, by scheduler name.
+
+        Raises:
+            ConfigError: a profile cannot be expanded.
+            PluginSetError: a profile lacks a plugin it cannot do without.
+            PluginLoadError: an out-of-tree plugin cannot be built.
+        """
+        implements = implemented_plugins(self._out_of_tree)
+        return {
+            profile.scheduler_name: self._framework(profile, expand(profile, implements))
+            for profile in config.profiles
+        }
+
+    def _framework(
+        self,
+        profile: KubeSchedulerProfile,
+        enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
+    ) -> Framework:
+        plugins = PluginSet(enabled, lambda name: self._plugin(name, profile))
+        return Framework(
+            profile.scheduler_name,
+            plugins,
+            now=self._now,
+            observer=self._observer,
+            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+            class_cache_bytes=self._class_cache_bytes,
+        )
+
+    def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
+        if name in self._out_of_tree:
+            return self._out_of_tree_plugin(name, profile)
+        if name == DefaultBinder.NAME:
+            return DefaultBinder(self._binder)
+        if name == PodTopologySpread.NAME:
+            return PodTopologySpread(profile.args(PodTopologySpread.ARGS), self.workloads)
+        cls: Any = next(cls for cls in IN_TREE if name == cls.NAME)
+        args_type = getattr(cls, "ARGS", None)
+        plugin: Plugin = cls() if args_type is None else cls(profile.args(args_type))
+        return plugin
+
+    def _out_of_tree_plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
+        """An out-of-tree plugin gets its arguments as its ARGS type, or as they were written."""
+        cls: Any = self._out_of_tree[name]
+        raw = profile.raw_args(name)
+        args_type = getattr(cls, "ARGS", None)
+        try:
+            if args_type is not None:
+                args = msgspec.convert(raw or {}, args_type)
+                plugin: Plugin = cls(args)
+            else:
+                plugin = cls() if raw is None else cls(raw)
+        except Exception as problem:
+            raise PluginLoadError(
+                f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
+                f"{type(problem).__name__}: {problem}"
+            ) from problem
+        return plugin
+
+
+class Recorders(msgspec.Struct, frozen=True):
+    """Who listens to the rooms."""
+
+    cycle: CycleRecorder
+    queue: QueueRecorder
+
+
+class Core(msgspec.Struct, frozen=True):
+    """Everything that decides, without any I/O of its own.
+
+    Attributes:
+        engine: the shared state.
+        scheduler: runs scheduling cycles.
+        binding: runs binding cycles.
+        algorithm: chooses nodes.
+    """
+
+    engine: Engine
+    scheduler: Scheduler
+    binding: BindingCycles
+    algorithm: SchedulingAlgorithm
+
+
+def build_core(
+    config: KubeSchedulerConfiguration,
+    frameworks: Mapping[str, Framework],
+    *,
+    clock: Clock,
+    random: Random,
+    writer: StatusWriter,
+    recorders: Recorders,
+    on_ready: Callable[[], None],
+    max_in_unschedulable_seconds: float = 300.0,
+) -> Core:
+    """Put cache, queue and cycles together."""
+    engine = Engine(
+        frameworks=frameworks,
+        cache=Cache(clock.monotonic),
+        snapshot=Snapshot(),
+        queue=build_queue(
+            config,
+            frameworks,
+            clock=clock,
+            recorder=recorders.queue,
+            on_ready=on_ready,
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+        ),
+        waiting=WaitingPods(),
+        writer=writer,
+        recorder=recorders.cycle,
+        now=clock.monotonic,
+    )
+    algorithm = SchedulingAlgorithm(random, config.percentage_of_nodes_to_score or 0)
+    failures = FailureHandler(engine)
+    binding = BindingCycles(engine, failures)
+    scheduler = Scheduler(engine, algorithm, binding, failures, random)
+    return Core(engine, scheduler, binding, algorithm)
+
+
+def build_queue(
+    config: KubeSchedulerConfiguration,
+    frameworks: Mapping[str, Framework],
+    *,
+    clock: Clock,
+    recorder: QueueRecorder | None = None,
+    on_ready: Callable[[], None] = lambda: None,
+    max_in_unschedulable_seconds: float = 300.0,
+) -> SchedulingQueue:
+    """The queue of a configuration; all profiles sort alike, as validation demands."""
+    first = next(iter(frameworks.values()))
+    return SchedulingQueue(
+        first.plugins.queue_sort.sort_key,
+        {
+            name: QueueProfile(events_of(_rejecting(f)), tuple(f.plugins.pre_enqueue))
+            for name, f in frameworks.items()
+        },
+        clock,
+        on_ready=on_ready,
+        settings=QueueSettings(
+            BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds),
+            max_in_unschedulable_seconds,
+        ),
+        recorder=recorder,
+    )
+
+
+def _rejecting(framework: Framework) -> Iterable[Plugin]:
+    """The plugins that can reject pods; the others need no events."""
+    plugins = framework.plugins
+    points = (
+        plugins.pre_enqueue,
+        plugins.pre_filter,
+        plugins.filter,
+        plugins.reserve,
+        plugins.permit,
+    )
+    names = dict.fromkeys(plugin.NAME for point in points for plugin in point)
+    return [plugins.by_name[name] for name in names]
