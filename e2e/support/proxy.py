@@ -68,7 +68,7 @@ class FaultProxy:
 
     upstream: Path
     """Kubeconfig with the API server's address and the credentials to use there."""
-    records: list[Record] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list, repr=False)
     url: str = ""
     _rules: list[_Rule] = field(default_factory=list)
     _loop: LoopThread | None = None
