@@ -84,7 +84,7 @@ class EventRecorder:
         """Events that wait or are on their way."""
         return len(self._waiting) + self._in_flight
 
-    def record(
+    def record(  # noqa: PLR0913 - an event has that many parts
         self,
         regarding: ObjectReference,
         *,

@@ -1,0 +1,42 @@
+"""How long to wait before asking again."""
+
+import random
+from typing import Final
+
+BASE_SECONDS: Final = 0.5
+CAP_SECONDS: Final = 10.0
+_FACTOR: Final = 2.0
+
+
+class Backoff:
+    """Grows from half a second to ten, each pause drawn between half of that and all of it.
+
+    The cap is lower than client-go's 30 s: a scheduler that notices late that the API server is
+    back costs more than one list request every ten seconds.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        *,
+        base_seconds: float = BASE_SECONDS,
+        cap_seconds: float = CAP_SECONDS,
+    ) -> None:
+        self._rng = rng
+        self._base_seconds = base_seconds
+        self._cap_seconds = cap_seconds
+        self._limit_seconds = base_seconds
+
+    def pause(self, at_least: float | None = None) -> float:
+        """Seconds to wait after one more failure.
+
+        Args:
+            at_least: what the server asked for.
+        """
+        seconds = self._limit_seconds * self._rng.uniform(0.5, 1.0)
+        self._limit_seconds = min(self._cap_seconds, self._limit_seconds * _FACTOR)
+        return max(seconds, at_least or 0.0)
+
+    def reset(self) -> None:
+        """Starts over, because something went well."""
+        self._limit_seconds = self._base_seconds

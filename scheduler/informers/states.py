@@ -1,0 +1,90 @@
+"""Everything about the transitions of a list+watch is in this file, as one table.
+
+    EMPTY ──page──> PAGING ──page…──> PAGING ──list complete──> LISTED ──opened──> WATCHING
+      ^  ──list complete (one page)────────────────────────────> ^  ^                │
+      │  ──opened (streamed list)──> STREAMING ──list complete───┼──┼──> WATCHING    │
+      └──────────── expired, from anywhere ──────────────────────┘  └── ended/failed ┘
+
+This file does not know what a kind, a request or a time is.
+"""
+
+from enum import Enum, auto
+from typing import Final
+
+from scheduler.errors import SchedulerError
+
+
+class State(Enum):
+    """What an informer knows and does.
+
+    Source of the idea: kube-rs kube-runtime/src/watcher.rs (State).
+    """
+
+    EMPTY = auto()
+    """No version is known: a list must be begun. The store may hold objects of an earlier list."""
+    PAGING = auto()
+    """Some pages of a list have been taken, a continue token leads on."""
+    STREAMING = auto()
+    """A watch is open that replays the list first, and has not come to its end."""
+    LISTED = auto()
+    """The store is a complete list of a known version; no watch is open."""
+    WATCHING = auto()
+    """A watch is open and everything in the store is as of the version last seen."""
+
+
+class Outcome(Enum):
+    """What came of a step."""
+
+    PAGE = auto()
+    """A page of a list was taken and more follow."""
+    LIST_COMPLETE = auto()
+    """The last object of a list was taken: its version is known."""
+    OPENED = auto()
+    """The server has accepted a watch."""
+    ENDED = auto()
+    """The server has ended the watch in good order."""
+    EXPIRED = auto()
+    """The version or the continue token is too old (410, as status or as an event)."""
+    FAILED = auto()
+    """The request was refused or broke off."""
+
+
+class IllegalTransitionError(SchedulerError):
+    """A step had an outcome that its state cannot have: a contradiction of our own."""
+
+
+TRANSITIONS: Final[dict[tuple[State, Outcome], State]] = {
+    (State.EMPTY, Outcome.PAGE): State.PAGING,
+    (State.EMPTY, Outcome.LIST_COMPLETE): State.LISTED,
+    (State.EMPTY, Outcome.OPENED): State.STREAMING,
+    (State.EMPTY, Outcome.EXPIRED): State.EMPTY,
+    (State.EMPTY, Outcome.FAILED): State.EMPTY,
+    (State.PAGING, Outcome.PAGE): State.PAGING,
+    (State.PAGING, Outcome.LIST_COMPLETE): State.LISTED,
+    (State.PAGING, Outcome.EXPIRED): State.EMPTY,
+    (State.PAGING, Outcome.FAILED): State.PAGING,
+    (State.STREAMING, Outcome.LIST_COMPLETE): State.WATCHING,
+    (State.STREAMING, Outcome.ENDED): State.EMPTY,
+    (State.STREAMING, Outcome.EXPIRED): State.EMPTY,
+    (State.STREAMING, Outcome.FAILED): State.EMPTY,
+    (State.LISTED, Outcome.OPENED): State.WATCHING,
+    (State.LISTED, Outcome.EXPIRED): State.EMPTY,
+    (State.LISTED, Outcome.FAILED): State.LISTED,
+    (State.WATCHING, Outcome.ENDED): State.LISTED,
+    (State.WATCHING, Outcome.EXPIRED): State.EMPTY,
+    (State.WATCHING, Outcome.FAILED): State.LISTED,
+}
+
+
+def next_state(state: State, outcome: Outcome) -> State:
+    """The state after a step.
+
+    Raises:
+        IllegalTransitionError: the state cannot have that outcome.
+    """
+    try:
+        return TRANSITIONS[state, outcome]
+    except KeyError:
+        raise IllegalTransitionError(
+            f"informer: {outcome.name} cannot happen in state {state.name}"
+        ) from None
