@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
 from scheduler.api.objects import Pod, PodSpec
 from scheduler.api.quantity import QuantityError
-from scheduler.api.resources import non_zero_requests, pod_requests
+from scheduler.api.resources import non_zero_requests, pod_requests, scoring_requests
 from scheduler.api.selectors import SelectorError
 
 _KEPT_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
@@ -41,8 +41,8 @@ class PodShape:
         spec: the specification, without a node name.
         requests: what an incoming pod asks for (see `scheduler.api.resources` for units).
         occupied: what such a pod takes once it sits on a node (an in-place resize may hold more).
-        non_zero_requests: cpu (milli) and memory (bytes) of an incoming pod, for scoring.
-        non_zero_occupied: the same once it sits on a node.
+        scoring_requests: what an incoming pod counts as when nodes are scored by their free room.
+        non_zero_occupied: cpu (milli) and memory (bytes) it counts as once it sits on a node.
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
@@ -54,25 +54,23 @@ class PodShape:
         "host_ports",
         "is_resized",
         "non_zero_occupied",
-        "non_zero_requests",
         "occupied",
         "requests",
+        "scoring_requests",
         "spec",
     )
 
     def __init__(self, pod: Pod) -> None:
         self.spec: PodSpec = pod.spec
         self.requests = pod_requests(pod, use_status=False)
-        self.non_zero_requests = non_zero_requests(pod, use_status=False)
+        self.scoring_requests = scoring_requests(pod)
+        non_zero = non_zero_requests(pod, use_status=False)
         self.occupied = self.requests
-        self.non_zero_occupied = self.non_zero_requests
+        self.non_zero_occupied = non_zero
         if _has_resize_state(pod):
             self.occupied = pod_requests(pod, use_status=True)
             self.non_zero_occupied = non_zero_requests(pod, use_status=True)
-        self.is_resized = (self.occupied, self.non_zero_occupied) != (
-            self.requests,
-            self.non_zero_requests,
-        )
+        self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
         self.host_ports = _host_ports(pod.spec)
         self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
 

@@ -94,6 +94,23 @@ def non_zero_requests(pod: Pod, *, use_status: bool) -> tuple[int, int]:
     return rounded.get(CPU, 0), rounded.get(MEMORY, 0)
 
 
+def scoring_requests(pod: Pod) -> dict[str, int]:
+    """What NodeResourcesFit takes an incoming pod for when it scores nodes.
+
+    Only containers and overhead count, not what is requested at pod level; a container without a
+    cpu or memory request counts the default.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+
+    Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
+    calculatePodResourceRequest, without the pod-level option, which Fit's scorer never sets.
+    """
+    requests = _container_requests(pod, use_status=False, non_missing=_NON_ZERO_DEFAULTS)
+    _add(requests, _exact(pod.spec.overhead))
+    return _rounded(requests)
+
+
 def _pod_requests(pod: Pod, *, use_status: bool, non_missing: Mapping[str, Decimal]) -> _Exact:
     requests = _container_requests(pod, use_status=use_status, non_missing=non_missing)
     if _has_pod_level_requests(pod) and pod.spec.resources is not None:
