@@ -8,7 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from scheduler.config import ConfigError, KubeSchedulerConfiguration, load, load_object
+from scheduler.config.load import load, load_object
+from scheduler.config.problems import ConfigError
+from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.offline.explain import Answer, explain as explain_pods

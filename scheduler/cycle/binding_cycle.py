@@ -8,6 +8,7 @@ Source: kubernetes pkg/scheduler/schedule_one.go (bindingCycle, handleBindingCyc
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -36,11 +37,15 @@ class BindingCycles:
         self,
         engine: Engine,
         failures: FailureHandler,
+        *,
+        on_room: Callable[[], None] = lambda: None,
         concurrency: int = DEFAULT_CONCURRENCY,
     ) -> None:
         self._engine = engine
         self._failures = failures
+        self._on_room = on_room
         self._concurrency = concurrency
+        self._is_waited_for = False
         self._backlog: deque[Attempt] = deque()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._own_tasks: set[asyncio.Task[None]] = set()
@@ -49,10 +54,16 @@ class BindingCycles:
 
     # --- handing over ---------------------------------------------------------------------------
 
-    @property
-    def has_room(self) -> bool:
-        """Whether another pod should be decided now, or binding is too far behind."""
-        return len(self._backlog) < self._concurrency * _BACKLOG_PER_WORKER
+    def ask_for_room(self) -> bool:
+        """Whether another pod should be decided now.
+
+        When binding is too far behind, `on_room` is called once it has caught up: a decision made
+        early is made on an old view.
+        """
+        if len(self._backlog) < self._concurrency * _BACKLOG_PER_WORKER:
+            return True
+        self._is_waited_for = True
+        return False
 
     def submit(self, attempt: Attempt) -> None:
         """Take over a pod that is assumed, reserved and permitted (or held by Permit)."""
@@ -82,7 +93,11 @@ class BindingCycles:
         loop = asyncio.get_running_loop()
         while True:
             while self._backlog:
-                await self._run(self._backlog.popleft())
+                attempt = self._backlog.popleft()
+                if self._is_waited_for and len(self._backlog) < self._concurrency:
+                    self._is_waited_for = False
+                    self._on_room()
+                await self._run(attempt)
             idle: asyncio.Future[None] = loop.create_future()
             self._idle.append(idle)
             await idle

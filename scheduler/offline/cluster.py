@@ -6,7 +6,8 @@ from typing import Final
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder
 from scheduler.cache import Cache
-from scheduler.config import KubeSchedulerConfiguration, default_configuration
+from scheduler.config.load import default_configuration
+from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.framework.runtime import Framework
 from scheduler.framework.status import Status
 from scheduler.offline.reading import ClusterObjects

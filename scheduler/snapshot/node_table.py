@@ -189,6 +189,7 @@ class NodeTable:
         """A copy whose usage columns can be changed without touching this table."""
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
+        copy.resources = Interner(self.resources.values)
         copy._requested = self._requested.copy()
         copy._non_zero_requested = self._non_zero_requested.copy()
         copy._pod_count = self._pod_count.copy()

@@ -1,4 +1,4 @@
-"""The composition root: the only module that knows every room and names concrete plugins.
+"""What decides, put together from a configuration: plugins, cache, queue and cycles.
 
 Source: kubernetes pkg/scheduler/scheduler.go (New), pkg/scheduler/profile v1.36.
 """
@@ -12,11 +12,11 @@ import msgspec
 
 from scheduler.cache import Cache
 from scheduler.clock import Clock
-from scheduler.config import (
+from scheduler.config.expansion import expand
+from scheduler.config.types import (
     ExtensionPoint,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
-    expand,
 )
 from scheduler.cycle.algorithm import SchedulingAlgorithm
 from scheduler.cycle.binding_cycle import BindingCycles
@@ -174,6 +174,26 @@ class Recorders(msgspec.Struct, frozen=True):
     queue: QueueRecorder
 
 
+class Surroundings(msgspec.Struct, frozen=True):
+    """What the engine gets from outside.
+
+    Attributes:
+        clock: the time.
+        random: breaks ties.
+        writer: tells the API server what came of attempts.
+        recorders: metrics.
+        on_ready: called when the queue may have a pod.
+        max_in_unschedulable_seconds: after this time a rejected pod is tried again anyway.
+    """
+
+    clock: Clock
+    random: Random
+    writer: StatusWriter
+    recorders: Recorders
+    on_ready: Callable[[], None]
+    max_in_unschedulable_seconds: float = 300.0
+
+
 class Core(msgspec.Struct, frozen=True):
     """Everything that decides, without any I/O of its own.
 
@@ -193,36 +213,31 @@ class Core(msgspec.Struct, frozen=True):
 def build_core(
     config: KubeSchedulerConfiguration,
     frameworks: Mapping[str, Framework],
-    *,
-    clock: Clock,
-    random: Random,
-    writer: StatusWriter,
-    recorders: Recorders,
-    on_ready: Callable[[], None],
-    max_in_unschedulable_seconds: float = 300.0,
+    outside: Surroundings,
 ) -> Core:
     """Put cache, queue and cycles together."""
+    now = outside.clock.monotonic
     engine = Engine(
         frameworks=frameworks,
-        cache=Cache(clock.monotonic),
+        cache=Cache(now),
         snapshot=Snapshot(),
         queue=build_queue(
             config,
             frameworks,
-            clock=clock,
-            recorder=recorders.queue,
-            on_ready=on_ready,
-            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            clock=outside.clock,
+            recorder=outside.recorders.queue,
+            on_ready=outside.on_ready,
+            max_in_unschedulable_seconds=outside.max_in_unschedulable_seconds,
         ),
         waiting=WaitingPods(),
-        writer=writer,
-        recorder=recorders.cycle,
-        now=clock.monotonic,
+        writer=outside.writer,
+        recorder=outside.recorders.cycle,
+        now=now,
     )
-    algorithm = SchedulingAlgorithm(random, config.percentage_of_nodes_to_score or 0)
+    algorithm = SchedulingAlgorithm(outside.random, config.percentage_of_nodes_to_score)
     failures = FailureHandler(engine)
-    binding = BindingCycles(engine, failures)
-    scheduler = Scheduler(engine, algorithm, binding, failures, random)
+    binding = BindingCycles(engine, failures, on_room=outside.on_ready)
+    scheduler = Scheduler(engine, algorithm, binding, failures, outside.random)
     return Core(engine, scheduler, binding, algorithm)
 
 

@@ -1,0 +1,263 @@
+"""The life of the process: sync, lead, schedule, bind, drain.
+
+Source: kubernetes cmd/kube-scheduler/app/server.go (Run), pkg/scheduler/scheduler.go (Run) v1.36.
+"""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Protocol
+
+import msgspec
+import structlog
+
+from scheduler.clock import Clock
+from scheduler.cycle.binding_cycle import BindingCycles
+from scheduler.cycle.scheduling_cycle import Scheduler
+from scheduler.errors import SchedulerError
+from scheduler.informers.informers import Informers
+from scheduler.queue import SchedulingQueue
+
+SLICE_SECONDS: Final = 0.001
+"""How long cycles run before the loop serves others; see docs/architecture.md, one loop."""
+BACKOFF_FLUSH_SECONDS: Final = 1.0
+UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
+"""Source: scheduling_queue.go (Run) v1.36."""
+DRAIN_SECONDS: Final = 20.0
+"""How long binds in flight may take once the process was asked to end."""
+SYNC_NOTICE_SECONDS: Final = 10.0
+STALL_PROBE_SECONDS: Final = 0.1
+
+log = structlog.get_logger()
+
+
+class LeaseLostError(SchedulerError):
+    """Another instance may be leading now: this one must end."""
+
+
+class Leadership(Protocol):
+    """Whether this instance may bind."""
+
+    async def run(self) -> None:
+        """Campaign, then renew; returns when the lease is lost."""
+        ...
+
+    async def wait_leading(self) -> None:
+        """Wait until this instance leads."""
+        ...
+
+    async def release(self) -> None:
+        """Give the lease up."""
+        ...
+
+
+class Cycles(msgspec.Struct, frozen=True):
+    """What the daemon keeps going.
+
+    Attributes:
+        scheduler: decides.
+        binding: carries decisions out.
+        queue: who waits.
+        ready: set when the queue may have a pod, or binding has caught up.
+    """
+
+    scheduler: Scheduler
+    binding: BindingCycles
+    queue: SchedulingQueue
+    ready: asyncio.Event
+
+
+class Health:
+    """What probes ask.
+
+    Attributes:
+        handlers_synced: whether the caches are complete.
+        shutting_down: whether the process was asked to end.
+    """
+
+    def __init__(self) -> None:
+        self.handlers_synced = False
+        self.shutting_down = False
+
+
+class Daemon:
+    """Runs until it is told to stop, or loses its lease.
+
+    Attributes:
+        health: what probes ask.
+    """
+
+    def __init__(
+        self,
+        *,
+        scheduler: Scheduler,
+        binding: BindingCycles,
+        queue: SchedulingQueue,
+        informers: Informers,
+        leadership: Leadership | None,
+        clock: Clock,
+        ready: asyncio.Event,
+        on_stall: Callable[[float], None],
+    ) -> None:
+        self.health = Health()
+        self._scheduler = scheduler
+        self._binding = binding
+        self._queue = queue
+        self._informers = informers
+        self._leadership = leadership
+        self._clock = clock
+        self._on_stall = on_stall
+        self._ready = ready
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Begin to drain: no further pod is taken from the queue."""
+        if not self._stopping.is_set():
+            log.info("Shutting down", in_flight=self._binding.in_flight)
+        self.health.shutting_down = True
+        self._stopping.set()
+        self._ready.set()
+
+    async def run(self, background: list[Coroutine[Any, Any, None]]) -> None:
+        """Run everything; returns after a drain.
+
+        Args:
+            background: the other parts, cancelled at the end.
+
+        Raises:
+            LeaseLostError: another instance may lead now.
+        """
+        tasks = [asyncio.create_task(part) for part in background]
+        tasks.append(asyncio.create_task(self._informers.run()))
+        tasks.append(asyncio.create_task(self._watch_loop()))
+        try:
+            await self._race(self._lead(), tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- phases ---------------------------------------------------------------------------------
+
+    async def _lead(self) -> None:
+        if not await self._unless_stopped(self._sync()):
+            return
+        if self._leadership is None:
+            await self._schedule_until_stopped()
+            return
+        campaign = asyncio.create_task(self._leadership.run())
+        try:
+            leads = await self._unless_stopped(self._wait_leading(campaign))
+            if leads:
+                work = asyncio.create_task(self._schedule_until_stopped())
+                await asyncio.wait({work, campaign}, return_when=asyncio.FIRST_COMPLETED)
+                if not work.done():
+                    work.cancel()
+                    raise LeaseLostError("Leaderelection lost")
+                await work
+        finally:
+            campaign.cancel()
+            await asyncio.gather(campaign, return_exceptions=True)
+            if self._stopping.is_set():
+                await self._leadership.release()
+
+    async def _sync(self) -> None:
+        """Wait until the caches are complete, and say what is missing while they are not."""
+        waiting = asyncio.create_task(self._informers.wait_synced())
+        while not waiting.done():
+            await asyncio.wait({waiting}, timeout=SYNC_NOTICE_SECONDS)
+            if not waiting.done():
+                log.info("Waiting for caches to sync", missing=self._informers.unsynced)
+        await waiting
+        # What is in the caches now stays for long: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        self.health.handlers_synced = True
+        log.info("Caches are synced")
+
+    async def _wait_leading(self, campaign: asyncio.Task[None]) -> None:
+        if self._leadership is None:
+            return
+        leading = asyncio.create_task(self._leadership.wait_leading())
+        await asyncio.wait({leading, campaign}, return_when=asyncio.FIRST_COMPLETED)
+        if not leading.done():
+            leading.cancel()
+            raise LeaseLostError("Leaderelection lost")
+
+    async def _schedule_until_stopped(self) -> None:
+        flushing = asyncio.create_task(self._flush())
+        binding = asyncio.create_task(self._binding.run())
+        try:
+            await self._race(self._schedule(), [flushing, binding])
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._binding.drain()
+        except TimeoutError:
+            log.warning("Binds still in flight after the drain", count=self._binding.in_flight)
+        finally:
+            flushing.cancel()
+            binding.cancel()
+            await asyncio.gather(flushing, binding, return_exceptions=True)
+
+    # --- loops ----------------------------------------------------------------------------------
+
+    async def _schedule(self) -> None:
+        """Run cycles in slices, so that requests and watches are served in between."""
+        now = self._clock.monotonic
+        while not self._stopping.is_set():
+            self._ready.clear()
+            deadline = now() + SLICE_SECONDS
+            more = True
+            while more and now() < deadline:
+                more = self._binding.ask_for_room() and self._scheduler.schedule_one()
+            if more:
+                await asyncio.sleep(0)
+            else:
+                await self._ready.wait()
+
+    async def _flush(self) -> None:
+        """Let back-off end and nobody wait for ever."""
+        next_leftover = self._clock.monotonic() + UNSCHEDULABLE_FLUSH_SECONDS
+        while True:
+            # Back-off ends at whole seconds of the clock, as upstream's does.
+            now = self._clock.monotonic()
+            await asyncio.sleep(BACKOFF_FLUSH_SECONDS - now % BACKOFF_FLUSH_SECONDS)
+            self._queue.flush_backoff_completed()
+            if self._clock.monotonic() >= next_leftover:
+                self._queue.flush_unschedulable_leftover()
+                next_leftover += UNSCHEDULABLE_FLUSH_SECONDS
+
+    async def _watch_loop(self) -> None:
+        """Measure how long the loop keeps others waiting."""
+        while True:
+            before = self._clock.monotonic()
+            await asyncio.sleep(STALL_PROBE_SECONDS)
+            self._on_stall(max(0.0, self._clock.monotonic() - before - STALL_PROBE_SECONDS))
+
+    # --- helpers --------------------------------------------------------------------------------
+
+    async def _unless_stopped(self, work: Awaitable[None]) -> bool:
+        """Whether the work was done before the daemon was told to stop."""
+        task = asyncio.ensure_future(work)
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if task.done():
+            await task
+            return not self._stopping.is_set()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return False
+
+    @staticmethod
+    async def _race(main: Coroutine[Any, Any, None], parts: list[asyncio.Task[None]]) -> None:
+        """Run `main`; a part that ends before it does has failed, and so has the daemon."""
+        task = asyncio.create_task(main)
+        await asyncio.wait({task, *parts}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            for part in parts:
+                if part.done():
+                    await part
+            raise SchedulerError("a part of the daemon ended unexpectedly")
+        await task
