@@ -89,25 +89,22 @@ class Daemon:
 
     def __init__(
         self,
+        cycles: Cycles,
         *,
-        scheduler: Scheduler,
-        binding: BindingCycles,
-        queue: SchedulingQueue,
         informers: Informers,
         leadership: Leadership | None,
         clock: Clock,
-        ready: asyncio.Event,
         on_stall: Callable[[float], None],
     ) -> None:
         self.health = Health()
-        self._scheduler = scheduler
-        self._binding = binding
-        self._queue = queue
+        self._scheduler = cycles.scheduler
+        self._binding = cycles.binding
+        self._queue = cycles.queue
+        self._ready = cycles.ready
         self._informers = informers
         self._leadership = leadership
         self._clock = clock
         self._on_stall = on_stall
-        self._ready = ready
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:

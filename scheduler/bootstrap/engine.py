@@ -143,9 +143,9 @@ class FrameworkBuilder:
             return DefaultBinder(self._binder)
         if name == PodTopologySpread.NAME:
             return PodTopologySpread(profile.args(PodTopologySpread.ARGS), self.workloads)
-        cls: Any = next(cls for cls in IN_TREE if name == cls.NAME)
-        args_type = getattr(cls, "ARGS", None)
-        plugin: Plugin = cls() if args_type is None else cls(profile.args(args_type))
+        in_tree: Any = next(cls for cls in IN_TREE if name == cls.NAME)
+        args_type = getattr(in_tree, "ARGS", None)
+        plugin: Plugin = in_tree() if args_type is None else in_tree(profile.args(args_type))
         return plugin
 
     def _out_of_tree_plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
@@ -255,7 +255,10 @@ def build_queue(
     return SchedulingQueue(
         first.plugins.queue_sort.sort_key,
         {
-            name: QueueProfile(events_of(_rejecting(f)), tuple(f.plugins.pre_enqueue))
+            name: QueueProfile(
+                events_of(_rejecting(f)),
+                {plugin.NAME: plugin.pre_enqueue for plugin in f.plugins.pre_enqueue},
+            )
             for name, f in frameworks.items()
         },
         clock,

@@ -72,13 +72,13 @@ class PluginSet:
 
     def __init__(
         self,
-        enabled: Mapping[str, Sequence[tuple[str, int]]],
+        enabled: Mapping[Any, Sequence[tuple[str, int]]],
         build: Callable[[str], Plugin],
     ) -> None:
         """Build the plugins.
 
         Args:
-            enabled: by extension point, plugin names with weights (used for score only).
+            enabled: by extension point (as it is spelled in a configuration), plugin names with weights (used for score only).
             build: makes the instance of a plugin.
 
         Raises:
