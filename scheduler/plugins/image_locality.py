@@ -1,0 +1,78 @@
+"""ImageLocality: prefers nodes that already hold the pod's images.
+
+An image counts with its size times the share of nodes that hold it, so that a popular image does
+not draw all pods to the few nodes that have it.
+
+Extension points: Score.
+Source: pkg/scheduler/framework/plugins/imagelocality/image_locality.go (v1.36).
+Differs: upstream remembers on how many nodes an image lay when the node last changed; here it is
+how many it lies on now.
+
+Units: bytes.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+
+from scheduler.api.objects import PodSpec
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import MAX_NODE_SCORE, Reads, ScorePlugin, Scores, SignPlugin
+from scheduler.plugins.columns import as_view
+from scheduler.snapshot import Rows, Snapshot
+
+MEBIBYTE: Final = 1024 * 1024
+MIN_THRESHOLD_BYTES: Final = 23 * MEBIBYTE
+"""Images together smaller than this count nothing."""
+MAX_CONTAINER_THRESHOLD_BYTES: Final = 1000 * MEBIBYTE
+"""Per container: more than this counts no more."""
+
+
+class ImageLocality(ScorePlugin, SignPlugin):
+    """Scores nodes by the images they hold."""
+
+    NAME: ClassVar[str] = "ImageLocality"
+    READS: ClassVar[Reads] = Reads.IMAGES
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The images, and the number of containers, which sets the scale."""
+        return image_names(pod.spec), container_count(pod.spec)
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """0 to 100; not normalised."""
+        table = snapshot.table
+        held_bytes = np.zeros(table.size)
+        for name in image_names(pod.spec):
+            found = snapshot.images.find(name)
+            if found is not None:
+                size_bytes, holders = found
+                held_bytes[holders] += int(size_bytes * (len(holders) / table.count))
+        most = MAX_CONTAINER_THRESHOLD_BYTES * container_count(pod.spec)
+        counted = np.clip(held_bytes[as_view(rows)], MIN_THRESHOLD_BYTES, most)
+        counted -= MIN_THRESHOLD_BYTES
+        scores: Scores = np.floor(counted * MAX_NODE_SCORE / (most - MIN_THRESHOLD_BYTES))
+        return scores
+
+
+def image_names(spec: PodSpec) -> tuple[str, ...]:
+    """The images of the pod as nodes report them; one used twice is listed twice."""
+    return (
+        *(normalized_image_name(container.image) for container in spec.init_containers),
+        *(normalized_image_name(container.image) for container in spec.containers),
+        *(normalized_image_name(v.image.reference) for v in spec.volumes if v.image is not None),
+    )
+
+
+def container_count(spec: PodSpec) -> int:
+    """How many containers the pod has; images mounted as volumes do not raise the scale."""
+    return len(spec.init_containers) + len(spec.containers)
+
+
+def normalized_image_name(name: str) -> str:
+    """The name with the tag that it means when it has none."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

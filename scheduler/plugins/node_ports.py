@@ -1,0 +1,114 @@
+"""NodePorts: a host port is taken by one pod of a node at a time.
+
+Extension points: PreFilter, Filter.
+Events: a pod with a conflicting host port is deleted; a node is added.
+Source: pkg/scheduler/framework/plugins/nodeports/node_ports.go (v1.36).
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+
+from scheduler.api.pods import HostPort, PodInfo
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    NODE_ADD,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import (
+    Bits,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    Reason,
+    SignPlugin,
+)
+from scheduler.framework.status import SKIP, SUCCESS, Status
+from scheduler.plugins.columns import Mask, as_view
+from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.port_counts import WILDCARD_IP
+
+REASONS: Final = (Reason("node(s) didn't have free ports for the requested pod ports"),)
+
+_WANTED: Final[StateKey[tuple[HostPort, ...]]] = StateKey("NodePorts/wanted")
+
+
+class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+    """Rejects nodes on which a wanted host port is taken."""
+
+    NAME: ClassVar[str] = "NodePorts"
+    READS: ClassVar[Reads] = Reads.PODS
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """See `EnqueueExtensions.events_to_register`."""
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, ActionType.DELETE), is_schedulable_after_pod_deleted
+            ),
+            ClusterEventWithHint(NODE_ADD),
+        )
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The host ports of the pod."""
+        return pod.shape.host_ports
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Skip pods without host ports."""
+        if not pod.shape.host_ports:
+            return None, SKIP
+        state.write(_WANTED, pod.shape.host_ports)
+        return None, SUCCESS
+
+    @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        """See `FilterPlugin.filter`."""
+        taken: Mask | None = None
+        for port in state.read(_WANTED):
+            column = snapshot.ports.conflicts(port, snapshot.table.size)
+            if column is not None:
+                taken = column if taken is None else taken | column
+        return None if taken is None else taken[as_view(rows)].astype(np.uint64)
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        """See `FilterPlugin.reasons`."""
+        return REASONS
+
+
+def is_schedulable_after_pod_deleted(
+    pod: PodInfo,
+    old: PodInfo,
+    new: None,  # noqa: ARG001 - hints share a signature
+) -> QueueingHint:
+    """The deleted pod held, or was promised, a port that the pod wants."""
+    if not (old.node_name or old.pod.status.nominated_node_name):
+        return QueueingHint.SKIP
+    frees = any(
+        conflict(wanted, held) for wanted in pod.shape.host_ports for held in old.shape.host_ports
+    )
+    return QueueingHint.QUEUE if frees else QueueingHint.SKIP
+
+
+def conflict(one: HostPort, other: HostPort) -> bool:
+    """Whether two host ports cannot be on one node: the wildcard address clashes with every other.
+
+    Source: k8s.io/kube-scheduler framework/types.go HostPortInfo.CheckConflict.
+    """
+    if (one.protocol, one.port) != (other.protocol, other.port):
+        return False
+    return one.host_ip == other.host_ip or WILDCARD_IP in (one.host_ip, other.host_ip)

@@ -1,0 +1,244 @@
+"""NodeResourcesFit: a node must have room for what the pod requests; scores by the room left.
+
+Extension points: PreFilter, Filter, PreScore, Score.
+Events: a pod is deleted or takes less than before; a node is added or its allocatable changes.
+Source: pkg/scheduler/framework/plugins/noderesources/fit.go, resource_allocation.go (v1.36).
+Differs: extended resources that a DeviceClass stands for are not left to dynamic resource
+allocation, which Stowage does not have; so changes of DeviceClasses wake nobody.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+from typing_extensions import override
+
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.api.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    Requests,
+    is_extended_resource,
+    is_scalar_resource,
+    scalar_names,
+    whole_units,
+)
+from scheduler.config.args import NodeResourcesFitArgs
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import (
+    Bits,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Reason,
+    ScorePlugin,
+    Scores,
+    SignPlugin,
+)
+from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.plugins.columns import Mask, as_view
+from scheduler.plugins.resource_columns import ResourceColumns, is_counted
+from scheduler.plugins.resource_scores import strategy_of
+from scheduler.snapshot import Rows, Snapshot
+
+TOO_MANY_PODS: Final = Reason("Too many pods")
+HOPELESS: Final = Reason("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+"""Goes with the others where a request exceeds all that the node has: no preemption can help."""
+
+DEFAULT_ARGS: Final = NodeResourcesFitArgs()
+
+
+class FitState(msgspec.Struct, frozen=True, eq=False):
+    """What the filter compares for one pod."""
+
+    columns: ResourceColumns
+    reasons: tuple[Reason, ...]
+    """Too many pods, then one per column, then `HOPELESS`."""
+
+
+class ScoreState(msgspec.Struct, frozen=True, eq=False):
+    """What the score compares for one pod."""
+
+    columns: ResourceColumns
+    weights: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+_FIT: Final[StateKey[FitState]] = StateKey("NodeResourcesFit/fit")
+_SCORE: Final[StateKey[ScoreState]] = StateKey("NodeResourcesFit/score")
+
+
+class NodeResourcesFit(
+    PreFilterPlugin,
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    EnqueueExtensions,
+    SignPlugin,
+):
+    """Rejects nodes without room, scores the others by a strategy."""
+
+    NAME: ClassVar[str] = "NodeResourcesFit"
+    READS: ClassVar[Reads] = Reads.PODS
+
+    def __init__(self, args: NodeResourcesFitArgs = DEFAULT_ARGS) -> None:
+        self._ignored_resources = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._strategy = strategy_of(args.scoring_strategy)
+        self._weights = [
+            (r.name, r.weight) for r in args.scoring_strategy.resources if is_counted(r.name)
+        ]
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """See `EnqueueExtensions.events_to_register`."""
+        pod_changes = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        node_changes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, pod_changes), is_schedulable_after_pod_event
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.NODE, node_changes), is_schedulable_after_node_change
+            ),
+        )
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What is requested, and what it counts for in scores."""
+        shape = pod.shape
+        return frozenset(shape.requests.items()), frozenset(shape.scoring_requests.items())
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Find the columns of what is requested; never skips, as pods are counted as well."""
+        requests = pod.shape.requests
+        names = [name for name in _in_order(requests) if requests[name] and self._checks(name)]
+        reasons = (
+            TOO_MANY_PODS,
+            *(Reason(f"Insufficient {name}") for name in names),
+            HOPELESS,
+        )
+        columns = ResourceColumns(snapshot.table, names, requests)
+        state.write(_FIT, FitState(columns, reasons))
+        return None, SUCCESS
+
+    @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        """See `FilterPlugin.filter`."""
+        columns = state.read(_FIT).columns
+        table = snapshot.table
+        rows = as_view(rows)
+        is_full = table.pod_count[rows] >= table.max_pods[rows]
+        allocatable = columns.allocatable(table, rows)
+        is_short = columns.amounts > allocatable - columns.requested(table, rows)
+        if not (np.count_nonzero(is_full) or np.count_nonzero(is_short)):
+            return None
+        is_hopeless = (columns.amounts > allocatable).any(axis=0)
+        return _bits((is_full, *is_short, is_hopeless))
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        """See `FilterPlugin.reasons`."""
+        return state.read(_FIT).reasons
+
+    @override
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        """Find the columns that count in the score; never skips."""
+        self._prepare_score(state, pod, snapshot)
+        return SUCCESS
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """0 to 100 by the strategy of the profile."""
+        prepared = state.get(_SCORE) or self._prepare_score(state, pod, snapshot)
+        columns = prepared.columns
+        rows = as_view(rows)
+        requested = columns.non_zero_requested(snapshot.table, rows) + columns.amounts
+        allocatable = columns.allocatable(snapshot.table, rows)
+        return self._strategy.score(requested, allocatable, prepared.weights)
+
+    def _checks(self, name: str) -> bool:
+        """Whether the resource is neither uncounted nor ignored by the profile."""
+        if not is_extended_resource(name):
+            return is_counted(name)
+        group = name.partition("/")[0]
+        return name not in self._ignored_resources and group not in self._ignored_groups
+
+    def _prepare_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> ScoreState:
+        asked = pod.shape.scoring_requests
+        # A scalar resource that the pod does not ask for says nothing about where it should go.
+        counted = [
+            (name, weight)
+            for name, weight in self._weights
+            if asked.get(name) or not is_scalar_resource(name)
+        ]
+        prepared = ScoreState(
+            ResourceColumns(snapshot.table, [name for name, _ in counted], asked),
+            np.array([weight for _, weight in counted], np.float64),
+        )
+        state.write(_SCORE, prepared)
+        return prepared
+
+
+def is_schedulable_after_pod_event(pod: PodInfo, old: PodInfo, new: PodInfo | None) -> QueueingHint:
+    """A pod with a node is gone or takes less of what the pod asks for; or the pod itself does."""
+    if new is None:
+        held_room = old.node_name or old.pod.status.nominated_node_name
+        return QueueingHint.QUEUE if held_room else QueueingHint.SKIP
+    if new.uid == pod.uid:
+        return QueueingHint.QUEUE
+    if not new.node_name:
+        return QueueingHint.SKIP
+    before, after = old.shape.occupied, new.shape.occupied
+    frees = any(
+        before.get(name, 0) > after.get(name, 0)
+        for name, amount in pod.shape.occupied.items()
+        if amount and is_counted(name)
+    )
+    return QueueingHint.QUEUE if frees else QueueingHint.SKIP
+
+
+def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """The pod fits the node while that is empty, and the node is new or has more to give."""
+    requests = {name: a for name, a in pod.shape.requests.items() if a and is_counted(name)}
+    now = whole_units(new.status.allocatable)
+    if now.get(PODS, 0) < 1 or any(a > now.get(name, 0) for name, a in requests.items()):
+        return QueueingHint.SKIP
+    if old is None:
+        return QueueingHint.QUEUE
+    before = whole_units(old.status.allocatable)
+    has_more = any(now.get(name, 0) > before.get(name, 0) for name in (PODS, *requests))
+    return QueueingHint.QUEUE if has_more else QueueingHint.SKIP
+
+
+def _in_order(requests: Requests) -> Iterable[str]:
+    """The requested resources in the order in which their reasons are told."""
+    core = (name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in requests)
+    return (*core, *scalar_names(requests))
+
+
+def _bits(masks: Iterable[Mask]) -> Bits:
+    """One bit per mask, in order."""
+    place, *others = enumerate(masks)
+    bits = place[1].astype(np.uint64)
+    for i, mask in others:
+        bits |= mask.astype(np.uint64) << np.uint64(i)
+    return bits

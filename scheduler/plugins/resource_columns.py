@@ -1,0 +1,83 @@
+"""The columns of chosen resources, as matrices with one line per resource.
+
+Units: as in `NodeTable`: thousandths of a core, bytes, whole units.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
+from scheduler.snapshot import Rows
+from scheduler.snapshot.node_table import CPU_COLUMN, MEMORY_COLUMN, NodeTable
+
+Amounts: TypeAlias = NDArray[np.float64]
+"""Shape (resources, rows) or (resources, 1)."""
+
+_CORE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_NON_ZERO: Final = (CPU_COLUMN, MEMORY_COLUMN)
+
+
+def is_counted(name: str) -> bool:
+    """Whether nodes have a column for the resource; pods have one of their own."""
+    return name in _CORE or is_scalar_resource(name)
+
+
+class ResourceColumns:
+    """Some resources of the node table, in a given order.
+
+    Attributes:
+        amounts: what the pod asks of each, shape (resources, 1).
+    """
+
+    __slots__ = ("_defaulted", "_lines", "_numbers", "amounts")
+
+    def __init__(self, table: NodeTable, names: Sequence[str], asked: Mapping[str, int]) -> None:
+        """Find the columns.
+
+        Args:
+            table: where they are; resources that are new to it get one.
+            names: the resources, all of them counted ones.
+            asked: what the pod asks for.
+        """
+        self._numbers = [table.resource_column(name) for name in names]
+        self._lines = _run_or_list(self._numbers)
+        self._defaulted = [
+            (line, number) for line, number in enumerate(self._numbers) if number in _NON_ZERO
+        ]
+        self.amounts: Amounts = np.array([[asked.get(name, 0)] for name in names], np.float64)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def allocatable(self, table: NodeTable, rows: Rows) -> Amounts:
+        """What the nodes have. Not to be written to."""
+        return self._pick(table.allocatable, rows)
+
+    def requested(self, table: NodeTable, rows: Rows) -> Amounts:
+        """What the pods on the nodes take. Not to be written to."""
+        return self._pick(table.requested, rows)
+
+    def non_zero_requested(self, table: NodeTable, rows: Rows) -> Amounts:
+        """The same, where cpu and memory have defaults. Not to be written to."""
+        non_zero = table.non_zero_requested
+        if len(self._defaulted) == len(self._numbers) and isinstance(self._lines, slice):
+            return non_zero[self._lines, rows]
+        requested = self._pick(table.requested, rows).copy()
+        for line, number in self._defaulted:
+            requested[line] = non_zero[number, rows]
+        return requested
+
+    def _pick(self, matrix: Amounts, rows: Rows) -> Amounts:
+        if isinstance(self._lines, slice):
+            return matrix[self._lines, rows]
+        return matrix[:, rows][self._lines]
+
+
+def _run_or_list(numbers: list[int]) -> slice | list[int]:
+    """Neighbouring columns as a slice, which makes a view; any others as they are."""
+    if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return slice(numbers[0], numbers[0] + len(numbers))
+    return numbers

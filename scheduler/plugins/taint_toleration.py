@@ -1,0 +1,155 @@
+"""TaintToleration: pods keep away from taints that they do not tolerate.
+
+Rejects nodes with an untolerated NoSchedule or NoExecute taint; prefers nodes with few untolerated
+PreferNoSchedule taints. Taints are judged once per distinct list of taints.
+
+Extension points: Filter, PreScore, Score, NormalizeScore.
+Events: a node is added or its taints change; the pod's own tolerations change.
+Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (v1.36, without the
+alpha operators Lt and Gt).
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final, TypeAlias
+
+import numpy as np
+from typing_extensions import override
+
+from scheduler.api.objects import Node, Taint, Toleration
+from scheduler.api.pods import PodInfo
+from scheduler.api.taints import PREFER_NO_SCHEDULE, is_tolerated
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import (
+    Bits,
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PreScorePlugin,
+    Reads,
+    Reason,
+    ScorePlugin,
+    Scores,
+    SignPlugin,
+)
+from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.plugins.columns import Judged, as_view, distance_from_highest
+from scheduler.plugins.node_predicates import has_untolerated_taint
+from scheduler.snapshot import Rows, Snapshot
+
+REASONS: Final = (Reason("node(s) had untolerated taint(s)", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
+
+_Taints: TypeAlias = tuple[Taint, ...]
+
+_REJECTED: Final[StateKey[Judged[_Taints, np.uint64]]] = StateKey("TaintToleration/rejected")
+_DISLIKED: Final[StateKey[Judged[_Taints, np.float64]]] = StateKey("TaintToleration/disliked")
+
+
+class TaintToleration(
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    NormalizeScorePlugin,
+    EnqueueExtensions,
+    SignPlugin,
+):
+    """Rejects or dislikes nodes for their taints."""
+
+    NAME: ClassVar[str] = "TaintToleration"
+    READS: ClassVar[Reads] = Reads.NODE
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """See `EnqueueExtensions.events_to_register`."""
+        node_changes = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.NODE, node_changes), is_schedulable_after_node_change
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION),
+                is_schedulable_after_pod_toleration_change,
+            ),
+        )
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What the pod tolerates."""
+        return pod.spec.tolerations
+
+    @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        """See `FilterPlugin.filter`."""
+        judged = state.get(_REJECTED)
+        if judged is None:
+            tolerations = pod.spec.tolerations
+            judged = Judged(lambda taints: has_untolerated_taint(taints, tolerations), np.uint64)
+            state.write(_REJECTED, judged)
+        table = snapshot.table
+        bits = judged.of(table.taint_sets, table.taint_set[as_view(rows)])
+        return bits if bits.any() else None
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        """See `FilterPlugin.reasons`."""
+        return REASONS
+
+    @override
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        """Prepare counting taints; never skips."""
+        self._prepare_score(state, pod)
+        return SUCCESS
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """The number of PreferNoSchedule taints that the pod does not tolerate."""
+        judged = state.get(_DISLIKED) or self._prepare_score(state, pod)
+        table = snapshot.table
+        return judged.of(table.taint_sets, table.taint_set[as_view(rows)])
+
+    @override
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
+        """The fewer such taints the better; 100 everywhere when there are none."""
+        return distance_from_highest(scores)
+
+    def _prepare_score(self, state: CycleState, pod: PodInfo) -> Judged[_Taints, np.float64]:
+        tolerations = pod.spec.tolerations
+        judged: Judged[_Taints, np.float64] = Judged(
+            lambda taints: count_disliked(taints, tolerations), np.float64
+        )
+        state.write(_DISLIKED, judged)
+        return judged
+
+
+def count_disliked(taints: _Taints, tolerations: tuple[Toleration, ...]) -> int:
+    """How many PreferNoSchedule taints nothing tolerates."""
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations)
+        for taint in taints
+    )
+
+
+def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """The node now has no taint that keeps the pod away, and had one, or is new."""
+    tolerations = pod.spec.tolerations
+    was_rejected = old is None or has_untolerated_taint(old.spec.taints, tolerations)
+    if was_rejected and not has_untolerated_taint(new.spec.taints, tolerations):
+        return QueueingHint.QUEUE
+    return QueueingHint.SKIP
+
+
+def is_schedulable_after_pod_toleration_change(
+    pod: PodInfo,
+    old: PodInfo,  # noqa: ARG001 - hints share a signature
+    new: PodInfo,
+) -> QueueingHint:
+    """The pod itself has a new toleration."""
+    return QueueingHint.QUEUE if new.uid == pod.uid else QueueingHint.SKIP
