@@ -61,7 +61,8 @@ def _target(binding: Object) -> str:
     faults = []
     if target.get("kind", "Node") not in {"", "Node"}:
         faults.append(
-            f'target.kind: Unsupported value: "{target["kind"]}": supported values: "<empty>", "Node"'
+            f'target.kind: Unsupported value: "{target["kind"]}": '
+            'supported values: "<empty>", "Node"'
         )
     if not target.get("name"):
         faults.append("target.name: Required value")
@@ -102,9 +103,7 @@ def _assign(registry: Registry, pod: Object, node_name: str, meta: Object) -> No
     status["conditions"] = [*others, scheduled]
 
 
-def evict(
-    registry: Registry, deleter: Deleter, key: Key, options: DeleteOptions = DeleteOptions()
-) -> Entry:
+def evict(registry: Registry, deleter: Deleter, key: Key, options: DeleteOptions) -> Entry:
     """Deletes a pod unless a disruption budget forbids it.
 
     Raises:

@@ -6,11 +6,12 @@ import msgspec
 import yaml
 
 from scheduler.sandbox.schema.codec import Object
+from scheduler.sandbox.schema.protobuf import MEDIA_TYPE as PROTOBUF, decode_object
 from scheduler.sandbox.status import bad_request, unsupported_media_type
 
 _JSON: Final = ("", "application/json", "*/*")
 _YAML: Final = ("application/yaml", "application/apply-patch+yaml")
-_SUPPORTED: Final = "application/json, application/yaml"
+_SUPPORTED: Final = f"application/json, application/yaml, {PROTOBUF}"
 
 
 def media_type(content_type: str) -> str:
@@ -29,6 +30,8 @@ def given_object(body: bytes, content_type: str) -> bytes | Object:
         return body
     if kind in _YAML:
         return parsed_yaml(body)
+    if kind == PROTOBUF:
+        return decode_object(body)
     raise unsupported_media_type(kind, _SUPPORTED)
 
 
@@ -39,7 +42,7 @@ def parsed_yaml(body: bytes) -> Object:
         StatusError: 400.
     """
     try:
-        content = yaml.load(body, Loader=yaml.CSafeLoader)  # noqa: S506 - it is a safe loader
+        content = yaml.load(body, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
         raise bad_request(f"error decoding YAML: {error}") from error
     return _as_object(content)

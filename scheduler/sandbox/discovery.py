@@ -42,7 +42,7 @@ REVIEWS: Final = (
 def groups() -> Mapping[str, tuple[str, ...]]:
     """Every group with its versions, the core group first."""
     found = dict.fromkeys([kind.group for kind in KINDS] + [group for group, *_ in REVIEWS])
-    return {group: ("v1",) for group in found}
+    return dict.fromkeys(found, ("v1",))
 
 
 def version_info() -> Object:
@@ -261,4 +261,3 @@ def _operations(kind: Kind, type_key: str) -> Object:
         "x-kubernetes-group-version-kind": _group_version_kind(kind),
     }
     return {"patch": operation}
-

@@ -1,7 +1,7 @@
 """Faults a test asks for: requests that go wrong, watches that break.
 
-    sandbox.faults.answer(409, verb="create", path="*/binding", times=2)
-    sandbox.faults.expire_watches("pods")
+sandbox.faults.answer(409, verb="create", path="*/binding", times=2)
+sandbox.faults.expire_watches("pods")
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ class Faults:
     """
 
     def __init__(self, sessions: WatchSessions) -> None:
-        self._sessions = sessions
+        self.sessions = sessions
         self._faults: list[Fault] = []
         self.answers_gone_as_status = False
         """Whether a watch from a forgotten version is refused with 410 instead of beginning and
@@ -131,22 +131,22 @@ class Faults:
 
     def close_watches(self, resource: str = "*", *, abort: bool = False) -> None:
         """Ends the open watches of a resource, or cuts their connections."""
-        for session in self._sessions.of(resource):
+        for session in self.sessions.of(resource):
             session.close(abort=abort)
 
     def expire_watches(self, resource: str = "*") -> None:
         """Ends the open watches of a resource with the error event 410."""
-        for session in self._sessions.of(resource):
+        for session in self.sessions.of(resource):
             session.expire()
 
     def silence_watches(self, resource: str = "*") -> None:
         """Makes the open watches of a resource half-open: no event, no end."""
-        for session in self._sessions.of(resource):
+        for session in self.sessions.of(resource):
             session.silence()
 
     def inject(self, line: bytes, resource: str = "*") -> None:
         """Puts a line, such as a malformed object, into the open watches of a resource."""
-        for session in self._sessions.of(resource):
+        for session in self.sessions.of(resource):
             session.inject(line)
 
     def take(self, verb: str, path: str) -> Action | None:

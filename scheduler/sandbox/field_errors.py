@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
-
+from typing_extensions import override
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class FieldError:
     body: str
     """The sentence without the path."""
 
+    @override
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
 

@@ -117,9 +117,7 @@ class Kind:
     @cached_property
     def field_positions(self) -> Mapping[str, int]:
         """Where the value of each selectable field stands among the stored values."""
-        return {
-            label: self.stored_paths.index(path) for label, path in self.selectable.items()
-        }
+        return {label: self.stored_paths.index(path) for label, path in self.selectable.items()}
 
     @cached_property
     def codec(self) -> Codec:
@@ -139,7 +137,7 @@ class Kind:
 
 KINDS: Final = (
     Kind(
-        "Pod", "pods", "core.v1.Pod",
+        "Pod", "pods", "core.Pod",
         short_names=("po",), categories=("all",),
         subresources=("status", "binding", "eviction"),
         extra_fields={
@@ -153,21 +151,21 @@ KINDS: Final = (
         has_generation=True, returns_deleted=True,
     ),
     Kind(
-        "Node", "nodes", "core.v1.Node", namespaced=False,
+        "Node", "nodes", "core.Node", namespaced=False,
         short_names=("no",), subresources=("status",), status_on_create=True,
         extra_fields=_paths("spec.unschedulable"),
     ),
     Kind(
-        "Namespace", "namespaces", "core.v1.Namespace", namespaced=False,
+        "Namespace", "namespaces", "core.Namespace", namespaced=False,
         short_names=("ns",), subresources=("status",),
         extra_fields=_paths("status.phase"), name_rule=is_dns_label, returns_deleted=True,
     ),
     Kind(
-        "Event", "events", "core.v1.Event",
+        "Event", "events", "core.Event",
         short_names=("ev",), extra_fields=_EVENT_FIELDS, create_on_update=True,
     ),
     Kind(
-        "Event", "events", "events.v1.Event", group="events.k8s.io",
+        "Event", "events", "events.Event", group="events.k8s.io",
         short_names=("ev",), create_on_update=True, stored_as="events",
         extra_fields={
             "reason": ("reason",), "type": ("type",),
@@ -180,134 +178,134 @@ KINDS: Final = (
         },
     ),
     Kind(
-        "Service", "services", "core.v1.Service", short_names=("svc",), categories=("all",),
+        "Service", "services", "core.Service", short_names=("svc",), categories=("all",),
         subresources=("status",), extra_fields=_paths("spec.type", "spec.clusterIP"),
         returns_deleted=True, create_on_update=True, name_rule=is_service_name,
     ),
     Kind(
-        "ReplicationController", "replicationcontrollers", "core.v1.ReplicationController",
+        "ReplicationController", "replicationcontrollers", "core.ReplicationController",
         short_names=("rc",), categories=("all",), subresources=("status", "scale"),
         extra_fields=_paths("status.replicas"), has_generation=True,
     ),
     Kind(
-        "PersistentVolumeClaim", "persistentvolumeclaims", "core.v1.PersistentVolumeClaim",
+        "PersistentVolumeClaim", "persistentvolumeclaims", "core.PersistentVolumeClaim",
         short_names=("pvc",), subresources=("status",), returns_deleted=True,
     ),
     Kind(
-        "PersistentVolume", "persistentvolumes", "core.v1.PersistentVolume", namespaced=False,
+        "PersistentVolume", "persistentvolumes", "core.PersistentVolume", namespaced=False,
         short_names=("pv",), subresources=("status",), returns_deleted=True,
     ),
     Kind(
-        "ServiceAccount", "serviceaccounts", "core.v1.ServiceAccount",
+        "ServiceAccount", "serviceaccounts", "core.ServiceAccount",
         short_names=("sa",), subresources=("token",), returns_deleted=True,
     ),
-    Kind("ConfigMap", "configmaps", "core.v1.ConfigMap", short_names=("cm",)),
-    Kind("Secret", "secrets", "core.v1.Secret", extra_fields=_paths("type")),
+    Kind("ConfigMap", "configmaps", "core.ConfigMap", short_names=("cm",)),
+    Kind("Secret", "secrets", "core.Secret", extra_fields=_paths("type")),
     Kind(
-        "Endpoints", "endpoints", "core.v1.Endpoints",
+        "Endpoints", "endpoints", "core.Endpoints",
         short_names=("ep",), create_on_update=True,
     ),
     Kind(
-        "ResourceQuota", "resourcequotas", "core.v1.ResourceQuota",
+        "ResourceQuota", "resourcequotas", "core.ResourceQuota",
         short_names=("quota",), subresources=("status",), returns_deleted=True,
     ),
     Kind(
-        "LimitRange", "limitranges", "core.v1.LimitRange",
+        "LimitRange", "limitranges", "core.LimitRange",
         short_names=("limits",), create_on_update=True,
     ),
     Kind(
-        "Deployment", "deployments", "apps.v1.Deployment", group="apps",
+        "Deployment", "deployments", "apps.Deployment", group="apps",
         short_names=("deploy",), categories=("all",), subresources=("status", "scale"),
         has_generation=True,
     ),
     Kind(
-        "ReplicaSet", "replicasets", "apps.v1.ReplicaSet", group="apps",
+        "ReplicaSet", "replicasets", "apps.ReplicaSet", group="apps",
         short_names=("rs",), categories=("all",), subresources=("status", "scale"),
         extra_fields=_paths("status.replicas"), has_generation=True,
     ),
     Kind(
-        "StatefulSet", "statefulsets", "apps.v1.StatefulSet", group="apps",
+        "StatefulSet", "statefulsets", "apps.StatefulSet", group="apps",
         short_names=("sts",), categories=("all",), subresources=("status", "scale"),
         has_generation=True,
     ),
     Kind(
-        "DaemonSet", "daemonsets", "apps.v1.DaemonSet", group="apps",
+        "DaemonSet", "daemonsets", "apps.DaemonSet", group="apps",
         short_names=("ds",), categories=("all",), subresources=("status",), has_generation=True,
     ),
     Kind(
-        "Job", "jobs", "batch.v1.Job", group="batch",
+        "Job", "jobs", "batch.Job", group="batch",
         categories=("all",), subresources=("status",),
         extra_fields=_paths("status.successful"), has_generation=True,
     ),
     Kind(
-        "PodDisruptionBudget", "poddisruptionbudgets", "policy.v1.PodDisruptionBudget",
+        "PodDisruptionBudget", "poddisruptionbudgets", "policy.PodDisruptionBudget",
         group="policy", short_names=("pdb",), subresources=("status",),
         has_generation=True, unconditional_update=False,
     ),
     Kind(
-        "PriorityClass", "priorityclasses", "scheduling.v1.PriorityClass",
+        "PriorityClass", "priorityclasses", "scheduling.PriorityClass",
         group="scheduling.k8s.io", namespaced=False, short_names=("pc",), has_generation=True,
     ),
     Kind(
-        "Lease", "leases", "coordination.v1.Lease", group="coordination.k8s.io",
+        "Lease", "leases", "coordination.Lease", group="coordination.k8s.io",
         create_on_update=True, unconditional_update=False,
     ),
     Kind(
-        "EndpointSlice", "endpointslices", "discovery.v1.EndpointSlice",
+        "EndpointSlice", "endpointslices", "discovery.EndpointSlice",
         group="discovery.k8s.io", has_generation=True,
     ),
     Kind(
-        "StorageClass", "storageclasses", "storage.v1.StorageClass",
+        "StorageClass", "storageclasses", "storage.StorageClass",
         group="storage.k8s.io", namespaced=False, short_names=("sc",), returns_deleted=True,
     ),
     Kind(
-        "CSINode", "csinodes", "storage.v1.CSINode", group="storage.k8s.io",
+        "CSINode", "csinodes", "storage.CSINode", group="storage.k8s.io",
         namespaced=False, unconditional_update=False, returns_deleted=True,
     ),
     Kind(
-        "CSIDriver", "csidrivers", "storage.v1.CSIDriver", group="storage.k8s.io",
+        "CSIDriver", "csidrivers", "storage.CSIDriver", group="storage.k8s.io",
         namespaced=False, unconditional_update=False, returns_deleted=True,
     ),
     Kind(
-        "CSIStorageCapacity", "csistoragecapacities", "storage.v1.CSIStorageCapacity",
+        "CSIStorageCapacity", "csistoragecapacities", "storage.CSIStorageCapacity",
         group="storage.k8s.io", unconditional_update=False,
     ),
     Kind(
-        "VolumeAttachment", "volumeattachments", "storage.v1.VolumeAttachment",
+        "VolumeAttachment", "volumeattachments", "storage.VolumeAttachment",
         group="storage.k8s.io", namespaced=False, subresources=("status",),
         unconditional_update=False, returns_deleted=True,
     ),
     Kind(
-        "ResourceClaim", "resourceclaims", "resource.v1.ResourceClaim",
+        "ResourceClaim", "resourceclaims", "resource.ResourceClaim",
         group="resource.k8s.io", subresources=("status",), returns_deleted=True,
     ),
     Kind(
-        "ResourceClaimTemplate", "resourceclaimtemplates", "resource.v1.ResourceClaimTemplate",
+        "ResourceClaimTemplate", "resourceclaimtemplates", "resource.ResourceClaimTemplate",
         group="resource.k8s.io", returns_deleted=True,
     ),
     Kind(
-        "DeviceClass", "deviceclasses", "resource.v1.DeviceClass",
+        "DeviceClass", "deviceclasses", "resource.DeviceClass",
         group="resource.k8s.io", namespaced=False, has_generation=True, returns_deleted=True,
     ),
     Kind(
-        "ResourceSlice", "resourceslices", "resource.v1.ResourceSlice",
+        "ResourceSlice", "resourceslices", "resource.ResourceSlice",
         group="resource.k8s.io", namespaced=False, has_generation=True, returns_deleted=True,
         extra_fields=_paths("spec.nodeName", "spec.driver"),
     ),
     Kind(
-        "Role", "roles", "rbac.v1.Role", group="rbac.authorization.k8s.io",
+        "Role", "roles", "rbac.Role", group="rbac.authorization.k8s.io",
         name_rule=is_path_segment, create_on_update=True,
     ),
     Kind(
-        "RoleBinding", "rolebindings", "rbac.v1.RoleBinding", group="rbac.authorization.k8s.io",
+        "RoleBinding", "rolebindings", "rbac.RoleBinding", group="rbac.authorization.k8s.io",
         name_rule=is_path_segment, create_on_update=True,
     ),
     Kind(
-        "ClusterRole", "clusterroles", "rbac.v1.ClusterRole", namespaced=False,
+        "ClusterRole", "clusterroles", "rbac.ClusterRole", namespaced=False,
         group="rbac.authorization.k8s.io", name_rule=is_path_segment, create_on_update=True,
     ),
     Kind(
-        "ClusterRoleBinding", "clusterrolebindings", "rbac.v1.ClusterRoleBinding",
+        "ClusterRoleBinding", "clusterrolebindings", "rbac.ClusterRoleBinding",
         namespaced=False, group="rbac.authorization.k8s.io",
         name_rule=is_path_segment, create_on_update=True,
     ),

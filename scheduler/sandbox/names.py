@@ -112,9 +112,7 @@ def is_qualified_name(text: str) -> tuple[str, ...]:
         complaints.append(f"name part {_too_long(_QUALIFIED_MAX, 'bytes')}")
     if re.fullmatch(_QUALIFIED, name) is None:
         complaints.append(
-            _regex_text(
-                f"name part {_QUALIFIED_TEXT}", _QUALIFIED, "MyName", "my.name", "123-abc"
-            )
+            _regex_text(f"name part {_QUALIFIED_TEXT}", _QUALIFIED, "MyName", "my.name", "123-abc")
         )
     return tuple(complaints)
 
@@ -134,9 +132,7 @@ def is_port_name(text: str) -> tuple[str, ...]:
     if len(text) > _PORT_NAME_MAX:
         complaints.append(_too_long(_PORT_NAME_MAX))
     if re.fullmatch("[-a-z0-9]+", text) is None:
-        complaints.append(
-            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-        )
+        complaints.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if re.search("[a-z]", text) is None:
         complaints.append("must contain at least one letter (a-z)")
     if "--" in text:

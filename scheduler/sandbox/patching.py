@@ -18,7 +18,7 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-_SUPPORTED: Final = ", ".join((JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH))
+_SUPPORTED: Final = f"{JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_PATCH}, {APPLY_PATCH}"
 
 
 class Patcher:

@@ -31,7 +31,7 @@ from scheduler.sandbox.status import (
 from scheduler.sandbox.store import Collection, Entry, Key, Store
 
 _MATCHES: Final = ("", "Exact", "NotOlderThan")
-_EXPIRED_TOKEN: Final = (
+_EXPIRED_PAGES: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can "
     "start a new list without the continue parameter."
 )
@@ -76,16 +76,9 @@ def selection(kind: Kind, namespace: str, query: Mapping[str, str]) -> Selection
         return Selection(namespace, None)
     try:
         requirements = parse_labels(labels)
-    except SelectorError as error:
-        raise bad_request(str(error)) from error
-    try:
         terms = parse_fields(fields, kind.field_positions)
     except SelectorError as error:
-        group_version = kind.api_version if kind.group else f"/{kind.version}"
-        raise bad_request(
-            f'Unable to find "{group_version}, Resource={kind.resource}" that match label selector '
-            f'"{labels}", field selector "{fields}": {error}'
-        ) from error
+        raise bad_request(str(error)) from error
     return Selection(namespace, predicate(requirements, terms, namespace))
 
 
@@ -116,7 +109,7 @@ def list_page(
     if query.get("continue"):
         token = _read_token(query["continue"])
         if token.version < collection.floor:
-            raise expired(_EXPIRED_TOKEN)
+            raise expired(_EXPIRED_PAGES)
         entries = _selected(collection.as_of(token.version), wanted)
         start = Key(token.namespace, token.name)
         remaining = (entry for entry in entries if entry.key > start)
@@ -153,7 +146,8 @@ def _match(query: Mapping[str, str]) -> str:
 
 
 def _selected(entries: Iterator[Entry], wanted: Selection) -> Iterator[Entry]:
-    return entries if wanted.matches is None else filter(wanted.matches, entries)
+    matches = wanted.matches
+    return entries if matches is None else (entry for entry in entries if matches(entry))
 
 
 def _paged(entries: Iterable[Entry], version: int, limit: int) -> Page:

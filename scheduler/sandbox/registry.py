@@ -255,7 +255,9 @@ class Registry:
             raise _other_namespace()
         version, uid = meta.get("resourceVersion", ""), meta.get("uid", "")
         if uid and uid != old.uid:
-            raise conflict(kind.resource, kind.group, name, precondition_failed("UID", uid, old.uid))
+            raise conflict(
+                kind.resource, kind.group, name, precondition_failed("UID", uid, old.uid)
+            )
         if version in {"", "0"}:
             if not kind.unconditional_update:
                 fault = invalid_value(

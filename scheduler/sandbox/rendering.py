@@ -154,9 +154,7 @@ class TableRenderer(Renderer):
     def line(self, change: ChangeType, entry: Entry) -> bytes:
         # A watch names the columns once, in its first event.
         with_columns, self._columns_shown = not self._columns_shown, True
-        content = table(
-            self._kind, [entry], self._include, self._now(), with_columns=with_columns
-        )
+        content = table(self._kind, [entry], self._include, self._now(), with_columns=with_columns)
         return typed_line(change.value, content)
 
     @override

@@ -67,8 +67,7 @@ class Sandbox:
         self._certificate: ServingCertificate | None = None
         self.store = Store(settings.history_limit)
         self.requests = RequestLog()
-        self._sessions = WatchSessions()
-        self.faults = Faults(self._sessions)
+        self.faults = Faults(WatchSessions())
         self._registry = Registry(self.store, clock, random)
         self._deleter = Deleter(self._registry, clock)
         accounts = Accounts(settings.accounts, clock, random)
@@ -78,7 +77,6 @@ class Sandbox:
             self.store,
             accounts,
             self.faults,
-            self._sessions,
             requests=self.requests,
             random=random,
             bookmark_seconds=settings.bookmark_seconds,
@@ -148,7 +146,7 @@ class Sandbox:
     @property
     def open_watches(self) -> int:
         """How many watches there are."""
-        return len(self._sessions)
+        return len(self.faults.sessions)
 
     def create(self, *objects: Object, keep_status: bool = False) -> list[Object]:
         """Adds objects as a client would; they say themselves what they are.
@@ -167,9 +165,7 @@ class Sandbox:
             created.append(self._registry.shown(kind, written.entry))
         return created
 
-    def get(
-        self, resource: str, name: str, namespace: str = DEFAULT_NAMESPACE
-    ) -> Object:
+    def get(self, resource: str, name: str, namespace: str = DEFAULT_NAMESPACE) -> Object:
         """One object; resources are named like `pods` or `leases.coordination.k8s.io`.
 
         Raises:
@@ -178,9 +174,7 @@ class Sandbox:
         kind = kind_of(resource)
         return self._registry.shown(kind, self._registry.get(kind, _key(kind, namespace, name)))
 
-    def find(
-        self, resource: str, name: str, namespace: str = DEFAULT_NAMESPACE
-    ) -> Object | None:
+    def find(self, resource: str, name: str, namespace: str = DEFAULT_NAMESPACE) -> Object | None:
         """One object, if it is there."""
         kind = kind_of(resource)
         entry = self.store.collection(kind).get(_key(kind, namespace, name))
@@ -278,4 +272,3 @@ def _kind_by_type(given: Object) -> Kind:
 
 def _key(kind: Kind, namespace: str, name: str) -> Key:
     return Key(namespace if kind.namespaced else "", name)
-

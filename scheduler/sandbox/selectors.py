@@ -20,9 +20,15 @@ class SelectorError(SandboxError, ValueError):
 class Selectable(Protocol):
     """What a selector looks at."""
 
-    labels: Mapping[str, str]
-    fields: Sequence[str]
-    """The values of the fields its kind is selected by, see `Kind.field_positions`."""
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        ...
+
+    @property
+    def fields(self) -> Sequence[str]:
+        """The values of the fields its kind is selected by, see `Kind.field_positions`."""
+        ...
 
 
 Predicate = Callable[[Selectable], bool]
@@ -126,7 +132,7 @@ def _checked(requirement: Requirement) -> Requirement:
         if compares and _INTEGER.fullmatch(value) is None:
             raise SelectorError(
                 f"unable to parse requirement: values[0][{requirement.key}]: Invalid value: "
-                f'"{value}": for \'Gt\', \'Lt\' operators, the value must be an integer'
+                f"\"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
             )
         for complaint in is_label_value(value):
             raise SelectorError(

@@ -15,7 +15,7 @@ from scheduler.sandbox.request_info import RequestInfo, request_info
 from scheduler.sandbox.request_log import LoggedRequest, RequestLog
 from scheduler.sandbox.status import StatusError, internal, no_such_path
 from scheduler.sandbox.store import Store
-from scheduler.sandbox.watch_sessions import WatchSession, WatchSessions
+from scheduler.sandbox.watch_sessions import WatchSession
 from scheduler.sandbox.watching import Watch
 
 _OPEN_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version")
@@ -35,8 +35,7 @@ class Server:
         api: what answers.
         store: what watches look at.
         accounts: who may come in.
-        faults: what is to go wrong.
-        sessions: where open watches are registered.
+        faults: what is to go wrong, and the open watches.
         requests: where requests are noted.
         random: for the length of watches without a timeout.
         bookmark_seconds: how often watches get a bookmark.
@@ -48,7 +47,6 @@ class Server:
         store: Store,
         accounts: Accounts,
         faults: Faults,
-        sessions: WatchSessions,
         *,
         requests: RequestLog,
         random: Random,
@@ -58,7 +56,6 @@ class Server:
         self._store = store
         self._accounts = accounts
         self._faults = faults
-        self._sessions = sessions
         self._requests = requests
         self._random = random
         self._bookmark_seconds = bookmark_seconds
@@ -134,9 +131,9 @@ class Server:
                 raise error
             case Hang():
                 await asyncio.Event().wait()
-            case Drop(after_commit=False):
-                raise _Unanswered
-            case Drop(after_commit=True):
+            case Drop(after_commit):
+                if not after_commit:
+                    raise _Unanswered
                 return True
             case Delay(seconds):
                 await asyncio.sleep(seconds)
@@ -159,7 +156,7 @@ class Server:
         await response.prepare(request)
         self._note(request, info, response.status, call.user)
         session = WatchSession(kind, watch)
-        self._sessions.add(session)
+        self._faults.sessions.add(session)
         unsubscribe = self._store.collection(kind).subscribe(session.wake.set)
         try:
             await self._stream(session, response, self._watch_seconds(info))
@@ -167,7 +164,7 @@ class Server:
             return response
         finally:
             unsubscribe()
-            self._sessions.discard(session)
+            self._faults.sessions.discard(session)
         if session.is_aborted:
             raise _Unanswered
         return response
@@ -236,4 +233,3 @@ def _response(reply: Reply, retry_after_seconds: int | None) -> web.Response:
         escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{escaped}"')
     return response
-

@@ -49,4 +49,4 @@ def canonical_micro_time(text: str) -> str:
 def _parsed(text: str) -> datetime:
     if _RFC3339.fullmatch(text) is None:
         raise ValueError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse')
-    return datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+    return datetime.fromisoformat(text.upper())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
+from scheduler.sandbox.field_errors import forbidden
 from scheduler.sandbox.kinds import Kind
 from scheduler.sandbox.reading import Selection, current, version_number
 from scheduler.sandbox.rendering import Renderer, typed_line
@@ -16,7 +17,6 @@ from scheduler.sandbox.status import (
     invalid,
     too_old_resource_version,
 )
-from scheduler.sandbox.field_errors import forbidden
 from scheduler.sandbox.store import Change, ChangeType, Collection, Entry, Store, make_entry
 
 BATCH: Final = 500
@@ -53,7 +53,7 @@ class Watch:
         self._wants_bookmarks = query.get("allowWatchBookmarks") in _TRUE
         self.is_over = False
         asked = version_number(query.get("resourceVersion", ""))
-        streams_list = _streams_list(kind, query)
+        streams_list = _streams_list(query)
         self._initial: Iterator[Entry] | None = None
         self._ends_initial_events = streams_list
         self._cursor = self._collection.end_cursor
@@ -137,7 +137,7 @@ class Watch:
         return self._renderer.line(ChangeType.DELETED, last)
 
 
-def _streams_list(kind: Kind, query: Mapping[str, str]) -> bool:
+def _streams_list(query: Mapping[str, str]) -> bool:
     """Whether the client wants the list as events first (`sendInitialEvents`)."""
     send, match = query.get("sendInitialEvents"), query.get("resourceVersionMatch", "")
     if send is None and not match:

@@ -49,7 +49,11 @@ def _with_removals(wanted: Object, previous: Object, fields: ObjectType) -> Obje
 
 
 def _removal(name: str, value: Any, field: Field | None) -> Object:
-    if isinstance(value, list) and field is not None and (field.apply_keys or field.merges_primitives):
+    if (
+        isinstance(value, list)
+        and field is not None
+        and (field.apply_keys or field.merges_primitives)
+    ):
         return _list_patch(name, [], value, field)
     if isinstance(value, dict) and field is not None:
         return {name: _with_removals({}, value, object_type(field.inner))}

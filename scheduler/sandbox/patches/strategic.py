@@ -44,7 +44,8 @@ class _Merge:
         if directive == "delete":
             return {}
         if directive == "replace":
-            return _without_directives(patch)
+            replaced: Object = _without_directives(patch)
+            return replaced
         if directive not in {None, "merge"}:
             raise bad_request(f"unknown patch type found: {directive}")
         retained = patch.get(_RETAIN_KEYS)
@@ -100,9 +101,7 @@ class _Merge:
         if name in result:
             result[name] = [item for item in result[name] if item not in values]
 
-    def _reorder(
-        self, result: Object, name: str, order: list[Any], fields: ObjectType
-    ) -> None:
+    def _reorder(self, result: Object, name: str, order: list[Any], fields: ObjectType) -> None:
         field, items = fields.get(name), result.get(name)
         if field is None or not isinstance(items, list):
             return

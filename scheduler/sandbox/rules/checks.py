@@ -92,9 +92,7 @@ def _label_requirement(field: str, expression: Object) -> Iterator[FieldError]:
 def operator_values(field: str, operator: str, values: Collection[str]) -> Iterator[FieldError]:
     """Whether a requirement has values where its operator wants them, and none where not."""
     if operator in {"In", "NotIn"} and not values:
-        yield required(
-            f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"
-        )
+        yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     if operator in {"Exists", "DoesNotExist"} and values:
         yield forbidden(
             f"{field}.values",

@@ -180,6 +180,18 @@ def _workload_defaults(*, with_replicas: bool) -> Callable[[Object], None]:
     return default
 
 
+def _default_deployment(deployment: Object) -> None:
+    _workload_defaults(with_replicas=True)(deployment)
+    spec = deployment["spec"]
+    strategy = spec.setdefault("strategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+
+
 def _validate_workload(workload: Object) -> Iterator[FieldError]:
     spec = workload["spec"]
     selector, template = spec.get("selector"), spec.get("template")
@@ -224,6 +236,11 @@ VOLUME_RULES = Rules(default=_default_volume, validate=_validate_volume)
 STORAGE_CLASS_RULES = Rules(default=_default_storage_class, validate=_validate_storage_class)
 CSI_DRIVER_RULES = Rules(default=_default_csi_driver)
 REPLICATION_CONTROLLER_RULES = Rules(default=_workload_defaults(with_replicas=True))
+DEPLOYMENT_RULES = Rules(
+    default=_default_deployment,
+    validate=_validate_workload,
+    validate_update=_validate_workload_update,
+)
 REPLICATED_RULES = Rules(
     default=_workload_defaults(with_replicas=True),
     validate=_validate_workload,

@@ -14,7 +14,12 @@ from scheduler.sandbox.field_errors import (
     not_supported,
     required,
 )
-from scheduler.sandbox.names import is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name
+from scheduler.sandbox.names import (
+    is_dns_label,
+    is_dns_subdomain,
+    is_label_value,
+    is_qualified_name,
+)
 from scheduler.sandbox.rules.checks import (
     label_selector,
     named,
@@ -67,9 +72,7 @@ def _toleration_value(operator: str, value: str, where: str) -> Iterator[FieldEr
     elif operator != "Exists":
         yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
     elif value:
-        yield invalid(
-            f"{where}.operator", value, "value must be empty when `operator` is 'Exists'"
-        )
+        yield invalid(f"{where}.operator", value, "value must be empty when `operator` is 'Exists'")
 
 
 def gate_faults(gates: list[Object] | None, field: str) -> Iterator[FieldError]:
@@ -95,9 +98,7 @@ def spread_faults(constraints: list[Object] | None, field: str) -> Iterator[Fiel
             yield required(f"{where}.topologyKey", "can not be empty")
         yield from one_of(f"{where}.whenUnsatisfiable", action, _WHEN_UNSATISFIABLE)
         if (key, action) in seen:
-            yield duplicate(
-                f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"
-            )
+            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
         seen.add((key, action))
         yield from _min_domains(constraint.get("minDomains"), action, f"{where}.minDomains")
         for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
@@ -178,9 +179,7 @@ def _match_field(expression: Object, field: str) -> Iterator[FieldError]:
             "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
         )
     if expression.get("key") != "metadata.name":
-        yield invalid(
-            f"{field}.key", expression.get("key", ""), "not a valid field selector key"
-        )
+        yield invalid(f"{field}.key", expression.get("key", ""), "not a valid field selector key")
     for index, value in enumerate(values):
         yield from named(f"{field}.values[{index}]", value, is_dns_subdomain)
 

@@ -150,6 +150,7 @@ def _merge_label_keys(term: Object, field: str, operator: str, labels: dict[str,
 
 def prepare_pod_update(new: Object, old: Object) -> None:
     """Keeps what the author of an update cannot know."""
+    _admit_tolerations(new["spec"])
     for field in ("priority", "preemptionPolicy"):
         if field in old["spec"]:
             new["spec"].setdefault(field, old["spec"][field])

@@ -66,7 +66,8 @@ def _tolerations(new: list[Object], old: list[Object]) -> Iterator[FieldError]:
     kept = [{**toleration, "tolerationSeconds": None} for toleration in new]
     if any({**toleration, "tolerationSeconds": None} not in kept for toleration in old):
         yield forbidden(
-            "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
+            "spec.tolerations",
+            "existing toleration can not be modified except its tolerationSeconds",
         )
 
 

@@ -114,7 +114,7 @@ def _container_faults(container: Object, field: str, volumes: set[str]) -> Itera
         yield required(f"{field}.name")
     if not container.get("image"):
         yield required(f"{field}.image")
-    yield from _port_faults(container.get("ports") or (), f"{field}.ports")
+    yield from _port_faults(container.get("ports") or [], f"{field}.ports")
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         if mount.get("name", "") not in volumes:
             yield not_found(f"{field}.volumeMounts[{index}].name", mount.get("name", ""))
@@ -123,9 +123,7 @@ def _container_faults(container: Object, field: str, volumes: set[str]) -> Itera
     for index, variable in enumerate(container.get("env") or ()):
         if not variable.get("name"):
             yield required(f"{field}.env[{index}].name")
-    yield from one_of(
-        f"{field}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES
-    )
+    yield from one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
     if container.get("resources"):
         yield from resource_faults(container["resources"], f"{field}.resources")
 

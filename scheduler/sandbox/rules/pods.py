@@ -6,9 +6,6 @@ from scheduler.sandbox.rules.pod_defaults import default_pod
 from scheduler.sandbox.rules.pod_updates import validate_pod_update
 from scheduler.sandbox.rules.pod_validation import validate_pod
 
-
-
-
 RULES = Rules(
     default=default_pod,
     admit=admit_pod,

@@ -17,7 +17,7 @@ _RULES: Final[Mapping[str, Rules]] = {
     "replicationcontrollers": others.REPLICATION_CONTROLLER_RULES,
     "persistentvolumeclaims": others.CLAIM_RULES,
     "persistentvolumes": others.VOLUME_RULES,
-    "deployments.apps": others.REPLICATED_RULES,
+    "deployments.apps": others.DEPLOYMENT_RULES,
     "replicasets.apps": others.REPLICATED_RULES,
     "statefulsets.apps": others.REPLICATED_RULES,
     "daemonsets.apps": others.DAEMON_SET_RULES,

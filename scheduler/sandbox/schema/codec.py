@@ -49,6 +49,7 @@ class MicroTime(str):
 
 _SCALARS: Final[Mapping[str, Any]] = {
     "string": str,
+    "bytes": str,
     "int": int,
     "number": float,
     "bool": bool,
@@ -111,7 +112,7 @@ class Codec:
     """Decodes one type.
 
     Args:
-        type_name: the type in the table of fields, such as `core.v1.Pod`.
+        type_name: the type in the table of fields, such as `core.Pod`.
         kind: the kind as messages name it.
         version: the API version as messages name it.
     """

@@ -1,65 +1,67 @@
-"""Writes `fields.py` anew from the OpenAPI file of a Kubernetes release.
+"""Writes `fields.py` anew from the OpenAPI file and the protobuf files of a Kubernetes release.
 
-Run by hand when the sandbox moves to another release:
+Run by hand when the sandbox moves to another release, with api/openapi-spec/swagger.json of
+k8s.io/kubernetes and every v1/generated.proto of k8s.io/api and k8s.io/apimachinery:
 
-    python -m scheduler.sandbox.schema.regenerate SWAGGER_JSON > scheduler/sandbox/schema/fields.py
+    python -m scheduler.sandbox.schema.regenerate SWAGGER_JSON GENERATED_PROTO... > fields.py
 
-Only names and types are taken over; descriptions stay where they are.
+Only names, types and numbers are taken over; descriptions stay where they are.
 """
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 ROOTS: Final = (
-    "apps.v1.DaemonSet",
-    "apps.v1.Deployment",
-    "apps.v1.ReplicaSet",
-    "apps.v1.StatefulSet",
-    "authentication.v1.TokenRequest",
-    "authentication.v1.TokenReview",
-    "authorization.v1.SelfSubjectAccessReview",
-    "authorization.v1.SubjectAccessReview",
-    "autoscaling.v1.Scale",
-    "batch.v1.Job",
-    "coordination.v1.Lease",
-    "core.v1.Binding",
-    "core.v1.ConfigMap",
-    "core.v1.Endpoints",
-    "core.v1.Event",
-    "core.v1.LimitRange",
-    "core.v1.Namespace",
-    "core.v1.Node",
-    "core.v1.PersistentVolume",
-    "core.v1.PersistentVolumeClaim",
-    "core.v1.Pod",
-    "core.v1.ReplicationController",
-    "core.v1.ResourceQuota",
-    "core.v1.Secret",
-    "core.v1.Service",
-    "core.v1.ServiceAccount",
-    "discovery.v1.EndpointSlice",
-    "events.v1.Event",
-    "meta.v1.DeleteOptions",
-    "policy.v1.Eviction",
-    "policy.v1.PodDisruptionBudget",
-    "rbac.v1.ClusterRole",
-    "rbac.v1.ClusterRoleBinding",
-    "rbac.v1.Role",
-    "rbac.v1.RoleBinding",
-    "resource.v1.DeviceClass",
-    "resource.v1.ResourceClaim",
-    "resource.v1.ResourceClaimTemplate",
-    "resource.v1.ResourceSlice",
-    "scheduling.v1.PriorityClass",
-    "storage.v1.CSIDriver",
-    "storage.v1.CSINode",
-    "storage.v1.CSIStorageCapacity",
-    "storage.v1.StorageClass",
-    "storage.v1.VolumeAttachment",
+    "apps.DaemonSet",
+    "apps.Deployment",
+    "apps.ReplicaSet",
+    "apps.StatefulSet",
+    "authentication.TokenRequest",
+    "authentication.TokenReview",
+    "authorization.SelfSubjectAccessReview",
+    "authorization.SubjectAccessReview",
+    "autoscaling.Scale",
+    "batch.Job",
+    "coordination.Lease",
+    "core.Binding",
+    "core.ConfigMap",
+    "core.Endpoints",
+    "core.Event",
+    "core.LimitRange",
+    "core.Namespace",
+    "core.Node",
+    "core.PersistentVolume",
+    "core.PersistentVolumeClaim",
+    "core.Pod",
+    "core.ReplicationController",
+    "core.ResourceQuota",
+    "core.Secret",
+    "core.Service",
+    "core.ServiceAccount",
+    "discovery.EndpointSlice",
+    "events.Event",
+    "meta.DeleteOptions",
+    "policy.Eviction",
+    "policy.PodDisruptionBudget",
+    "rbac.ClusterRole",
+    "rbac.ClusterRoleBinding",
+    "rbac.Role",
+    "rbac.RoleBinding",
+    "resource.DeviceClass",
+    "resource.ResourceClaim",
+    "resource.ResourceClaimTemplate",
+    "resource.ResourceSlice",
+    "scheduling.PriorityClass",
+    "storage.CSIDriver",
+    "storage.CSINode",
+    "storage.CSIStorageCapacity",
+    "storage.StorageClass",
+    "storage.VolumeAttachment",
 )
 """The types whose fields the sandbox knows; what they refer to comes along."""
 
@@ -92,23 +94,66 @@ LEAVES: Final = {
 }
 SCALARS: Final = {"boolean": "bool", "integer": "int", "number": "number", "string": "string"}
 
-HEADER: Final = '''"""Field names and types of the kinds the sandbox serves. Generated: see regenerate.py.
+HEADER: Final = '''"""Field names and types of the kinds the sandbox serves. Made by regenerate.py.
 
-A type is a line with its name, its fields follow indented: name, type, then how lists merge
-(`merge=KEY` strategic merge key, `merge` a set of primitives, `retain` the retainKeys strategy,
-`keys=A,B` server-side apply keys where they differ, `atomic` a map replaced as a whole).
-Source: Kubernetes v1.36.3 api/openapi-spec/swagger.json.
+A type is a line with its name, its fields follow indented: name, type, number in protobuf (a path
+where the field is inlined in JSON), then how lists merge (`merge=A,B` by the field A, in
+server-side apply by A and B; `merge` as a set of primitives; `keys=A,B` in server-side apply only;
+`retain` the retainKeys strategy; `atomic` a map replaced as a whole).
+Source: Kubernetes v1.36.3 api/openapi-spec/swagger.json, generated.proto of each group.
 """
 
 from typing import Final
 
 FIELDS: Final = """
 '''
+_PROTO_PACKAGE: Final = re.compile(r"^package ([\w.]+);", re.MULTILINE)
+_PROTO_MESSAGE: Final = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_PROTO_FIELD: Final = re.compile(
+    r"^  (?:optional |repeated |required )?([\w.]+|map<.*>) (\w+) = (\d+);", re.MULTILINE
+)
+
+Messages = dict[str, dict[str, tuple[str, str]]]
+"""Type and number of each field of each protobuf message."""
 
 
 def short_name(reference: str) -> str:
-    """The last three parts of a definition's name: group, version and kind."""
-    return ".".join(reference.rsplit("/", 1)[-1].split(".")[-3:])
+    """Group and kind of a definition's name."""
+    *_, group, _version, kind = reference.rsplit("/", 1)[-1].split(".")
+    return f"{group}.{kind}"
+
+
+def is_current(name: str) -> bool:
+    """Whether a definition belongs to a version that is served."""
+    return name.split(".")[-2] in {"v1", "resource", "intstr", "runtime"}
+
+
+def read_messages(proto: str) -> Messages:
+    """The messages of a .proto file."""
+    package = _PROTO_PACKAGE.search(proto)
+    if package is None:
+        return {}
+    prefix = package[1]
+    messages: Messages = {}
+    for name, body in _PROTO_MESSAGE.findall(proto):
+        fields = {}
+        for kind, field, number in _PROTO_FIELD.findall(body):
+            full = kind.lstrip(".") if "." in kind else f"{prefix}.{kind}"
+            fields[field] = (short_name(full) if "map<" not in kind else kind, number)
+        messages[short_name(f"{prefix}.{name}")] = fields
+    return messages
+
+
+def numbers(messages: Messages, name: str, wanted: Container[str]) -> dict[str, str]:
+    """The protobuf numbers of a type's JSON fields; those of an inlined message are paths."""
+    found = {}
+    for field, (kind, number) in messages.get(name, {}).items():
+        if field in wanted:
+            found[field] = number
+        else:
+            inner = numbers(messages, kind, wanted)
+            found.update({name: f"{number}.{path}" for name, path in inner.items()})
+    return found
 
 
 def type_text(schema: dict[str, Any]) -> str:
@@ -125,7 +170,7 @@ def type_text(schema: dict[str, Any]) -> str:
         case "object" if "additionalProperties" in schema:
             return "{}" + type_text(schema["additionalProperties"])
         case "string" if schema.get("format") == "byte":
-            return "string"
+            return "bytes"
         case str(scalar) if scalar in SCALARS:
             return SCALARS[scalar]
         case _:
@@ -136,26 +181,31 @@ def merge_notes(schema: dict[str, Any]) -> Iterator[str]:
     """How values of this property are merged by patches, as words for `fields.py`."""
     strategy = schema.get("x-kubernetes-patch-strategy", "")
     merge_key = schema.get("x-kubernetes-patch-merge-key")
-    if "merge" in strategy:
-        yield f"merge={merge_key}" if merge_key else "merge"
+    keys = schema.get("x-kubernetes-list-map-keys", [])
+    if "merge" in strategy and merge_key:
+        others = [key for key in keys if key != merge_key]
+        yield "merge=" + ",".join([merge_key, *others])
+    elif "merge" in strategy:
+        yield "merge"
+    elif keys:
+        yield "keys=" + ",".join(keys)
     if "retainKeys" in strategy:
         yield "retain"
-    keys = schema.get("x-kubernetes-list-map-keys", [])
-    if keys and keys != [merge_key]:
-        yield "keys=" + ",".join(keys)
     if schema.get("x-kubernetes-map-type") == "atomic":
         yield "atomic"
 
 
-def type_lines(definitions: dict[str, dict[str, Any]]) -> Iterator[str]:
+def type_lines(definitions: dict[str, dict[str, Any]], messages: Messages) -> Iterator[str]:
     """All types reachable from ROOTS, each followed by its fields."""
     todo, seen = list(reversed(ROOTS)), set(ROOTS)
     while todo:
         name = todo.pop()
         yield name
-        for field, schema in sorted(definitions[name].get("properties", {}).items()):
+        properties = definitions[name].get("properties", {})
+        numbered = numbers(messages, name, properties)
+        for field, schema in sorted(properties.items()):
             text = type_text(schema)
-            yield " ".join([f" {field}", text, *merge_notes(schema)])
+            yield " ".join(["", field, text, numbered.get(field, "0"), *merge_notes(schema)])
             inner = text.replace("[]", "").replace("{}", "")
             if "." in inner and inner not in seen:
                 seen.add(inner)
@@ -163,10 +213,16 @@ def type_lines(definitions: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Reads the file named on the command line and prints the module."""
+    """Reads the files named on the command line and prints the module."""
     swagger = msgspec.json.decode(Path(sys.argv[1]).read_bytes())
-    definitions = {short_name(name): body for name, body in swagger["definitions"].items()}
-    sys.stdout.write(HEADER + "\n".join(type_lines(definitions)) + '\n"""\n')
+    definitions = {
+        short_name(name): body for name, body in swagger["definitions"].items() if is_current(name)
+    }
+    messages: Messages = {}
+    for path in sys.argv[2:]:
+        messages |= read_messages(Path(path).read_text(encoding="utf-8"))
+    lines = type_lines(definitions, messages)
+    sys.stdout.write(HEADER + "\n".join(lines) + '\n"""\n')
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ class Field:
 
     name: str
     type_text: str
-    """The type in the notation of the table, such as `[]core.v1.Container`."""
+    """The type in the notation of the table, such as `[]core.Container`."""
+    proto_path: tuple[int, ...]
+    """The field's number in protobuf, after those of the messages it is inlined from."""
     merge_key: str = ""
     """The field that identifies a list's items; empty where lists are replaced."""
     merges_primitives: bool = False
@@ -64,16 +66,17 @@ def object_type(name: str) -> ObjectType:
 
 
 def _field(words: list[str]) -> Field:
-    name, type_text, *notes = words
+    name, type_text, numbers, *notes = words
     named = dict(note.split("=", 1) for note in notes if "=" in note)
-    merge_key = named.get("merge", "")
-    keys = tuple(named["keys"].split(",")) if "keys" in named else ()
+    keys = tuple((named.get("merge") or named.get("keys") or "").split(","))
+    keys = keys if keys[0] else ()
     return Field(
         name=name,
         type_text=type_text,
-        merge_key=merge_key,
+        proto_path=tuple(map(int, numbers.split("."))),
+        merge_key=keys[0] if "merge" in named else "",
         merges_primitives="merge" in notes,
         retains_keys="retain" in notes,
-        apply_keys=keys or ((merge_key,) if merge_key else ()),
+        apply_keys=keys,
         atomic="atomic" in notes,
     )

@@ -140,8 +140,8 @@ def _job_duration(job: Object, now: datetime) -> str:
     if not start:
         return ""
     end = _get(job, "status", "completionTime")
-    until = datetime.fromisoformat(end.replace("Z", "+00:00")) if end else now
-    began = datetime.fromisoformat(start.replace("Z", "+00:00"))
+    until = datetime.fromisoformat(end) if end else now
+    began = datetime.fromisoformat(start)
     return human_duration(int((until - began).total_seconds()))
 
 
@@ -280,9 +280,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         NAME,
         Column("Min Available", _path("spec", "minAvailable", default="N/A")),
         Column("Max Unavailable", _path("spec", "maxUnavailable", default="N/A")),
-        Column(
-            "Allowed Disruptions", _path("status", "disruptionsAllowed", default=0), "integer"
-        ),
+        Column("Allowed Disruptions", _path("status", "disruptionsAllowed", default=0), "integer"),
         AGE,
     ),
     "priorityclasses.scheduling.k8s.io": (

@@ -16,7 +16,7 @@ def age(timestamp: str | None, now: datetime) -> str:
     """How long ago something was, given as the API writes times."""
     if not timestamp:
         return "<unknown>"
-    then = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+    then = datetime.fromisoformat(timestamp)
     return human_duration(int((now - then).total_seconds()))
 
 
