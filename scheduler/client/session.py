@@ -306,11 +306,16 @@ def _no_answer(request: str, problem: Exception) -> UnavailableError:
     return UnavailableError(request, message=message)
 
 
-_DEAD_PEER_SECONDS: Final = 30
+UNACKNOWLEDGED_SECONDS: Final = 5
+"""The kernel gives up a connection whose peer has not acknowledged for so long.
+
+This is also the time for which a bind that was written may still be under way: a leader that is cut
+off stops binding `lease duration - renew deadline` (5 s by default) before its lease can be taken.
+"""
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket on which the kernel notices within half a minute that the peer is gone."""
+    """A socket on which the kernel notices within 20 s that the peer is gone."""
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
     made.setblocking(False)  # noqa: FBT003 - its only, positional argument
@@ -318,8 +323,7 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
     for name, value in (
         ("TCP_KEEPIDLE", 15),
         ("TCP_KEEPINTVL", 5),
-        ("TCP_KEEPCNT", 3),
-        ("TCP_USER_TIMEOUT", _DEAD_PEER_SECONDS * 1000),
+        ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_SECONDS * 1000),
     ):
         option = getattr(socket, name, None)  # not every system has all of them
         if option is not None:

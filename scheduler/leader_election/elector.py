@@ -1,0 +1,210 @@
+"""Takes part in an election: reads and writes the Lease, on time, whatever the API server does."""
+
+import asyncio
+import random
+import socket
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from scheduler.client.errors import ApiError, ConflictError
+from scheduler.client.leases import Lease, LeaseSpec
+from scheduler.clock import Clock
+from scheduler.leader_election.election import Election, LeaderElectionSettings, released
+
+log = structlog.get_logger()
+
+
+class Lock(Protocol):
+    """The Lease; `scheduler.client.leases.LeaseLock` is the real one."""
+
+    name: str
+
+    async def get(self, timeout: float) -> Lease | None:
+        """The Lease as it is, or None."""
+        ...
+
+    async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
+        """Makes it; fails when it exists."""
+        ...
+
+    async def update(self, lease: Lease, spec: LeaseSpec, timeout: float) -> Lease:
+        """Replaces it; fails when it is not as `lease` any more."""
+        ...
+
+
+def _nothing() -> None:
+    """Does nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionCallbacks:
+    """Told what happens. Called in the loop; must be quick.
+
+    Attributes:
+        on_started_leading: this process leads.
+        on_stopped_leading: it does not any more: stop writing at once.
+        on_new_leader: somebody leads, maybe this process.
+        on_event: a text for an event about the Lease, as upstream words it.
+    """
+
+    on_started_leading: Callable[[], None] = _nothing
+    on_stopped_leading: Callable[[], None] = _nothing
+    on_new_leader: Callable[[str], None] = lambda _: None
+    on_event: Callable[[str], None] = lambda _: None
+
+
+def unique_identity() -> str:
+    """An identity no other process has: the host's name and a random part.
+
+    Source: cmd/kube-scheduler/app/options/options.go (makeLeaderElectionConfig) v1.36.
+    """
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class LeaderElector:
+    """One candidate."""
+
+    def __init__(
+        self,
+        lock: Lock,
+        settings: LeaderElectionSettings,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        callbacks: ElectionCallbacks | None = None,
+    ) -> None:
+        self._lock = lock
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._callbacks = callbacks or ElectionCallbacks()
+        self._election = Election(settings)
+        self._lease: Lease | None = None
+        """The Lease as our last successful write left it; None when it must be read first."""
+        self._reported_leader = ""
+        self._leads = asyncio.Event()
+
+    @property
+    def identity(self) -> str:
+        """Who this candidate is."""
+        return self._settings.identity
+
+    @property
+    def leader(self) -> str:
+        """Who held the lease when it was last seen, or empty."""
+        return self._election.holder
+
+    def is_leading(self) -> bool:
+        """Whether this process may write now. Give this to `PodClient` as its fence.
+
+        Right after a freeze too: time has passed on the clock, whatever we have missed.
+        """
+        return self._election.is_leading(self._clock.monotonic())
+
+    def lease_valid_until(self) -> float:
+        """Until when `is_leading` holds without another renewal; monotonic seconds."""
+        return self._election.valid_until
+
+    def check_healthy(self) -> str | None:
+        """For the health endpoint: None, or what is wrong."""
+        return self._election.check_healthy(self._clock.monotonic())
+
+    async def wait_leading(self) -> None:
+        """Waits until this process leads for the first time."""
+        await self._leads.wait()
+
+    async def run(self) -> None:
+        """Waits for the lease, keeps it, and returns when it is lost. Run it as a task.
+
+        Keep it running while work in flight is drained on exit; then cancel it and `release`.
+        """
+        await self._acquire()
+        log.info("Leading", identity=self.identity)
+        self._leads.set()
+        self._callbacks.on_event(f"{self.identity} became leader")
+        self._callbacks.on_started_leading()
+        try:
+            await self._renew()
+            log.error("Leader election lost", identity=self.identity, holder=self.leader)
+        finally:
+            self._callbacks.on_event(f"{self.identity} stopped leading")
+            self._callbacks.on_stopped_leading()
+
+    async def release(self) -> None:
+        """Gives the lease back, if it is ours, so that a standby need not wait for its end.
+
+        Fails silently: the lease then runs out.
+        """
+        self._election.step_down()
+        if self._election.holder != self.identity:
+            return
+        timeout = self._settings.renew_deadline_seconds / 2
+        try:
+            async with asyncio.timeout(timeout):
+                # What is known may be old: a renewal can have been under way at the end.
+                lease = await self._lock.get(timeout)
+                if lease is not None and lease.spec.holder_identity == self.identity:
+                    spec = released(lease.spec, self._clock.wall())
+                    await self._lock.update(lease, spec, timeout)
+        except (ApiError, TimeoutError) as problem:
+            log.warning("Lease not released; it will run out", reason=str(problem))
+
+    async def _acquire(self) -> None:
+        while True:
+            await self._attempt()
+            if self.is_leading():
+                return
+            await asyncio.sleep(self._election.standby_pause(self._clock.monotonic(), self._rng))
+
+    async def _renew(self) -> None:
+        started = self._clock.monotonic()
+        while True:
+            due = min(started + self._settings.retry_period_seconds, self._election.valid_until)
+            await asyncio.sleep(max(0.0, due - self._clock.monotonic()))
+            if not self.is_leading():
+                return
+            started = self._clock.monotonic()
+            await self._attempt()
+
+    async def _attempt(self) -> None:
+        """Tries once to get or keep the lease. Whatever goes wrong is one failed attempt."""
+        timeout = self._election.attempt_timeout(self._clock.monotonic())
+        try:
+            async with asyncio.timeout(timeout):
+                await self._acquire_or_renew(timeout)
+        except ConflictError:
+            log.debug("Lease taken or changed by another", lease=self._lock.name)
+        except Exception as problem:  # noqa: BLE001 - every failure counts as one attempt
+            # Nothing may keep an elector from noticing that its time is over.
+            log.warning("Lease not reachable", reason=str(problem) or type(problem).__name__)
+        self._report_leader()
+
+    async def _acquire_or_renew(self, timeout: float) -> None:
+        election, lock, clock = self._election, self._lock, self._clock
+        lease = self._lease
+        if lease is None:
+            lease = await lock.get(timeout)
+            election.observe(None if lease is None else lease.spec, clock.monotonic())
+        spec = election.claim(clock.monotonic(), clock.wall())
+        if spec is None:
+            return
+        # Until the answer is there, nobody knows what the server has.
+        self._lease = None
+        sent_at = clock.monotonic()
+        if lease is None:
+            written = await lock.create(spec, timeout)
+        else:
+            written = await lock.update(lease, spec, timeout)
+        election.claimed(written.spec, sent_at, clock.monotonic())
+        self._lease = written
+
+    def _report_leader(self) -> None:
+        leader = self._election.holder
+        if leader and leader != self._reported_leader:
+            self._reported_leader = leader
+            log.info("New leader", leader=leader)
+            self._callbacks.on_new_leader(leader)
