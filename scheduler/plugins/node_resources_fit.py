@@ -52,7 +52,7 @@ from scheduler.framework.interface import (
 from scheduler.framework.status import SUCCESS, Code, Status
 from scheduler.plugins.columns import Mask, as_view
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
-from scheduler.plugins.resource_scores import strategy_of
+from scheduler.plugins.resource_scores import Weights, strategy_of
 from scheduler.snapshot import Rows, Snapshot
 
 TOO_MANY_PODS: Final = Reason("Too many pods")
@@ -74,7 +74,7 @@ class ScoreState(msgspec.Struct, frozen=True, eq=False):
     """What the score compares for one pod."""
 
     columns: ResourceColumns
-    weights: np.ndarray[tuple[int], np.dtype[np.float64]]
+    weights: Weights
 
 
 _FIT: Final[StateKey[FitState]] = StateKey("NodeResourcesFit/fit")
@@ -151,7 +151,7 @@ class NodeResourcesFit(
         is_short = columns.amounts > allocatable - columns.requested(table, rows)
         if not (np.count_nonzero(is_full) or np.count_nonzero(is_short)):
             return None
-        is_hopeless = (columns.amounts > allocatable).any(axis=0)
+        is_hopeless: Mask = np.any(columns.amounts > allocatable, axis=0)
         return _bits((is_full, *is_short, is_hopeless))
 
     @override
@@ -192,7 +192,7 @@ class NodeResourcesFit(
         ]
         prepared = ScoreState(
             ResourceColumns(snapshot.table, [name for name, _ in counted], asked),
-            np.array([weight for _, weight in counted], np.float64),
+            Weights([weight for _, weight in counted]),
         )
         state.write(_SCORE, prepared)
         return prepared

@@ -47,7 +47,8 @@ class ResourceColumns:
         self._defaulted = [
             (line, number) for line, number in enumerate(self._numbers) if number in _NON_ZERO
         ]
-        self.amounts: Amounts = np.array([[asked.get(name, 0)] for name in names], np.float64)
+        amounts = [asked.get(name, 0) for name in names]
+        self.amounts: Amounts = np.array(amounts, np.float64).reshape(-1, 1)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -78,6 +79,6 @@ class ResourceColumns:
 
 def _run_or_list(numbers: list[int]) -> slice | list[int]:
     """Neighbouring columns as a slice, which makes a view; any others as they are."""
-    if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-        return slice(numbers[0], numbers[0] + len(numbers))
-    return numbers
+    first = numbers[0] if numbers else 0
+    end = first + len(numbers)
+    return slice(first, end) if numbers == list(range(first, end)) else numbers

@@ -24,12 +24,30 @@ MAX_SHAPE_SCORE: Final = 10
 """Shapes are written in scores from 0 to 10."""
 
 
+class Weights:
+    """How much each resource counts.
+
+    Attributes:
+        by_resource: the weights in the order of the resources.
+        total: their sum, 1 without any, as it is divided by.
+    """
+
+    __slots__ = ("by_resource", "total")
+
+    def __init__(self, weights: Sequence[int]) -> None:
+        self.by_resource = np.array(weights, np.float64)
+        self.total = float(sum(weights)) or 1.0
+
+    def total_where(self, counts: NDArray[np.bool_]) -> Scores:
+        """By row the sum of the weights of resources that count there; 1 where none does."""
+        total: Scores = np.maximum(self.by_resource @ counts, 1)
+        return total
+
+
 class Strategy(Protocol):
     """Scores nodes by how full they would be with the pod."""
 
-    def score(
-        self, requested: Amounts, allocatable: Amounts, weights: NDArray[np.float64]
-    ) -> Scores:
+    def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
         """0 to 100 per row.
 
         Args:
@@ -44,9 +62,7 @@ class LeastAllocated(Strategy):
     """Prefers nodes with much left."""
 
     @override
-    def score(
-        self, requested: Amounts, allocatable: Amounts, weights: NDArray[np.float64]
-    ) -> Scores:
+    def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
         """See `Strategy.score`."""
         free = allocatable - requested
         free *= MAX_NODE_SCORE
@@ -57,9 +73,7 @@ class MostAllocated(Strategy):
     """Prefers nodes that become full."""
 
     @override
-    def score(
-        self, requested: Amounts, allocatable: Amounts, weights: NDArray[np.float64]
-    ) -> Scores:
+    def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
         """See `Strategy.score`."""
         used = np.minimum(requested, allocatable)
         used *= MAX_NODE_SCORE
@@ -74,18 +88,16 @@ class RequestedToCapacityRatio(Strategy):
         self._by_utilization = np.array(by_utilization, np.float64)
 
     @override
-    def score(
-        self, requested: Amounts, allocatable: Amounts, weights: NDArray[np.float64]
-    ) -> Scores:
+    def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
         """See `Strategy.score`; a resource that scores 0 does not count in the mean either."""
         used = np.minimum(requested, allocatable)
         used *= MAX_UTILIZATION
         utilization = np.floor(used / np.maximum(allocatable, 1)).astype(np.intp)
         scores = self._by_utilization[utilization]
         scores *= allocatable > 0
-        weight_sum = np.maximum(weights @ (scores > 0), 1)
+        mean = weights.by_resource @ scores / weights.total_where(scores > 0)
         # Halves are rounded away from zero, which is up.
-        rounded: Scores = np.floor(weights @ scores / weight_sum + 0.5)
+        rounded: Scores = np.floor(mean + 0.5)
         return rounded
 
 
@@ -101,21 +113,20 @@ def strategy_of(strategy: ScoringStrategy) -> Strategy:
             return RequestedToCapacityRatio(ratio.shape if ratio is not None else ())
 
 
-def _mean(parts: Amounts, allocatable: Amounts, weights: NDArray[np.float64]) -> Scores:
-    """The mean by weight of `parts` per hundred of `allocatable`, rounded down at every step.
+def _mean(parts: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
+    """The mean by weight of `parts` per `allocatable`, rounded down at every step.
 
     Negative parts count 0. Where nothing is allocatable, `parts` are not positive.
     """
-    if np.count_nonzero(allocatable) == allocatable.size:
-        scores = parts / allocatable
-        weight_sum = weights.sum()
-    else:
-        scores = parts / np.maximum(allocatable, 1)
-        weight_sum = np.maximum(weights @ (allocatable > 0), 1)
+    total: float | Scores = weights.total
+    if np.count_nonzero(allocatable) < allocatable.size:
+        total = weights.total_where(allocatable > 0)
+        allocatable = np.maximum(allocatable, 1)
+    scores = parts / allocatable
     np.floor(scores, out=scores)
     np.maximum(scores, 0, out=scores)
-    mean = weights @ scores
-    mean /= weight_sum
+    mean = weights.by_resource @ scores
+    mean /= total
     return np.floor(mean, out=mean)
 
 
