@@ -1,0 +1,402 @@
+"""InterPodAffinity: places pods near to, or away from, other pods.
+
+Required terms reject nodes, preferred ones score domains. Running pods have a say as well: their
+required anti-affinity keeps an incoming pod away, their other terms attract or repel it.
+
+Extension points: PreFilter (with AddPod and RemovePod), Filter, PreScore, Score, NormalizeScore.
+Events: placed pods that start or stop to match; nodes that join or change a domain.
+Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity (v1.36).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from scheduler.api.affinity import AffinityTerm
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.config.args import InterPodAffinityArgs
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import (
+    MAX_NODE_SCORE,
+    Bits,
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Reason,
+    ScorePlugin,
+    Scores,
+)
+from scheduler.framework.status import SKIP, SUCCESS, Code, Status
+from scheduler.plugins.columns import count_of
+from scheduler.plugins.own_affinity_terms import OwnTerms, OwnTermsCache, speaks_of
+from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.label_columns import ABSENT
+from scheduler.snapshot.pod_selectors import pod_selector_of
+from scheduler.snapshot.row_counts import RowCounts
+from scheduler.snapshot.term_counts import TermKind
+
+REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_REASONS: Final = (
+    Reason(REASON_AFFINITY, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+    Reason(REASON_ANTI_AFFINITY),
+    Reason(REASON_EXISTING_ANTI_AFFINITY),
+)
+_AFFINITY: Final = np.uint64(1)
+_ANTI_AFFINITY: Final = np.uint64(2)
+_EXISTING_ANTI_AFFINITY: Final = np.uint64(4)
+_NO_REASON: Final = np.uint64(0)
+_ONE: Final = np.uint64(1)
+
+_Sums: TypeAlias = dict[str, NDArray[np.float64]]
+"""By topology key, a sum by domain; 0 for nodes that lack the key."""
+
+
+class _RequiredState:
+    """Who is where, as far as required terms ask for it.
+
+    The arrays are replaced, never written to, when pods come and go, so that copies may share them.
+
+    Attributes:
+        own: the terms of the incoming pod.
+        near: by key, the pods that satisfy all its affinity terms.
+        away: by key, the pods its anti-affinity terms speak of.
+        existing: by key, the anti-affinity terms of running pods that speak of it.
+    """
+
+    __slots__ = ("away", "existing", "near", "own")
+
+    def __init__(self, own: OwnTerms, near: _Sums, away: _Sums, existing: _Sums) -> None:
+        self.own = own
+        self.near = near
+        self.away = away
+        self.existing = existing
+
+    def clone(self) -> "_RequiredState":
+        """A copy to try pods on."""
+        return _RequiredState(self.own, self.near.copy(), self.away.copy(), self.existing.copy())
+
+    def count(self, pod: PodInfo, snapshot: Snapshot, other: PodInfo, row: int, sign: int) -> None:
+        """Count another pod in (`sign` 1) or out (-1) on the node of a row."""
+        namespaces = snapshot.namespaces
+        own = self.own
+        if own.near is not None and speaks_of(own.near, other, namespaces):
+            for key in own.affinity_keys:
+                _count(self.near, snapshot, key, row, sign)
+        for term in own.away:
+            if speaks_of(term.pods, other, namespaces):
+                _count(self.away, snapshot, term.topology_key, row, sign)
+        affinity = other.shape.affinity
+        for theirs in () if affinity is None else affinity.required_anti:
+            if speaks_of(pod_selector_of(theirs, other.namespace), pod, namespaces):
+                _count(self.existing, snapshot, theirs.topology_key, row, sign)
+
+
+_REQUIRED: Final = StateKey[_RequiredState]("PreFilterInterPodAffinity")
+_PREFERRED: Final = StateKey[_Sums]("PreScoreInterPodAffinity")
+
+
+class InterPodAffinity(
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreFilterExtensions,
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    NormalizeScorePlugin,
+):
+    """Attracts pods to each other and keeps them apart."""
+
+    NAME: ClassVar[str] = "InterPodAffinity"
+    ARGS: ClassVar[type] = InterPodAffinityArgs
+    READS: ClassVar[Reads] = Reads.CLUSTER
+
+    def __init__(self, args: InterPodAffinityArgs) -> None:
+        self._hard_pod_affinity_weight = args.hard_pod_affinity_weight
+        self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
+        self._own_terms = OwnTermsCache()
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
+        node_actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, pod_actions), is_schedulable_after_pod_change
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.NODE, node_actions), is_schedulable_after_node_change
+            ),
+        )
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        own = self._own_terms.terms_of(pod, snapshot)
+        existing: _Sums = {}
+        for cls in snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod):
+            _add_sums(existing, snapshot, cls.topology_key, cls.counts)
+        if not own.has_required and not existing:
+            return None, SKIP
+        near: _Sums = {}
+        if own.near is not None:
+            counts = snapshot.pod_counts(own.near)
+            for key in dict.fromkeys(own.affinity_keys):
+                _add_sums(near, snapshot, key, counts)
+        away: _Sums = {}
+        for term in own.away:
+            _add_sums(away, snapshot, term.topology_key, snapshot.pod_counts(term.pods))
+        state.write(_REQUIRED, _RequiredState(own, near, away, existing))
+        return None, SUCCESS
+
+    @override
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
+    ) -> Status:
+        return _recount(state, pod, snapshot, added, row, 1)
+
+    @override
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
+    ) -> Status:
+        return _recount(state, pod, snapshot, removed, row, -1)
+
+    @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        required = state.read(_REQUIRED)
+        verdicts = _Verdicts()
+        for key, unmet in _unmet_affinity(required, pod, snapshot).items():
+            verdicts.reject(key, unmet, _AFFINITY)
+        for key, sums in required.away.items():
+            verdicts.reject(key, sums > 0, _ANTI_AFFINITY)
+        for key, sums in required.existing.items():
+            verdicts.reject(key, sums > 0, _EXISTING_ANTI_AFFINITY)
+        return verdicts.of(snapshot, rows)
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        return _REASONS
+
+    @override
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        own = self._own_terms.terms_of(pod, snapshot)
+        if self._ignores_existing and not own.preferred:
+            return SKIP
+        scores: _Sums = {}
+        for term in own.preferred:
+            counts = snapshot.pod_counts(term.pods)
+            _add_sums(scores, snapshot, term.topology_key, counts, term.weight)
+        if self._hard_pod_affinity_weight > 0:
+            weight = self._hard_pod_affinity_weight
+            for cls in snapshot.terms_about(TermKind.REQUIRED_AFFINITY, pod):
+                _add_sums(scores, snapshot, cls.topology_key, cls.counts, weight)
+        for cls in snapshot.terms_about(TermKind.PREFERRED, pod):
+            _add_sums(scores, snapshot, cls.topology_key, cls.counts, cls.weight)
+        if not scores:
+            return SKIP
+        state.write(_PREFERRED, scores)
+        return SUCCESS
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        total = np.zeros(count_of(rows, snapshot.table.size))
+        for key, by_domain in state.read(_PREFERRED).items():
+            total += by_domain.take(snapshot.topology(key)[0][rows])
+        return total
+
+    @override
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
+        if not len(scores):
+            return scores
+        lowest, highest = float(scores.min()), float(scores.max())
+        if lowest == highest:
+            return np.zeros(len(scores))
+        # The order of these operations decides how the result is rounded.
+        shares: Scores = np.floor(MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest)))
+        return shares
+
+
+class _Verdicts:
+    """Which domains are rejected for which reasons."""
+
+    __slots__ = ("_by_key", "_kinds")
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Bits] = {}
+        self._kinds = 0
+
+    def reject(self, key: str, rejected: NDArray[np.bool_], reason: np.uint64) -> None:
+        """Reject domains of a topology key."""
+        bits = np.where(rejected, reason, _NO_REASON)
+        known = self._by_key.get(key)
+        self._by_key[key] = bits if known is None else known | bits
+        self._kinds += 1
+
+    def of(self, snapshot: Snapshot, rows: Rows) -> Bits | None:
+        """Per given row the reason that comes first, which is the lowest bit."""
+        found: Bits | None = None
+        for key, by_domain in self._by_key.items():
+            bits = by_domain.take(snapshot.topology(key)[0][rows])
+            found = bits if found is None else found | bits
+        if found is not None and self._kinds > 1:
+            found &= ~found + _ONE
+        return found
+
+
+# --- sums by domain -----------------------------------------------------------------------------
+
+
+def _add_sums(
+    sums: _Sums, snapshot: Snapshot, key: str, counts: RowCounts, weight: int = 1
+) -> None:
+    """Add counts by domain; a key under which nothing counts is left out."""
+    if counts.is_empty:
+        return
+    ids, domains = snapshot.topology(key)
+    by_domain = counts.by_domain(ids, domains)
+    by_domain[ABSENT] = 0
+    if not by_domain.any():
+        return
+    if weight != 1:
+        by_domain *= weight
+    known = sums.get(key)
+    sums[key] = by_domain if known is None else known + by_domain
+
+
+def _count(sums: _Sums, snapshot: Snapshot, key: str, row: int, sign: int) -> None:
+    """Count one more, or one less, in the domain of a row."""
+    ids, domains = snapshot.topology(key)
+    if ids[row] == ABSENT:
+        return
+    known = sums.get(key)
+    sums[key] = changed = np.zeros(domains) if known is None else known.copy()
+    changed[ids[row]] += sign
+
+
+def _recount(
+    state: CycleState, pod: PodInfo, snapshot: Snapshot, other: PodInfo, row: int, sign: int
+) -> Status:
+    """Source: filtering.go updateWithPod."""
+    required = state.get(_REQUIRED)
+    # Without state PreFilter skipped the pod: nothing of this plugin takes part in the attempt.
+    if required is not None:
+        required.count(pod, snapshot, other, row, sign)
+    return SUCCESS
+
+
+def _unmet_affinity(
+    required: _RequiredState, pod: PodInfo, snapshot: Snapshot
+) -> Mapping[str, NDArray[np.bool_]]:
+    """By topology key, the domains where a required affinity term is not satisfied.
+
+    A pod that satisfies its own terms may be the first of its kind: while no pod anywhere does, it
+    needs only the topology keys.
+    Source: filtering.go satisfyPodAffinity.
+    """
+    own = required.own
+    if own.near is None:
+        return {}
+    nobody = not any(sums.any() for sums in required.near.values())
+    is_first = nobody and speaks_of(own.near, pod, snapshot.namespaces)
+    unmet: dict[str, NDArray[np.bool_]] = {}
+    for key in own.affinity_keys:
+        sums = required.near.get(key)
+        if is_first or sums is None:
+            unmet[key] = np.full(snapshot.topology(key)[1], not is_first)
+        else:
+            unmet[key] = sums <= 0
+        unmet[key][ABSENT] = True
+    return unmet
+
+
+# --- queueing hints -----------------------------------------------------------------------------
+
+
+def is_schedulable_after_pod_change(
+    pod: PodInfo, old: PodInfo | None, new: PodInfo | None
+) -> QueueingHint:
+    """Whether a change of another pod, or of the pod's own labels, may help.
+
+    Source: plugin.go isSchedulableAfterPodChange.
+    """
+    if old is not None and new is not None and new.uid == pod.uid:
+        return QueueingHint.QUEUE
+    if not all(_is_placed(changed) for changed in (old, new) if changed is not None):
+        return QueueingHint.SKIP
+    near, away = _required_terms(pod)
+    if new is None:
+        helps = old is not None and (
+            _matches_all(away, pod, old) or _matches_all(_required_terms(old)[1], old, pod)
+        )
+    elif old is None:
+        helps = _matches_all(near, pod, new)
+    else:
+        attracts = _matches_all(near, pod, new) and not _matches_all(near, pod, old)
+        repelled = _matches_all(away, pod, old) and not _matches_all(away, pod, new)
+        helps = attracts or repelled
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def is_schedulable_after_node_change(
+    pod: PodInfo, old: Node | None, new: Node | None
+) -> QueueingHint:
+    """Whether a node that joins or changes a domain may help.
+
+    Source: plugin.go isSchedulableAfterNodeChange.
+    """
+    near, away = _required_terms(pod)
+    before = None if old is None else old.metadata.labels
+    now = {} if new is None else new.metadata.labels
+    if before is None:
+        # A node without the key of an anti-affinity term takes any pod.
+        helps = bool(away) or any(term.topology_key in now for term in near)
+    else:
+        changed = {t.topology_key for t in (*near, *away) if _value_changes(before, now, t)}
+        helps = any(t.topology_key in changed and t.topology_key in now for t in near) or any(
+            t.topology_key in changed and t.topology_key in before for t in away
+        )
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def _value_changes(before: Mapping[str, str], now: Mapping[str, str], term: AffinityTerm) -> bool:
+    return before.get(term.topology_key) != now.get(term.topology_key)
+
+
+def _is_placed(pod: PodInfo) -> bool:
+    return bool(pod.node_name or pod.pod.status.nominated_node_name)
+
+
+def _required_terms(pod: PodInfo) -> tuple[Sequence[AffinityTerm], Sequence[AffinityTerm]]:
+    """Affinity and anti-affinity."""
+    affinity = pod.shape.affinity
+    return ((), ()) if affinity is None else (affinity.required, affinity.required_anti)
+
+
+def _matches_all(terms: Iterable[AffinityTerm], owner: PodInfo, pod: PodInfo) -> bool:
+    """Whether there are terms and a pod satisfies them all.
+
+    Hints know no labels of namespaces: a namespace selector is judged as if there were none.
+    """
+    selected = [pod_selector_of(term, owner.namespace) for term in terms]
+    return bool(selected) and all(speaks_of(pods, pod, {}) for pods in selected)

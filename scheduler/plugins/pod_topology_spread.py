@@ -1,0 +1,391 @@
+"""PodTopologySpread: keeps pods of a kind evenly spread over zones, nodes or other domains.
+
+Hard constraints (DoNotSchedule) reject nodes whose domain is too far ahead of the emptiest one;
+soft ones (ScheduleAnyway) score domains by how full they are.
+
+Extension points: PreFilter (with AddPod and RemovePod), Filter, PreScore, Score, NormalizeScore.
+Events: pods of the same namespace that start or stop to count; nodes that join, leave or change a
+domain.
+Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread (v1.36).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.api.selectors import SelectorError
+from scheduler.config.args import PodTopologySpreadArgs, PodTopologySpreadConstraintsDefaulting
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import (
+    MAX_NODE_SCORE,
+    Bits,
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Reason,
+    ScorePlugin,
+    Scores,
+)
+from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error
+from scheduler.plugins.columns import Mask, count_of
+from scheduler.plugins.spread_constraints import (
+    HARD,
+    SYSTEM_DEFAULTS,
+    DefaultSelectors,
+    SpreadConstraint,
+    SpreadPlan,
+    SpreadPlans,
+)
+from scheduler.plugins.topology_scope import NO_PODS, Domains
+from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.label_columns import ABSENT
+from scheduler.snapshot.row_counts import RowCounts
+
+REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
+REASON_MISSING_KEY: Final = f"{REASON_SKEW} (missing required label)"
+
+_REASONS: Final = (
+    Reason(REASON_SKEW),
+    Reason(REASON_MISSING_KEY, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+)
+_SKEWED: Final = np.uint64(1)
+_KEY_MISSING: Final = np.uint64(2)
+_FITS: Final = np.uint64(0)
+
+_HOSTNAME: Final = "kubernetes.io/hostname"
+"""The key whose domains count the pods of each node by itself when scoring."""
+
+
+class _HardState:
+    """How pods are spread over the domains of each hard constraint.
+
+    Attributes:
+        plan: the constraints.
+        domains: per constraint.
+        sums: per constraint, pods by domain. Replaced, never written to, when pods come and go, so
+            that copies may share them.
+    """
+
+    __slots__ = ("domains", "plan", "sums")
+
+    def __init__(
+        self, plan: SpreadPlan, domains: Sequence[Domains], sums: list[NDArray[np.float64]]
+    ) -> None:
+        self.plan = plan
+        self.domains = domains
+        self.sums = sums
+
+    def clone(self) -> "_HardState":
+        """A copy to try pods on."""
+        return _HardState(self.plan, self.domains, self.sums.copy())
+
+    def lowest(self, index: int) -> float:
+        """What the emptiest domain holds; 0 when there are fewer domains than demanded."""
+        domains = self.domains[index]
+        if domains.present_count < max(self.plan.hard[index].min_domains, 1):
+            return 0.0
+        return float(self.sums[index][domains.present].min())
+
+    def count(self, pod: PodInfo, row: int, sign: int) -> None:
+        """Count a pod in (`sign` 1) or out (-1) on the node of a row."""
+        labels = pod.labels
+        for i, (constraint, domains) in enumerate(zip(self.plan.hard, self.domains, strict=True)):
+            if domains.eligible[row] and constraint.selector.matches(labels):
+                self.sums[i] = sums = self.sums[i].copy()
+                sums[domains.ids[row]] += sign
+
+
+class _SoftState:
+    """What scoring needs to know of the candidates.
+
+    Attributes:
+        plan: the constraints.
+        scored: which of the candidates are scored; None when all are.
+        scored_count: how many those are.
+        weights: per constraint; grows with the number of domains.
+    """
+
+    __slots__ = ("plan", "scored", "scored_count", "weights")
+
+    def __init__(self, plan: SpreadPlan, scored: Mask | None, scored_count: int) -> None:
+        self.plan = plan
+        self.scored = scored
+        self.scored_count = scored_count
+        self.weights: list[float] = []
+
+
+_HARD_STATE: Final = StateKey[_HardState]("PreFilterPodTopologySpread")
+_SOFT_STATE: Final = StateKey[_SoftState]("PreScorePodTopologySpread")
+
+
+class PodTopologySpread(
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreFilterExtensions,
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    NormalizeScorePlugin,
+):
+    """Spreads pods over topology domains."""
+
+    NAME: ClassVar[str] = "PodTopologySpread"
+    ARGS: ClassVar[type] = PodTopologySpreadArgs
+    READS: ClassVar[Reads] = Reads.CLUSTER
+
+    def __init__(self, args: PodTopologySpreadArgs, workloads: DefaultSelectors) -> None:
+        by_system = args.defaulting_type is PodTopologySpreadConstraintsDefaulting.SYSTEM
+        defaults = SYSTEM_DEFAULTS if by_system else args.default_constraints
+        self._plans = SpreadPlans(defaults, workloads, requires_all_keys=not by_system)
+        # Default constraints follow a pod's owner, which its shape does not tell.
+        self._shape_tells_all = not any(c.when_unsatisfiable == HARD for c in defaults)
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        pod_actions = (
+            ActionType.ADD
+            | ActionType.UPDATE_POD_LABEL
+            | ActionType.UPDATE_POD_TOLERATION
+            | ActionType.DELETE
+        )
+        node_actions = (
+            ActionType.ADD
+            | ActionType.DELETE
+            | ActionType.UPDATE_NODE_LABEL
+            | ActionType.UPDATE_NODE_TAINT
+        )
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, pod_actions),
+                self._is_schedulable_after_pod_change,
+                self._shape_tells_all,
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.NODE, node_actions),
+                self._is_schedulable_after_node_change,
+                self._shape_tells_all,
+            ),
+        )
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        try:
+            plan = self._plans.plan_of(pod)
+        except SelectorError as problem:
+            return None, error(f"spec.topologySpreadConstraints: {problem}")
+        if plan is None or not plan.hard:
+            return None, SKIP
+        scope = plan.hard_scope
+        scope.refresh(snapshot)
+        sums = [
+            domains.sums(_counts(constraint, snapshot))
+            for constraint, domains in zip(plan.hard, scope.domains, strict=True)
+        ]
+        state.write(_HARD_STATE, _HardState(plan, scope.domains, sums))
+        return None, SUCCESS
+
+    @override
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
+    ) -> Status:
+        return _recount(state, pod, added, row, 1)
+
+    @override
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
+    ) -> Status:
+        return _recount(state, pod, removed, row, -1)
+
+    @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        hard = state.read(_HARD_STATE)
+        rejected: Bits | None = None
+        for i, (constraint, domains) in enumerate(zip(hard.plan.hard, hard.domains, strict=True)):
+            itself = constraint.selector.matches(pod.labels)
+            limit = constraint.max_skew - itself + hard.lowest(i)
+            skewed = hard.sums[i] > limit
+            skewed[ABSENT] = False
+            if domains.is_complete and not skewed.any():
+                continue
+            verdicts = np.where(skewed, _SKEWED, _FITS)
+            verdicts[ABSENT] = _KEY_MISSING
+            answer = verdicts.take(domains.ids[rows])
+            # The first constraint that a node fails gives the reason.
+            rejected = answer if rejected is None else np.where(rejected, rejected, answer)
+        return rejected
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        return _REASONS
+
+    @override
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        try:
+            plan = self._plans.plan_of(pod)
+        except SelectorError as problem:
+            return error(f"spec.topologySpreadConstraints: {problem}")
+        if plan is None or not plan.soft:
+            return SKIP
+        scope = plan.soft_scope
+        scope.refresh(snapshot)
+        candidates = np.arange(snapshot.table.size)[rows] if isinstance(rows, slice) else rows
+        scored, ignored = None, 0
+        if scope.has_all_keys is not None:
+            scored = scope.has_all_keys[candidates]
+            candidates = candidates[scored]
+            ignored = len(scored) - len(candidates)
+        soft = _SoftState(plan, scored if ignored else None, len(candidates))
+        for constraint, domains in zip(plan.soft, scope.domains, strict=True):
+            size = len(candidates)
+            if constraint.topology_key != _HOSTNAME:
+                size = len(domains.distinct(candidates))
+            soft.weights.append(math.log(size + 2))
+        state.write(_SOFT_STATE, soft)
+        return SUCCESS
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        soft = state.read(_SOFT_STATE)
+        total = np.zeros(count_of(rows, snapshot.table.size))
+        scope = soft.plan.soft_scope
+        for constraint, domains, weight in zip(
+            soft.plan.soft, scope.domains, soft.weights, strict=True
+        ):
+            counts = _counts(constraint, snapshot)
+            if constraint.topology_key == _HOSTNAME:
+                column = counts.column(snapshot.table.size)[rows] * weight
+                column += constraint.max_skew - 1
+                if not domains.is_complete:
+                    column[domains.ids[rows] == ABSENT] = 0
+            else:
+                by_domain = domains.sums(counts)
+                by_domain *= weight
+                by_domain += constraint.max_skew - 1
+                by_domain[ABSENT] = 0
+                column = by_domain.take(domains.ids[rows])
+            total += column
+        scores = _rounded(total)
+        if soft.scored is not None:
+            scores[~soft.scored] = 0
+        return scores
+
+    @override
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
+        soft = state.read(_SOFT_STATE)
+        scored = scores if soft.scored is None else scores[soft.scored]
+        highest = float(scored.max(initial=0))
+        if highest:
+            normalized = np.floor(
+                MAX_NODE_SCORE * (highest + float(scored.min()) - scores) / highest
+            )
+        else:
+            normalized = np.full(len(scores), float(MAX_NODE_SCORE))
+        if soft.scored is not None:
+            normalized[~soft.scored] = 0
+        return normalized
+
+    # --- queueing hints -------------------------------------------------------------------------
+
+    def _is_schedulable_after_pod_change(
+        self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None
+    ) -> QueueingHint:
+        """Source: plugin.go isSchedulableAfterPodChange."""
+        changed = [p for p in (old, new) if p is not None]
+        if not all(_is_involved(p, pod) for p in changed):
+            return QueueingHint.SKIP
+        constraints = self._hard_constraints(pod)
+        if old is None or new is None:
+            counts = any(c.selector.matches(p.labels) for c in constraints for p in changed)
+            return _queue_if(counts)
+        plan = self._plans.plan_of(pod)
+        if (
+            plan is not None
+            and pod.uid == new.uid
+            and new.spec.tolerations != old.spec.tolerations
+            and any(key.honors_taints for key in plan.hard_scope.keys)
+        ):
+            return QueueingHint.QUEUE
+        return _queue_if(
+            any(
+                c.selector.matches(old.labels) != c.selector.matches(new.labels)
+                for c in constraints
+            )
+        )
+
+    def _is_schedulable_after_node_change(
+        self, pod: PodInfo, old: Node | None, new: Node | None
+    ) -> QueueingHint:
+        """Source: plugin.go isSchedulableAfterNodeChange."""
+        keys = [c.topology_key for c in self._hard_constraints(pod)]
+        was_in = old is not None and _has_all(old.metadata.labels, keys)
+        is_in = new is not None and _has_all(new.metadata.labels, keys)
+        if was_in != is_in or old is None or new is None:
+            return _queue_if(was_in or is_in)
+        before, now = old.metadata.labels, new.metadata.labels
+        moved = any(before.get(key) != now.get(key) for key in keys)
+        return _queue_if(is_in and (moved or old.spec.taints != new.spec.taints))
+
+    def _hard_constraints(self, pod: PodInfo) -> tuple[SpreadConstraint, ...]:
+        plan = self._plans.plan_of(pod)
+        return () if plan is None else plan.hard
+
+
+def _counts(constraint: SpreadConstraint, snapshot: Snapshot) -> RowCounts:
+    return NO_PODS if constraint.counted is None else snapshot.pod_counts(constraint.counted)
+
+
+def _recount(state: CycleState, pod: PodInfo, other: PodInfo, row: int, sign: int) -> Status:
+    """Source: filtering.go updateWithPod."""
+    hard = state.get(_HARD_STATE)
+    # Without state PreFilter skipped the pod: nothing of this plugin takes part in the attempt.
+    if hard is not None and other.namespace == pod.namespace:
+        hard.count(other, row, sign)
+    return SUCCESS
+
+
+def _rounded(scores: Scores) -> Scores:
+    """Whole numbers, halves away from zero, of scores that are not negative."""
+    whole = np.floor(scores)
+    whole += (scores - whole) >= 0.5  # noqa: PLR2004 - a half
+    return whole
+
+
+def _is_involved(changed: PodInfo, pod: PodInfo) -> bool:
+    """Whether a change of a pod can matter: it is the pod itself, or one placed in its namespace.
+
+    Source: plugin.go involvedInTopologySpreading.
+    """
+    if changed.uid == pod.uid:
+        return True
+    placed = changed.node_name or changed.pod.status.nominated_node_name
+    return bool(placed) and changed.namespace == pod.namespace
+
+
+def _has_all(labels: Mapping[str, str], keys: Sequence[str]) -> bool:
+    return all(key in labels for key in keys)
+
+
+def _queue_if(condition: bool) -> QueueingHint:  # noqa: FBT001 - the condition is the point
+    return QueueingHint.QUEUE if condition else QueueingHint.SKIP
