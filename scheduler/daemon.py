@@ -115,11 +115,16 @@ class Daemon:
         self._stopping.set()
         self._ready.set()
 
-    async def run(self, background: list[Coroutine[Any, Any, None]]) -> None:
+    async def run(
+        self,
+        background: list[Coroutine[Any, Any, None]],
+        last_words: Callable[[], Awaitable[None]],
+    ) -> None:
         """Run everything; returns after a drain.
 
         Args:
             background: the other parts, cancelled at the end.
+            last_words: what is left to do before they are.
 
         Raises:
             LeaseLostError: another instance may lead now.
@@ -129,6 +134,7 @@ class Daemon:
         tasks.append(asyncio.create_task(self._watch_loop()))
         try:
             await self._race(self._lead(), tasks)
+            await last_words()
         finally:
             for task in tasks:
                 task.cancel()

@@ -199,11 +199,14 @@ class NamespaceHandler:
 
 
 class ObjectHandler:
-    """Objects nothing but plugins read: each change goes to a listener and may wake pods."""
+    """Objects nothing but plugins read: each change goes to a listener.
+
+    With a resource, each change is also an event that may wake pods.
+    """
 
     def __init__(
         self,
-        resource: EventResource,
+        resource: EventResource | None,
         queue: SchedulingQueue,
         store: Callable[[object], None],
         drop: Callable[[object], None],
@@ -229,6 +232,8 @@ class ObjectHandler:
         self._wake(ActionType.DELETE, old, None)
 
     def _wake(self, action: ActionType, old: object, new: object) -> None:
+        if self._resource is None:
+            return
         event = ClusterEvent(self._resource, action)
         self._queue.move_all_to_active_or_backoff_queue(event, old, new)
 

@@ -74,10 +74,8 @@ def implemented_plugins(
     out_of_tree: Mapping[str, type[Plugin]],
 ) -> dict[str, frozenset[ExtensionPoint]]:
     """The extension points of every plugin that exists here, by name."""
-    classes: dict[str, type[Plugin]] = {
-        cls.NAME: cls for cls in (*IN_TREE, PodTopologySpread, DefaultBinder)
-    }
-    classes.update(out_of_tree)
+    in_tree: tuple[type[Plugin], ...] = (*IN_TREE, PodTopologySpread, DefaultBinder)
+    classes = {cls.NAME: cls for cls in in_tree} | dict(out_of_tree)
     return {
         name: frozenset(ExtensionPoint(point) for point in extension_points(cls))
         for name, cls in classes.items()
@@ -96,7 +94,7 @@ class FrameworkBuilder:
         binder: Binder,
         now: Callable[[], float],
         *,
-        observer: PluginObserver | None = None,
+        observer: Callable[[str], PluginObserver] | None = None,
         out_of_tree: Mapping[str, type[Plugin]] | None = None,
         class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
     ) -> None:
@@ -131,7 +129,7 @@ class FrameworkBuilder:
             profile.scheduler_name,
             plugins,
             now=self._now,
-            observer=self._observer,
+            observer=None if self._observer is None else self._observer(profile.scheduler_name),
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             class_cache_bytes=self._class_cache_bytes,
         )

@@ -13,6 +13,7 @@ from scheduler.cycle.engine import Engine
 from scheduler.framework.runtime import Diagnosis, Framework
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.observability.logs import verbose
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
@@ -101,7 +102,10 @@ class FailureHandler:
         queued.last_failure = failure.message
         pod = queued.pod_info
         if failure.is_rejection:
-            log.debug("Unable to schedule pod; no fit; waiting", pod=pod.key, err=failure.message)
+            if verbose(2):
+                log.info(
+                    "Unable to schedule pod; no fit; waiting", pod=pod.key, err=failure.message
+                )
         else:
             log.error("Error scheduling pod; retrying", pod=pod.key, err=failure.message)
         if not self._engine.queue.add_unschedulable_if_not_present(queued):

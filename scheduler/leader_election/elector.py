@@ -14,6 +14,7 @@ from scheduler.client.errors import ApiError, ConflictError
 from scheduler.client.leases import Lease, LeaseSpec
 from scheduler.clock import Clock
 from scheduler.leader_election.election import Election, LeaderElectionSettings, released
+from scheduler.observability.logs import verbose
 
 log = structlog.get_logger()
 
@@ -177,7 +178,8 @@ class LeaderElector:
             async with asyncio.timeout(timeout):
                 await self._acquire_or_renew(timeout)
         except ConflictError:
-            log.debug("Lease taken or changed by another", lease=self._lock.name)
+            if verbose(4):  # noqa: PLR2004 - klog level of detail
+                log.info("Lease taken or changed by another", lease=self._lock.name)
         except Exception as problem:  # noqa: BLE001 - every failure counts as one attempt
             # Nothing may keep an elector from noticing that its time is over.
             log.warning("Lease not reachable", reason=str(problem) or type(problem).__name__)

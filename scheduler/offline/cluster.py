@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from typing_extensions import override
+
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder
 from scheduler.cache import Cache
@@ -21,6 +23,7 @@ OWN_PROFILE: Final = "stowage"
 class NoBinder(Binder):
     """Nothing is bound where there is no API server."""
 
+    @override
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Refuse."""
         raise NotImplementedError(f"{namespace}/{name} ({uid}) cannot be bound to {node}")

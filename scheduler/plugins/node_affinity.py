@@ -84,6 +84,7 @@ class NodeAffinity(
     """Rejects and prefers nodes by their labels and names."""
 
     NAME: ClassVar[str] = "NodeAffinity"
+    ARGS: ClassVar[type] = NodeAffinityArgs
     READS: ClassVar[Reads] = Reads.NODE
 
     def __init__(self, args: NodeAffinityArgs = DEFAULT_ARGS) -> None:

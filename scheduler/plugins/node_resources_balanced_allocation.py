@@ -56,6 +56,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
     """Scores what the pod does to the balance of a node."""
 
     NAME: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    ARGS: ClassVar[type] = NodeResourcesBalancedAllocationArgs
     READS: ClassVar[Reads] = Reads.PODS
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs = DEFAULT_ARGS) -> None:

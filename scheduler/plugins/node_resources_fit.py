@@ -92,6 +92,7 @@ class NodeResourcesFit(
     """Rejects nodes without room, scores the others by a strategy."""
 
     NAME: ClassVar[str] = "NodeResourcesFit"
+    ARGS: ClassVar[type] = NodeResourcesFitArgs
     READS: ClassVar[Reads] = Reads.PODS
 
     def __init__(self, args: NodeResourcesFitArgs = DEFAULT_ARGS) -> None:

@@ -1,0 +1,81 @@
+"""`stowage run`: the daemon."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+import uvloop
+
+from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap.daemon import run_daemon
+from scheduler.clock import SystemClock
+from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
+from scheduler.config.options import RunOptions, effective_configuration
+from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.problems import ConfigError
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_yaml
+from scheduler.errors import SchedulerError
+from scheduler.observability import logs
+
+_FAILED: Final = 1
+_BAD_INPUT: Final = 2
+
+
+@click.command(cls=FlagCommand, context_settings=CONTEXT_SETTINGS)
+@flag_options
+def run(options: RunOptions) -> None:
+    """Schedule the pods of a cluster until told to stop.
+
+    Without --kubeconfig and --config the service account of the pod it runs in is used, else
+    $KUBECONFIG, else ~/.kube/config. Pods are taken by their spec.schedulerName: "stowage" unless
+    a configuration names other profiles.
+
+    SIGTERM drains: no further pod is taken, binds in flight end, the exit status is 0. SIGUSR2
+    compares cache and queue with the API server and logs both. The exit status is 1 when the lease
+    is lost, 2 when a flag or the configuration is wrong.
+    """
+    try:
+        sys.exit(_run(options))
+    except ConfigError as problem:
+        click.echo(str(problem), err=True)
+        sys.exit(_BAD_INPUT)
+    except SchedulerError as problem:
+        click.echo(f"stowage run: {problem}", err=True)
+        sys.exit(_FAILED)
+
+
+def _run(options: RunOptions) -> int:
+    implemented = implemented_plugins(out_of_tree_plugins())
+    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+    config, notices = effective_configuration(options, own)
+    if options.write_config_to:
+        Path(options.write_config_to).write_text(to_yaml(config), encoding="utf-8")
+        return 0
+    clock = SystemClock()
+    logs.configure(clock, options.v, options.logging_format)
+    log = logs.get_logger(__name__)
+    for notice in notices:
+        log.warning("Flag without effect", notice=notice)
+    return _serve(options, config, clock)
+
+
+def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: SystemClock) -> int:
+    status = 0
+    try:
+        uvloop.run(run_daemon(options, config, clock))
+    except* SchedulerError as problems:
+        for problem in _leaves(problems):
+            logs.get_logger(__name__).error(str(problem))
+        status = _FAILED
+    return status
+
+
+def _leaves(group: BaseExceptionGroup[SchedulerError]) -> Iterator[SchedulerError]:
+    for problem in group.exceptions:
+        if isinstance(problem, BaseExceptionGroup):
+            yield from _leaves(problem)
+        else:
+            yield problem
