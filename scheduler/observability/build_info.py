@@ -1,0 +1,60 @@
+"""Which version this is, and which version of Kubernetes it behaves like."""
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+
+from scheduler.observability.instruments import Instruments
+
+KUBERNETES_VERSION: Final = "1.36.3"
+"""The kube-scheduler whose decisions Stowage makes."""
+
+
+def stowage_version() -> str:
+    """The version of the installed package, or `0.0.0` when it runs from a bare checkout."""
+    try:
+        return version("stowage")
+    except PackageNotFoundError:
+        return "0.0.0"
+
+
+def declare_build_info(instruments: Instruments) -> None:
+    """Say both versions as metrics.
+
+    `kubernetes_build_info` carries the version of Kubernetes, not ours: alerts compare it between
+    the components of a cluster, and what they want to know is whether behaviours differ.
+    """
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    build_info = instruments.gauge(
+        "kubernetes_build_info",
+        "Always 1; its labels say which Kubernetes this behaves like and what it runs on.",
+        "major",
+        "minor",
+        "git_version",
+        "git_commit",
+        "git_tree_state",
+        "build_date",
+        "go_version",
+        "compiler",
+        "platform",
+    )
+    system = f"{platform.system().lower()}/{platform.machine()}"
+    build_info[
+        major, minor, f"v{KUBERNETES_VERSION}", "", "", "", "", sys.implementation.name, system
+    ].set(1)
+    own = instruments.gauge(
+        "stowage_build_info",
+        "Always 1; its labels say which Stowage and which Python this is.",
+        "version",
+        "python_version",
+    )
+    own[stowage_version(), platform.python_version()].set(1)
+
+
+def declare_process_metrics(registry: CollectorRegistry) -> None:
+    """Serve memory, CPU, file descriptors and garbage collections of this process."""
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)

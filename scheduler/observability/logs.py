@@ -1,0 +1,172 @@
+"""Logs: a constant message and keys, as text or JSON, on standard error.
+
+    log = get_logger(__name__)
+    log.info("Started", version=version)
+    if verbose(4):
+        log.info("About to try and schedule pod", v=4, pod=key)
+
+Levels are klog's: 0 always, 1 what an operator should know, 2 results, 3 changes, 4 debugging,
+5 and more tracing. `verbose` is asked first, so that a level that is off costs a comparison.
+A message never contains values; a value never contains a secret (`redact`).
+
+Source: k8s.io/klog text format; k8s.io/component-base/logs JSON format.
+"""
+
+import json
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Final, Protocol, TextIO, cast
+
+import structlog
+from typing_extensions import override
+
+from scheduler.clock import Clock, SystemClock
+from scheduler.observability.redaction import redact
+
+TEXT: Final = "text"
+JSON: Final = "json"
+
+
+class Logger(Protocol):
+    """What is used of a logger."""
+
+    def info(self, event: str, **keys: Any) -> Any:
+        """Something worth knowing."""
+
+    def warning(self, event: str, **keys: Any) -> Any:
+        """Something is not as it should be; work goes on as intended."""
+
+    def error(self, event: str, **keys: Any) -> Any:
+        """Something failed."""
+
+
+class Verbosity:
+    """How much is logged; one per process, as with klog."""
+
+    __slots__ = ("level",)
+
+    def __init__(self) -> None:
+        self.level = 0
+
+    def __call__(self, level: int) -> bool:
+        """Whether messages of this level are wanted."""
+        return level <= self.level
+
+
+verbose: Final = Verbosity()
+"""Asked before a message of a level above 0; `verbose.level` may change at any time."""
+
+
+def get_logger(name: str) -> Logger:
+    """A logger that names the module it belongs to."""
+    logger: Logger = structlog.get_logger(module=name.removeprefix("scheduler."))
+    return logger
+
+
+def configure(clock: Clock, level: int, form: str = TEXT, stream: TextIO | None = None) -> None:
+    """Set the process up for logging; messages of libraries are logged the same way.
+
+    Args:
+        clock: gives the time of messages.
+        level: klog verbosity.
+        form: `TEXT` or `JSON`.
+        stream: standard error unless given.
+    """
+    verbose.level = level
+    configure_structlog(clock, form, stream)
+    root = logging.getLogger()
+    for handler in [h for h in root.handlers if isinstance(h, _Bridge)]:
+        root.removeHandler(handler)
+    root.addHandler(_Bridge())
+    root.setLevel(logging.WARNING)
+
+
+def configure_structlog(
+    clock: Clock | None = None, form: str = TEXT, stream: TextIO | None = None
+) -> None:
+    """Set only our own logging up; done once on import, as text on standard error."""
+    target = stream or cast("TextIO", _StandardError())
+    structlog.configure(
+        processors=[
+            _Stamp(clock or SystemClock()),
+            structlog.processors.format_exc_info,
+            redact,
+            _render_json if form == JSON else _render_text,
+        ],
+        wrapper_class=structlog.BoundLogger,
+        logger_factory=structlog.WriteLoggerFactory(
+            file=stream or cast("TextIO", _StandardError())
+        ),
+        cache_logger_on_first_use=False,
+    )
+
+
+class _StandardError:
+    """Standard error as it is when something is written, not as it was on import."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+class _Stamp:
+    """Adds time and severity."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def __call__(
+        self, _logger: object, method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        event["_time"] = self._clock.wall()
+        event["_severity"] = "error" if method in ("error", "exception", "critical") else method
+        return event
+
+
+class _Bridge(logging.Handler):
+    """Passes messages of libraries (aiohttp, asyncio, kubernetes) on."""
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = get_logger(record.name)
+        keys: dict[str, Any] = {"text": record.getMessage()}
+        if record.exc_info:
+            keys["exc_info"] = record.exc_info
+        write = logger.error if record.levelno >= logging.ERROR else logger.warning
+        write("Message of a library", **keys)
+
+
+def _render_json(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
+    """One object a line: ts (seconds since 1970), v or severity, msg, keys."""
+    head = {
+        "ts": event.pop("_time").timestamp(),
+        "level": event.pop("_severity"),
+        "v": event.pop("v", 0),
+        "logger": event.pop("module", ""),
+        "msg": event.pop("event"),
+    }
+    return json.dumps({**head, **event}, default=str)
+
+
+def _render_text(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
+    """Klog's line: severity and time, module, message and keys."""
+    time = event.pop("_time")
+    severity = event.pop("_severity")[0].upper()
+    event.pop("v", None)
+    module = event.pop("module", "")
+    message = event.pop("event")
+    trace = event.pop("exception", None)
+    keys = "".join(f" {key}={_shown(value)}" for key, value in event.items())
+    line = f'{severity}{time:%m%d %H:%M:%S.%f} {module}] "{message}"{keys}'
+    return f"{line}\n{trace}" if trace else line
+
+
+def _shown(value: object) -> str:
+    """A value in klog's manner: texts quoted, numbers bare, the rest as JSON."""
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+configure_structlog()

@@ -1,0 +1,111 @@
+"""What queue, cycle and framework report, written into metrics.
+
+The classes fit the Protocols of those rooms (`QueueRecorder`, `CycleRecorder`, `PluginObserver`)
+by shape: this room is below theirs and must not import them.
+"""
+
+from typing import Any, Final, Protocol
+
+from scheduler.observability.logs import get_logger
+from scheduler.observability.metrics import SchedulerMetrics
+
+_log = get_logger(__name__)
+
+_ATTEMPTS_SHOWN: Final = 15
+"""Source: pkg/scheduler/schedule_one.go getAttemptsLabel."""
+
+
+class Attempted(Protocol):
+    """What is read of a pod that was in the queue."""
+
+    attempts: int
+    initial_attempt_timestamp: float | None
+    was_flushed: bool
+
+
+class CycleMetrics:
+    """Counts how attempts end."""
+
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self._metrics = metrics
+
+    def algorithm_done(self, seconds: float) -> None:
+        """The decision on one pod took this long."""
+        self._metrics.scheduling_algorithm_duration.observe(seconds)
+
+    def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
+        """An attempt ended `unschedulable` or in `error`."""
+        self._attempt_ended(result, profile, seconds)
+
+    def pod_bound(self, profile: str, queued: Attempted, seconds: float, now: float) -> None:
+        """A pod is bound; `seconds` since its attempt began, `now` of the same clock."""
+        metrics = self._metrics
+        self._attempt_ended("scheduled", profile, seconds)
+        metrics.pod_scheduling_attempts.observe(queued.attempts)
+        began = queued.initial_attempt_timestamp
+        if began is not None:
+            metrics.pod_scheduling_sli_duration[_attempts(queued.attempts)].observe(now - began)
+        if queued.was_flushed:
+            metrics.pod_scheduled_after_flush.inc()
+
+    def extension_point_done(self, profile: str, point: str, status: str, seconds: float) -> None:
+        """All plugins of an extension point have run for one pod."""
+        self._metrics.framework_extension_point_duration[point, status, profile].observe(seconds)
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """A pod held by Permit was let go or rejected."""
+        self._metrics.permit_wait_duration[result].observe(seconds)
+
+    def _attempt_ended(self, result: str, profile: str, seconds: float) -> None:
+        self._metrics.schedule_attempts[result, profile].inc()
+        self._metrics.scheduling_attempt_duration[result, profile].observe(seconds)
+
+
+class QueueMetrics:
+    """Counts what comes into the queue and why."""
+
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self._metrics = metrics
+
+    def incoming_pod(self, queue: str, event: str) -> None:
+        """A pod came to `active`, `backoff` or `unschedulable` because of an event."""
+        self._metrics.queue_incoming_pods[queue, event].inc()
+
+    def unschedulable_pods_changed(self, plugin: str, profile: str, change: int) -> None:
+        """One pod more (1) or less (-1) in the queue was rejected by the plugin."""
+        self._metrics.unschedulable_pods[plugin, profile].inc(change)
+
+    def queueing_hint_executed(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        """A hint answered `Queue` or `QueueSkip`, or ended in `Error`."""
+        self._metrics.queueing_hint_execution_duration[plugin, event, hint].observe(seconds)
+
+    def plugin_raised(self, plugin: str, extension_point: str, pod: Any, error: Exception) -> None:
+        """A hint or PreEnqueue call raised; the queue goes on."""
+        self._metrics.plugin_errors[plugin, extension_point].inc()
+        _log.error(
+            "Plugin failed; the queue goes on without its answer",
+            plugin=plugin,
+            extension_point=extension_point,
+            pod=str(getattr(pod, "key", pod)),
+            err=f"{type(error).__name__}: {error}",
+        )
+
+
+class PluginMetrics:
+    """Times the plugins of one profile."""
+
+    def __init__(self, metrics: SchedulerMetrics, profile: str) -> None:
+        self._metrics = metrics
+        self._profile = profile
+
+    def plugin_called(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        """One call of one plugin, in a cycle that is sampled."""
+        self._metrics.plugin_execution_duration[plugin, point, status].observe(seconds)
+
+    def plugin_evaluated(self, plugin: str, point: str) -> None:
+        """A plugin took part in an extension point for one pod."""
+        self._metrics.plugin_evaluation[plugin, point, self._profile].inc()
+
+
+def _attempts(attempts: int) -> str:
+    return str(attempts) if attempts < _ATTEMPTS_SHOWN else f"{_ATTEMPTS_SHOWN}+"

@@ -1,0 +1,175 @@
+"""The metrics are kube-scheduler's: a dashboard made for it works here (see record.py)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from scheduler.observability.instruments import Counter, Family, Gauge, Histogram
+from scheduler.observability.metrics import SchedulerMetrics
+from scheduler.observability.recorders import CycleMetrics, PluginMetrics, QueueMetrics
+
+RECORDED: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "kube-scheduler-metrics.json").read_text()
+)
+
+NOT_HERE = {
+    "scheduler_batch_attempts": "no opportunistic batching; see stowage_class_cache_requests",
+    "scheduler_batch_cache_flushed": "no opportunistic batching",
+    "scheduler_get_node_hint_duration_seconds": "no opportunistic batching",
+    "scheduler_store_schedule_results_duration_seconds": "no opportunistic batching",
+    "rest_client_request_size_bytes": "of no use to an operator so far",
+}
+"""What kube-scheduler serves and Stowage does not, and why."""
+
+
+class Queued:
+    """A pod as the queue hands it out."""
+
+    def __init__(
+        self, attempts: int, first: float | None = None, *, was_flushed: bool = False
+    ) -> None:
+        self.attempts = attempts
+        self.initial_attempt_timestamp = first
+        self.was_flushed = was_flushed
+
+
+def _everything_used() -> SchedulerMetrics:
+    """Metrics with one child in every family."""
+    metrics = SchedulerMetrics(CollectorRegistry())
+    for family in vars(metrics).values():
+        if isinstance(family, Family):
+            labels = family._metric.labels
+            child: Counter | Gauge | Histogram = family[("x",) * len(labels)]
+            if isinstance(child, Histogram):
+                child.observe(0)
+    return metrics
+
+
+def _catalogue(registry: CollectorRegistry) -> dict[str, dict[str, Any]]:
+    found = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        labels = {name for sample in family.samples for name in sample.labels} - {"le"}
+        bounds = {float(s.labels["le"]) for s in family.samples if "le" in s.labels}
+        found[family.name] = {
+            "type": family.type,
+            "labels": sorted(labels),
+            "bounds": [repr(bound) for bound in sorted(bounds)],
+        }
+    return found
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", sorted(RECORDED.keys() - NOT_HERE.keys()))
+def test_metric_is_kube_schedulers(name: str) -> None:
+    """Name, type, label names and bucket bounds are equal, the bounds to the last bit."""
+    expected = {key: RECORDED[name][key] for key in ("type", "labels", "bounds")}
+
+    assert _catalogue(_everything_used().registry)[name] == expected
+
+
+def test_what_is_not_served_is_known() -> None:
+    """A metric that is neither served nor listed as missing fails here."""
+    ours = _catalogue(_everything_used().registry)
+
+    assert RECORDED.keys() - ours.keys() == NOT_HERE.keys()
+
+
+def test_a_bound_pod_counts_everywhere() -> None:
+    """Attempts, attempt time, time since it was first ready, and the flush that saved it."""
+    metrics = SchedulerMetrics(CollectorRegistry())
+    cycle = CycleMetrics(metrics)
+
+    cycle.algorithm_done(0.002)
+    cycle.pod_bound("p", Queued(2, first=100.0, was_flushed=True), seconds=0.5, now=103.0)
+    cycle.pod_bound("p", Queued(40, first=100.0), seconds=0.5, now=103.0)
+
+    assert metrics.schedule_attempts["scheduled", "p"].value == 2
+    assert metrics.scheduling_attempt_duration["scheduled", "p"].sum == 1.0
+    assert metrics.pod_scheduling_sli_duration["2"].sum == 3.0
+    assert metrics.pod_scheduling_sli_duration["15+"].sum == 3.0
+    assert metrics.pod_scheduling_attempts.sum == 42
+    assert metrics.pod_scheduled_after_flush.value == 1
+    assert metrics.scheduling_algorithm_duration.sum == 0.002
+
+
+def test_failed_attempts_and_extension_points_count_by_outcome() -> None:
+    """Each in the child of its labels."""
+    metrics = SchedulerMetrics(CollectorRegistry())
+    cycle = CycleMetrics(metrics)
+
+    cycle.attempt_failed("p", "unschedulable", 0.25)
+    cycle.extension_point_done("p", "Filter", "Success", 0.001)
+    cycle.permit_waited("Success", 2.0)
+    plugins = PluginMetrics(metrics, "p")
+    plugins.plugin_called("NodeName", "Filter", "Success", 0.0001)
+    plugins.plugin_evaluated("NodeName", "Filter")
+
+    point = metrics.framework_extension_point_duration["Filter", "Success", "p"]
+    assert metrics.schedule_attempts["unschedulable", "p"].value == 1
+    assert metrics.scheduling_attempt_duration["unschedulable", "p"].sum == 0.25
+    assert point.sum == 0.001
+    assert metrics.permit_wait_duration["Success"].sum == 2.0
+    assert metrics.plugin_execution_duration["NodeName", "Filter", "Success"].sum == 0.0001
+    assert metrics.plugin_evaluation["NodeName", "Filter", "p"].value == 1
+
+
+def test_the_queue_counts_what_comes_and_why() -> None:
+    """Also plugins that raise, which only count here."""
+    metrics = SchedulerMetrics(CollectorRegistry())
+    queue = QueueMetrics(metrics)
+
+    queue.incoming_pod("active", "NodeAdd")
+    queue.unschedulable_pods_changed("NodeName", "p", 1)
+    queue.unschedulable_pods_changed("NodeName", "p", 1)
+    queue.unschedulable_pods_changed("NodeName", "p", -1)
+    queue.queueing_hint_executed("NodeName", "NodeAdd", "Queue", 0.5)
+    queue.plugin_raised("Mine", "PreEnqueue", "ns/pod", ValueError("no"))
+
+    assert metrics.queue_incoming_pods["active", "NodeAdd"].value == 1
+    assert metrics.unschedulable_pods["NodeName", "p"].value == 1
+    assert metrics.queueing_hint_execution_duration["NodeName", "NodeAdd", "Queue"].sum == 0.5
+    assert metrics.plugin_errors["Mine", "PreEnqueue"].value == 1
+
+
+def test_sizes_are_taken_at_each_scrape() -> None:
+    """Nothing is counted twice: queue and cache are asked for their lengths."""
+    metrics = SchedulerMetrics(CollectorRegistry())
+    metrics.watch_queue(lambda: {"active": 3}, lambda: {"PodPopped": 1})
+    metrics.watch_cache(lambda: {"nodes": 5})
+    metrics.watch_binds(lambda: 7)
+    metrics.watch_class_cache(lambda: {"hit": 9, "miss": 1}, lambda: 4096)
+
+    text = generate_latest(metrics.registry).decode()
+
+    for line in (
+        'scheduler_pending_pods{queue="active"} 3.0',
+        'scheduler_inflight_events{event="PodPopped"} 1.0',
+        'scheduler_cache_size{type="nodes"} 5.0',
+        'scheduler_goroutines{operation="binding"} 7.0',
+        "stowage_binds_in_flight 7.0",
+        'stowage_class_cache_requests_total{result="hit"} 9.0',
+        "stowage_class_cache_bytes 4096.0",
+    ):
+        assert f"{line}\n" in text
+
+
+def test_plugins_begin_at_zero() -> None:
+    """As with kube-scheduler, a plugin that never took part is a zero and not a gap."""
+    metrics = SchedulerMetrics(CollectorRegistry())
+
+    metrics.declare_plugins("p", {"Filter": ["NodeName"], "Bind": ["DefaultBinder"]})
+
+    assert dict.fromkeys(metrics.plugin_evaluation, 0) == {("NodeName", "Filter", "p"): 0}
+
+
+def test_process_and_build_are_told() -> None:
+    """Memory, CPU, and the Kubernetes version whose behaviour this is."""
+    text = generate_latest(SchedulerMetrics(CollectorRegistry()).registry).decode()
+
+    assert "process_resident_memory_bytes" in text
+    assert 'git_version="v1.36.' in text
+    assert "stowage_build_info{" in text
