@@ -95,9 +95,7 @@ def configure_structlog(
             _render_json if form == JSON else _render_text,
         ],
         wrapper_class=structlog.BoundLogger,
-        logger_factory=structlog.WriteLoggerFactory(
-            file=stream or cast("TextIO", _StandardError())
-        ),
+        logger_factory=structlog.WriteLoggerFactory(file=target),
         cache_logger_on_first_use=False,
     )
 
