@@ -1,0 +1,101 @@
+# Stowage. `make` lists the targets; demo and test set everything up by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SEEDS ?= 0:2000
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
+
+$(VENV)/run.stamp: requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.PHONY: install
+install: $(VENV)/dev.stamp ## Create the virtual environment with locked versions
+
+.PHONY: demo
+demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (30 s)
+	@$(BIN)/stowage demo
+
+.PHONY: test
+test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests
+	$(BIN)/python -m pytest -n 2
+
+.PHONY: lint
+lint: $(VENV)/dev.stamp ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: types
+types: $(VENV)/dev.stamp ## Check types
+	$(BIN)/mypy
+
+.PHONY: imports
+imports: $(VENV)/dev.stamp ## Check that imports go one way
+	$(BIN)/lint-imports
+
+.PHONY: check
+check: lint types imports test ## Everything a change must pass
+
+.PHONY: format
+format: $(VENV)/dev.stamp ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: cover
+cover: $(VENV)/dev.stamp ## Show which branches no test reaches
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+.PHONY: e2e
+e2e: $(VENV)/dev.stamp ## Test against a real API server (KUBECONFIG, else kind, else built from Go modules)
+	$(BIN)/python -m pytest e2e
+
+.PHONY: oracle
+oracle: ## Build the judge: kube-scheduler's own framework as a program (needs Go)
+	cd e2e/oracle && go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3" -o ../../.cache/oracle .
+
+.PHONY: parity
+parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on random clusters (SEEDS=0:2000)
+	$(BIN)/python -m tests.parity.run --seeds $(SEEDS)
+
+.PHONY: bench
+bench: $(VENV)/dev.stamp ## Measure side by side with kube-scheduler (hours; see docs/performance.md)
+	$(BIN)/python -m bench
+
+.PHONY: bench-short
+bench-short: $(VENV)/dev.stamp ## The same, small: shows that it works, proves nothing
+	$(BIN)/python -m bench --short
+
+.PHONY: lock
+lock: $(VENV)/dev.stamp ## Renew the lock files from pyproject.toml
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
+
+.PHONY: image
+image: ## Build the container image (needs docker)
+	docker build --build-arg VERSION=$$(git describe --tags --always --dirty) -t stowage:dev .
+
+.PHONY: deploy
+deploy: ## Apply the base manifests to the current cluster
+	kubectl apply -k deploy/base
+
+.PHONY: undeploy
+undeploy: ## Remove what deploy applied
+	kubectl delete -k deploy/base
+
+.PHONY: clean
+clean: ## Remove everything that can be made again
+	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
