@@ -124,7 +124,11 @@ class FrameworkBuilder:
         profile: KubeSchedulerProfile,
         enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
     ) -> Framework:
-        plugins = PluginSet(enabled, lambda name: self._plugin(name, profile))
+        plugins = PluginSet(
+            enabled,
+            lambda name: self._plugin(name, profile),
+            trusted=frozenset(implemented_plugins({})) - set(self._out_of_tree),
+        )
         return Framework(
             profile.scheduler_name,
             plugins,

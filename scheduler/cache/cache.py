@@ -148,7 +148,7 @@ class Cache:
         returning = info.node is None
         info.node = node
         self._touch(info)
-        self._changes.append(NodeSet(info))
+        self._changes.append(NodeSet(info, node))
         if returning:
             self._changes.extend(PodAdded(pod) for pod in info.pods.values())
 

@@ -10,13 +10,20 @@ from typing import TypeAlias
 import msgspec
 
 from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 
 
 class NodeSet(msgspec.Struct, frozen=True, gc=False):
-    """The node object of `info` is new or has changed; `info.node` is not None."""
+    """The node object is new or has changed.
+
+    Attributes:
+        info: where the node is found from now on, with its pods.
+        node: the object as it was then; `info` may have moved on until this is read.
+    """
 
     info: NodeInfo
+    node: Node
 
 
 class NodeRemoved(msgspec.Struct, frozen=True, gc=False):

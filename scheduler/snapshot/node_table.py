@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, Taint
-from scheduler.api.pods import PodShape
+from scheduler.api.pods import PodInfo, PodShape
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, whole_units
 from scheduler.snapshot.interning import Interner
 
@@ -189,11 +189,23 @@ class NodeTable:
         """A copy whose usage columns can be changed without touching this table."""
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
+        # A resource that only a pod on the copy asks for must not become known to the original.
         copy.resources = Interner(self.resources.values)
+        copy.infos = self.infos.copy()
         copy._requested = self._requested.copy()
         copy._non_zero_requested = self._non_zero_requested.copy()
         copy._pod_count = self._pod_count.copy()
         return copy
+
+    def show_pod(self, row: int, pod: PodInfo) -> None:
+        """Let the node of the row have one more pod, in this (forked) table only."""
+        old = self.infos[row]
+        if old is None:
+            raise KeyError(row)
+        info = self.infos[row] = NodeInfo(old.name)
+        info.node = old.node
+        info.pods = {**old.pods, pod.uid: pod}
+        info.generation = old.generation
 
     def _new_row(self, info: NodeInfo) -> int:
         if self._free:

@@ -128,19 +128,18 @@ class Snapshot:
         for pod in extra:
             row = copy.table.row_of[pod.node_name]
             copy.table.add_pod(row, pod.shape, 1)
+            copy.table.show_pod(row, pod)
             copy.ports.change(row, pod.shape.host_ports, 1, copy.table.capacity)
         return copy
 
     # --- changes --------------------------------------------------------------------------------
 
     def _set_node(self, change: NodeSet) -> None:
-        info = change.info
-        if info.node is None:
-            raise ValueError(f"node {info.name} has no node object")
+        info, node = change.info, change.node
         known = info.name in self.table.row_of
-        row = self.table.set_node(info, info.node)
-        self._labels.set_row(row, info.node.metadata.labels, self.table.capacity)
-        self.images.set_row(row, info.node.status.images)
+        row = self.table.set_node(info, node)
+        self._labels.set_row(row, node.metadata.labels, self.table.capacity)
+        self.images.set_row(row, node.status.images)
         if not known:
             self.images.nodes_changed()
         self._node_order = None

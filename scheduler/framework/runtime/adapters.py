@@ -4,15 +4,13 @@ For plugins written in plain Python: they see one node at a time and answer a St
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
     Bits,
     NodeFilterPlugin,
     NodeScorePlugin,
@@ -20,13 +18,11 @@ from scheduler.framework.interface import (
     Reason,
     Scores,
 )
-from scheduler.framework.status import Code, Status
+from scheduler.framework.status import Status
 from scheduler.snapshot import Rows, Snapshot
 
-_MAX_REASONS: Final = 64
 
-
-def row_indices(rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def row_indices(rows: Rows) -> NDArray[np.intp]:
     """The rows as indices."""
     if isinstance(rows, slice):
         return np.arange(rows.start or 0, rows.stop, dtype=np.intp)
@@ -34,35 +30,52 @@ def row_indices(rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
 
 
 class NodeFilterAdapter:
-    """A node-form filter in column form."""
+    """A node-form filter in column form.
+
+    Its answers are no bit sets: an answer is the place, counted from 1, of a Status among those the
+    plugin gave in this attempt. So a plugin may say something different about every node.
+    """
 
     READS = Reads.CLUSTER
 
     def __init__(self, plugin: NodeFilterPlugin) -> None:
         self.NAME = plugin.NAME
         self._plugin = plugin
-        self._reasons: StateKey[list[Reason]] = StateKey(f"{plugin.NAME}/reasons")
+        self._given: StateKey[dict[Status, int]] = StateKey(f"{plugin.NAME}/given")
 
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
-        reasons: list[Reason] = []
-        state.write(self._reasons, reasons)
+        """See `FilterPlugin.filter`.
+
+        Raises:
+            TypeError: the plugin answered no Status.
+            RuntimeError: the plugin answered an error.
+        """
+        given = state.get(self._given)
+        if given is None:
+            # Copies of the state share this: what is added while pods are tried on a node is
+            # looked up in the original.
+            given = {}
+            state.write(self._given, given)
         indices = row_indices(rows)
-        bits = np.zeros(len(indices), np.uint64)
+        answer = np.zeros(len(indices), np.uint64)
         for i, row in enumerate(indices.tolist()):
             status = self._plugin.filter(state, pod.pod, snapshot.info(row))
-            if status.code is Code.ERROR:
-                raise RuntimeError(status.message)
-            if not status.is_success:
-                bits[i] = _bit_set(status, reasons)
-        return bits
+            if not isinstance(status, Status):
+                raise TypeError(f"returned {status!r}, expected a Status")
+            if status.is_success:
+                continue
+            if not status.is_rejection:
+                raise RuntimeError(status.message or f"returned {status.code.upstream_name}")
+            answer[i] = given.setdefault(status, len(given) + 1)
+        return answer
 
-    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
-        del pod, snapshot
-        return state.get(self._reasons) or ()
+    def reasons_given(self, state: CycleState, answer: int) -> Sequence[Reason]:
+        """What an answer for a row means."""
+        given = state.read(self._given)
+        status = list(given)[answer - 1]
+        return [Reason(text, status.code) for text in status.reasons or ("",)]
 
 
 class NodeScoreAdapter:
@@ -75,40 +88,7 @@ class NodeScoreAdapter:
         self._plugin = plugin
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """See `ScorePlugin.score`.
-
-        Raises:
-            ValueError: a score is not a number from 0 to 100.
-        """
+        """See `ScorePlugin.score`."""
         score = self._plugin.score
         infos = [snapshot.info(row) for row in row_indices(rows).tolist()]
         return np.array([score(state, pod.pod, info) for info in infos], np.float64)
-
-
-def check_range(scores: Scores) -> None:
-    """Refuse what cannot be added up.
-
-    Raises:
-        ValueError: a score is not a number from 0 to 100.
-    """
-    good = (scores >= MIN_NODE_SCORE) & (scores <= MAX_NODE_SCORE)
-    if not good.all():
-        bad = scores[~good][0]
-        raise ValueError(
-            f"returned an invalid score {bad:g}, "
-            f"expected a number from {MIN_NODE_SCORE} to {MAX_NODE_SCORE}"
-        )
-
-
-def _bit_set(status: Status, reasons: list[Reason]) -> int:
-    """The bits of a status, with new reasons appended."""
-    bits = 0
-    for text in status.reasons or ("",):
-        reason = Reason(text, status.code)
-        if reason not in reasons:
-            if len(reasons) == _MAX_REASONS:
-                reason = reasons[-1]
-            else:
-                reasons.append(reason)
-        bits |= 1 << reasons.index(reason)
-    return bits

@@ -3,8 +3,8 @@
 Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,22 +22,37 @@ DEAD: Final = -1
 First: TypeAlias = NDArray[np.int16]
 
 
+class ReasonTable(Protocol):
+    """Knows what the answers of filters mean."""
+
+    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered for a row."""
+        ...
+
+
 class NodeVerdicts(msgspec.Struct):
     """The first rejection of every row looked at.
 
     Attributes:
         first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
-        bits: the reasons of that filter, as its bit set.
+        bits: that filter's answer.
         plugins: filter names by index.
-        reasons: what the bits mean, by filter index.
+        table: what the answers mean.
         rows: which rows these are; all of the snapshot when None.
     """
 
     first: First
     bits: NDArray[np.uint64]
     plugins: Sequence[str]
-    reasons: Mapping[int, Sequence[Reason]]
+    table: ReasonTable
     rows: NDArray[np.intp] | None = None
+
+    def position_of(self, row: int) -> int | None:
+        """Where the row is among those looked at; None when it was not."""
+        if self.rows is None:
+            return row
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
 
     def status(self, position: int) -> Status:
         """The verdict on one of the rows looked at."""
@@ -62,7 +77,7 @@ class NodeVerdicts(msgspec.Struct):
         return frozenset(self.plugins[i] for i in present if i not in (FEASIBLE, DEAD))
 
     def _status(self, first: int, bits: int) -> Status:
-        reasons = [reason for i, reason in enumerate(self.reasons.get(first, ())) if bits >> i & 1]
+        reasons = self.table.reasons(first, bits)
         code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)
         texts = tuple(reason.text for reason in reasons if reason.text)
         return Status(code, texts, self.plugins[first])
@@ -70,6 +85,8 @@ class NodeVerdicts(msgspec.Struct):
 
 class Diagnosis:
     """Why one attempt found no node.
+
+    Valid until the snapshot is updated next: its columns may be those of the pod's class.
 
     Attributes:
         num_all_nodes: nodes in the cluster.
@@ -117,11 +134,9 @@ class Diagnosis:
         """The first rejection of one node."""
         row = self._row_of.get(node_name)
         if self.verdicts is not None and row is not None:
-            if self.verdicts.rows is None:
-                return self.verdicts.status(row)
-            found = np.flatnonzero(self.verdicts.rows == row)
-            if len(found):
-                return self.verdicts.status(int(found[0]))
+            position = self.verdicts.position_of(row)
+            if position is not None:
+                return self.verdicts.status(position)
         return self.absent or self.pre_filter or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def reason_counts(self) -> dict[str, int]:

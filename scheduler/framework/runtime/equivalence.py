@@ -9,8 +9,8 @@ histories and compares).
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
-from typing import Final, TypeVar, cast
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Final, TypeAlias, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -20,7 +20,6 @@ from scheduler.api.pods import LabelSet, PodInfo, PodShape
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import (
     FilterPlugin,
-    NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     Reads,
@@ -28,8 +27,9 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
+from scheduler.framework.runtime.checks import check_range, check_size
 from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, First
-from scheduler.framework.runtime.instrumentation import PluginCalls
+from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
 from scheduler.framework.status import Code, Status
 from scheduler.snapshot import Rows, Snapshot
@@ -41,6 +41,9 @@ _FULL_PASS_FRACTION: Final = 4
 INFEASIBLE_TOTAL: Final = -1.0
 
 C = TypeVar("C", bound=np.generic)
+
+_SignatureKey: TypeAlias = tuple[PodShape, LabelSet, str, str]
+"""All that a plugin may look at when it signs: specification, labels, namespace, node name."""
 
 
 class IndexedFilter(msgspec.Struct, frozen=True):
@@ -92,6 +95,7 @@ class PodClass:
         "_pod_filters",
         "_pod_position",
         "_pod_scores",
+        "_reads_images",
         "bits",
         "first",
         "pre_filter",
@@ -115,6 +119,7 @@ class PodClass:
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)
         self._sort_filters(plugins)
         self._sort_scores(plugins, calls, snapshot)
+        self._reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
         self._node_position = self._pod_position = self._images_epoch = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
@@ -148,7 +153,7 @@ class PodClass:
         size = snapshot.table.size
         node_rows: Rows | None = self._changed(snapshot.node_log.since(self._node_position), size)
         pod_rows: Rows | None = self._changed(snapshot.pod_log.since(self._pod_position), size)
-        if self._reads_images() and self._images_epoch != snapshot.images.epoch:
+        if self._reads_images and self._images_epoch != snapshot.images.epoch:
             node_rows = pod_rows = slice(0, size)
         if node_rows is not None:
             self._evaluate_nodes(calls, snapshot, node_rows)
@@ -169,6 +174,14 @@ class PodClass:
         for active in self.active_filters():
             self._apply(calls, snapshot, active, rows, first, bits)
         return first, bits
+
+    def score(
+        self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
+        """The total and the raw scores on some rows, kept nowhere."""
+        total = self._sum(calls, snapshot, (*self._node_scores, *self._pod_scores), rows, len(rows))
+        raw = [(raw, self._score(calls, snapshot, raw.scored, rows)) for raw in self.raw_scores]
+        return total, raw
 
     # --- set-up ---------------------------------------------------------------------------------
 
@@ -200,32 +213,32 @@ class PodClass:
 
     def _sort_scores(self, plugins: PluginSet, calls: PluginCalls, snapshot: Snapshot) -> None:
         for scored in plugins.score:
-            plugin = scored.plugin
-            if not is_row_local(plugin):
+            if not is_row_local(scored.plugin) or self._skips_score(scored, calls, snapshot):
                 continue
-            pre_score = plugins.pre_score.get(plugin.NAME)
-            if pre_score is not None:
-                status = calls.call(
-                    plugin,
-                    "PreScore",
-                    pre_score.pre_score,
-                    self.state,
-                    self.representative,
-                    snapshot,
-                    slice(0, 0),
-                )
-                if status.code is Code.SKIP:
-                    continue
-            if NormalizeScorePlugin in type(plugin).__mro__:
+            if scored.normalizer is not None:
                 self.raw_scores.append(RawScore(scored, self._constant(calls, scored)))
-            elif plugin.READS & Reads.PODS:
+            elif scored.plugin.READS & Reads.PODS:
                 self._pod_scores.append(scored)
             else:
                 self._node_scores.append(scored)
 
+    def _skips_score(self, scored: Weighted, calls: PluginCalls, snapshot: Snapshot) -> bool:
+        plugin = scored.pre_score
+        if plugin is None:
+            return False
+        no_rows = slice(0, 0)
+        status = calls.call(
+            plugin, "PreScore", plugin.pre_score, self.state, self.representative, snapshot, no_rows
+        )
+        if not status.is_success and status.code is not Code.SKIP:
+            raise PluginError(plugin.NAME, "PreScore", status.message)
+        return status.code is Code.SKIP
+
     def _constant(self, calls: PluginCalls, scored: Weighted) -> float:
         """What the normalised score adds to every node while all scores are 0."""
-        normalizer = cast("NormalizeScorePlugin", scored.plugin)
+        normalizer = scored.normalizer
+        if normalizer is None:
+            return 0.0
         normalized = calls.call(
             normalizer,
             "ScoreExtensionNormalize",
@@ -234,7 +247,14 @@ class PodClass:
             self.representative,
             np.zeros(1),
         )
+        if not scored.is_trusted:
+            calls.call(normalizer, "ScoreExtensionNormalize", check_range, normalized, 1)
         return float(normalized[0]) * scored.weight
+
+    def _plugins(self) -> Iterator[FilterPlugin | ScorePlugin]:
+        yield from (active.plugin for active in self.active_filters())
+        yield from (scored.plugin for scored in (*self._node_scores, *self._pod_scores))
+        yield from (raw.scored.plugin for raw in self.raw_scores)
 
     # --- evaluation -----------------------------------------------------------------------------
 
@@ -243,9 +263,6 @@ class PodClass:
         if rows is None or self._node_position < 0 or len(rows) * _FULL_PASS_FRACTION > size:
             return slice(0, size)
         return rows if len(rows) else None
-
-    def _reads_images(self) -> bool:
-        return any(s.plugin.READS & Reads.IMAGES for s in self._node_scores)
 
     def _evaluate_nodes(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
         count = len(snapshot.table.alive[rows])
@@ -257,13 +274,7 @@ class PodClass:
         self._node_first[rows] = first
         self._node_bits[rows] = bits
         self._node_total[rows] = self._sum(calls, snapshot, self._node_scores, rows, count)
-        for raw in self.raw_scores:
-            scores = self._score(calls, snapshot, raw.scored.plugin, rows)
-            raw.column[rows] = scores
-            if isinstance(rows, slice):
-                raw.varies = bool(scores.any())
-            else:
-                raw.varies = raw.varies or bool(scores.any())
+        self._evaluate_raw(calls, snapshot, rows, reads_pods=False)
 
     def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
         first = self._node_first[rows].copy()
@@ -277,6 +288,18 @@ class PodClass:
         self.first[rows] = first
         self.bits[rows] = bits
         self.total[rows] = total
+        self._evaluate_raw(calls, snapshot, rows, reads_pods=True)
+
+    def _evaluate_raw(
+        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows, *, reads_pods: bool
+    ) -> None:
+        for raw in self.raw_scores:
+            if bool(raw.scored.plugin.READS & Reads.PODS) is not reads_pods:
+                continue
+            scores = self._score(calls, snapshot, raw.scored, rows)
+            raw.column[rows] = scores
+            varies = bool(scores.any())
+            raw.varies = varies if isinstance(rows, slice) else raw.varies or varies
 
     def _apply(
         self,
@@ -293,6 +316,7 @@ class PodClass:
             plugin, "Filter", plugin.filter, self.state, self.representative, snapshot, rows
         )
         if answer is not None:
+            calls.call(plugin, "Filter", check_size, answer, len(first))
             merge_verdicts(active.index, answer, first, bits)
 
     def _sum(
@@ -305,13 +329,17 @@ class PodClass:
     ) -> Scores:
         total = np.zeros(count)
         for scored in scores:
-            column = self._score(calls, snapshot, scored.plugin, rows)
+            column = self._score(calls, snapshot, scored, rows)
+            if not scored.is_trusted:
+                alive = snapshot.table.alive[rows]
+                calls.call(scored.plugin, "Score", check_range, column, count, alive)
             total += column if scored.weight == 1 else column * scored.weight
         return total
 
     def _score(
-        self, calls: PluginCalls, snapshot: Snapshot, plugin: ScorePlugin, rows: Rows
+        self, calls: PluginCalls, snapshot: Snapshot, scored: Weighted, rows: Rows
     ) -> Scores:
+        plugin = scored.plugin
         return calls.call(
             plugin, "Score", plugin.score, self.state, self.representative, snapshot, rows
         )
@@ -339,7 +367,7 @@ class PodClasses:
         self._max_bytes = max_bytes
         self._signers = _signers(plugins)
         self._classes: OrderedDict[Hashable, PodClass] = OrderedDict()
-        self._signatures: dict[tuple[PodShape, LabelSet], Hashable | None] = {}
+        self._signatures: dict[_SignatureKey, Hashable | None] = {}
         self.hits = 0
         self.misses = 0
 
@@ -359,6 +387,11 @@ class PodClasses:
         self._keep(signature, new, snapshot.table.capacity)
         return new
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory that the columns of all kept classes take."""
+        return sum(c.bytes_per_row * len(c.first) for c in self._classes.values())
+
     def _keep(self, signature: Hashable, new: PodClass, capacity: int) -> None:
         self._classes[signature] = new
         most = max(1, self._max_bytes // (new.bytes_per_row * capacity))
@@ -368,13 +401,15 @@ class PodClasses:
     def _signature(self, pod: PodInfo) -> Hashable | None:
         if self._signers is None:
             return None
-        key = (pod.shape, pod.label_set)
+        key = (pod.shape, pod.label_set, pod.namespace, pod.node_name)
         if key in self._signatures:
             return self._signatures[key]
         if len(self._signatures) >= _MAX_SIGNATURES:
             self._signatures.clear()
-        fragments = tuple(signer.sign(pod) for signer in self._signers)
-        signature = None if None in fragments else fragments
+        fragments = [
+            self._calls.call(signer, "Sign", _sign, signer.sign, pod) for signer in self._signers
+        ]
+        signature = None if None in fragments else tuple(fragments)
         self._signatures[key] = signature
         return signature
 
@@ -388,6 +423,13 @@ def merge_verdicts(
     if hit.any():
         first[hit] = index
         bits[hit] = answer[hit]
+
+
+def _sign(sign: Callable[[PodInfo], Hashable | None], pod: PodInfo) -> Hashable | None:
+    """A fragment of a signature; what cannot be compared is found out here."""
+    fragment = sign(pod)
+    hash(fragment)
+    return fragment
 
 
 def _signers(plugins: PluginSet) -> list[SignPlugin] | None:

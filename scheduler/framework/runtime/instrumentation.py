@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from scheduler.errors import SchedulerError
@@ -63,6 +63,29 @@ class PluginCalls:
             return method(*args)
         except Exception as problem:
             raise _plugin_error(plugin, point, problem) from problem
+
+    async def call_async(
+        self, plugin: Plugin, point: str, method: Callable[..., Awaitable[R]], *args: Any
+    ) -> R:
+        """The answer of a plugin that may wait for I/O.
+
+        Raises:
+            PluginError: the plugin raised.
+        """
+        # Whichever cycle `sampled` is about by now: it is a share of the calls all the same.
+        observer = self._observer if self.sampled else None
+        start = self._now()
+        status = "Error"
+        try:
+            answer = await method(*args)
+            status = _status_name(answer)
+        except Exception as problem:
+            raise _plugin_error(plugin, point, problem) from problem
+        finally:
+            if observer is not None:
+                observer.plugin_called(plugin.NAME, point, status, self._now() - start)
+                observer.plugin_evaluated(plugin.NAME, point)
+        return answer
 
     def _timed(
         self,

@@ -1,6 +1,6 @@
 """The plugins of one profile, sorted by extension point once, when the profile is built."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -12,6 +12,7 @@ from scheduler.framework.interface import (
     FilterPlugin,
     NodeFilterPlugin,
     NodeScorePlugin,
+    NormalizeScorePlugin,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -49,10 +50,21 @@ class PluginSetError(SchedulerError):
 
 
 class Weighted(msgspec.Struct, frozen=True):
-    """A score plugin and how much it counts."""
+    """A score plugin and how much it counts.
+
+    Attributes:
+        plugin: gives the scores.
+        weight: what each point counts.
+        normalizer: the same plugin, if its scores are comparable only after normalisation.
+        pre_score: the same plugin, if it prepares scoring.
+        is_trusted: whether its scores are known to be whole numbers from 0 to 100.
+    """
 
     plugin: ScorePlugin
     weight: int
+    normalizer: NormalizeScorePlugin | None = None
+    pre_score: PreScorePlugin | None = None
+    is_trusted: bool = True
 
 
 def extension_points(plugin_type: type) -> frozenset[str]:
@@ -74,12 +86,16 @@ class PluginSet:
         self,
         enabled: Mapping[Any, Sequence[tuple[str, int]]],
         build: Callable[[str], Plugin],
+        *,
+        trusted: Container[str] = (),
     ) -> None:
         """Build the plugins.
 
         Args:
-            enabled: by extension point (as it is spelled in a configuration), plugin names with weights (used for score only).
+            enabled: by extension point, as a configuration spells it, plugin names with weights
+                (used for score only).
             build: makes the instance of a plugin.
+            trusted: names of plugins whose scores need no check.
 
         Raises:
             PluginSetError: the profile lacks a QueueSort or Bind plugin, or has two QueueSorts.
@@ -87,15 +103,15 @@ class PluginSet:
         names = dict.fromkeys(name for plugins in enabled.values() for name, _ in plugins)
         self.by_name: dict[str, Plugin] = {name: build(name) for name in names}
         self._enabled = enabled
+        self._trusted = trusted
         self.pre_enqueue: list[PreEnqueuePlugin] = self._list("preEnqueue")
         self.queue_sort = self._only_queue_sort()
         self.pre_filter: list[PreFilterPlugin] = self._list("preFilter")
         self.filter = [self._column_filter(name) for name, _ in enabled.get("filter", ())]
         self.post_filter: list[PostFilterPlugin] = self._list("postFilter")
-        self.pre_score: dict[str, PreScorePlugin] = {p.NAME: p for p in self._list("preScore")}
+        self.pre_score: list[PreScorePlugin] = self._list("preScore")
         self.score = [
-            Weighted(self._column_score(name), weight or 1)
-            for name, weight in enabled.get("score", ())
+            self._weighted(name, weight or 1) for name, weight in enabled.get("score", ())
         ]
         self.reserve: list[ReservePlugin] = self._list("reserve")
         self.permit: list[PermitPlugin] = self._list("permit")
@@ -123,11 +139,16 @@ class PluginSet:
             return cast("FilterPlugin", NodeFilterAdapter(plugin))
         return cast("FilterPlugin", plugin)
 
-    def _column_score(self, name: str) -> ScorePlugin:
+    def _weighted(self, name: str, weight: int) -> Weighted:
         plugin: Any = self.by_name[name]
-        if NodeScorePlugin in type(plugin).__mro__:
-            return cast("ScorePlugin", NodeScoreAdapter(plugin))
-        return cast("ScorePlugin", plugin)
+        bases = type(plugin).__mro__
+        return Weighted(
+            cast("ScorePlugin", NodeScoreAdapter(plugin) if NodeScorePlugin in bases else plugin),
+            weight,
+            plugin if NormalizeScorePlugin in bases else None,
+            next((p for p in self.pre_score if p is plugin), None),
+            is_trusted=name in self._trusted,
+        )
 
 
 def is_row_local(plugin: object) -> bool:

@@ -30,6 +30,12 @@ from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod
 CAPACITY = 64
 
 
+def set_node(name: str) -> NodeSet:
+    """A node appears."""
+    node = make_node(name)
+    return NodeSet(make_node_info(node), node)
+
+
 def pods_of(app: str) -> PodSelector:
     return PodSelector(frozenset({"default"}), selector_from_labels({"app": app}))
 
@@ -52,7 +58,7 @@ def test_a_namespace_that_gets_a_label_is_spoken_of_at_once() -> None:
     snapshot = Snapshot()
     speaker = make_pod_info("speaker", node_name="node", affinity=preferring(3))
     probe = make_pod_info("probe", namespace="other")
-    snapshot.update([NodeSet(make_node_info(make_node("node"))), PodAdded(speaker)])
+    snapshot.update([set_node("node"), PodAdded(speaker)])
     before = snapshot.terms_about(TermKind.PREFERRED, probe)
 
     snapshot.update([NamespaceChanged("other", {"t": "a"})])
@@ -69,7 +75,7 @@ def test_terms_that_cancel_out_still_speak_of_the_pod() -> None:
 
     snapshot.update(
         [
-            NodeSet(make_node_info(make_node("node"))),
+            set_node("node"),
             NamespaceChanged("other", {"t": "a"}),
             PodAdded(speaker),
         ]
@@ -173,15 +179,14 @@ def test_values_that_no_node_has_any_more_are_dropped() -> None:
     """A label whose values come and go with nodes does not grow for ever."""
     snapshot = Snapshot()
     column = snapshot.label_column(HOSTNAME)
-    snapshot.update([NodeSet(make_node_info(make_node("stays")))])
+    snapshot.update([set_node("stays")])
     requirement = Requirement(HOSTNAME, Operator.IN, frozenset({"stays", "node-999"}))
 
     for i in range(1000):
-        node = make_node_info(make_node(f"node-{i}"))
         column.verdicts(requirement)
-        snapshot.update([NodeSet(node)])
+        snapshot.update([set_node(f"node-{i}")])
         if i < 999:
-            snapshot.update([NodeRemoved(node.name)])
+            snapshot.update([NodeRemoved(f"node-{i}")])
 
     ids = column.ids(snapshot.table.size)
     assert column.domain_count() < 3 * CAPACITY + 64
@@ -196,7 +201,7 @@ def test_a_pod_that_leaves_takes_its_terms_along() -> None:
     probe = make_pod_info("probe", namespace="other")
     snapshot.update(
         [
-            NodeSet(make_node_info(make_node("node"))),
+            set_node("node"),
             NamespaceChanged("other", {"t": "a"}),
             PodAdded(speaker),
         ]

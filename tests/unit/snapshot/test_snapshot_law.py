@@ -108,7 +108,8 @@ class Cluster:
         for name, labels in self.namespaces.items():
             yield NamespaceChanged(name, labels)
         for info in self.nodes.values():
-            yield NodeSet(info)
+            if info.node is not None:
+                yield NodeSet(info, info.node)
         for info in self.nodes.values():
             yield from map(PodAdded, info.pods.values())
 
@@ -131,7 +132,7 @@ class Cluster:
         )
         info = self.nodes.setdefault(name, make_node_info(node))
         info.node = node
-        yield NodeSet(info)
+        yield NodeSet(info, node)
 
     def _remove_node(self) -> Iterator[Change]:
         if self.nodes:

@@ -1,0 +1,366 @@
+"""From PreFilter to the verdict on every node.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins,
+RunFilterPluginsWithNominatedPods), pkg/scheduler/schedule_one.go (findNodesThatFitPod,
+evaluateNominatedNode) v1.36.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.interface import (
+    Bits,
+    FilterPlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reason,
+)
+from scheduler.framework.runtime.adapters import NodeFilterAdapter
+from scheduler.framework.runtime.checks import check_size
+from scheduler.framework.runtime.diagnosis import FEASIBLE, Diagnosis, NodeVerdicts
+from scheduler.framework.runtime.equivalence import (
+    IndexedFilter,
+    PodClass,
+    PodClasses,
+    merge_verdicts,
+)
+from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError
+from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
+from scheduler.framework.status import SUCCESS, Code, Status, unresolvable
+from scheduler.snapshot import Rows, Snapshot
+
+_SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("runtime/skipped")
+"""The plugins whose PreFilter skipped the pod: they neither filter nor hear of pods tried on."""
+
+
+class Feasibility(msgspec.Struct):
+    """What filtering found out about one pod.
+
+    Attributes:
+        state: the state of the attempt, for scoring.
+        pod_class: the row-local columns the verdicts started from.
+        verdicts: the first rejection per row looked at; None when the pod as a whole is rejected.
+        pre_filter: the rejection of the pod as a whole, or success.
+        absent: the status of nodes that were not looked at, or None.
+        restricting: plugins that narrowed the search to a set of nodes.
+        is_row_local: whether the verdicts are the class's own columns and nothing else.
+    """
+
+    state: CycleState
+    pod_class: PodClass
+    verdicts: NodeVerdicts | None
+    pre_filter: Status = SUCCESS
+    absent: Status | None = None
+    restricting: frozenset[str] = frozenset()
+    is_row_local: bool = False
+
+    def feasible_rows(self) -> NDArray[np.intp]:
+        """The rows no filter rejects."""
+        if self.verdicts is None:
+            return np.zeros(0, np.intp)
+        found = np.flatnonzero(self.verdicts.first == FEASIBLE)
+        return found if self.verdicts.rows is None else self.verdicts.rows[found]
+
+    def diagnosis(self, snapshot: Snapshot) -> Diagnosis:
+        """Why no node fits."""
+        return Diagnosis(
+            snapshot,
+            pre_filter=self.pre_filter if self.verdicts is None else None,
+            verdicts=self.verdicts,
+            absent=self.absent,
+            restricting_plugins=self.restricting,
+        )
+
+
+class PreFiltered(msgspec.Struct, frozen=True):
+    """What PreFilter plugins said.
+
+    Attributes:
+        status: success, or the rejection of the pod as a whole.
+        node_names: the only nodes worth looking at; None means all.
+        restricting: the plugins that said so.
+    """
+
+    status: Status
+    node_names: frozenset[str] | None = None
+    restricting: frozenset[str] = frozenset()
+
+
+class Filtering:
+    """The PreFilter and Filter plugins of one profile."""
+
+    def __init__(self, plugins: PluginSet, calls: PluginCalls, classes: PodClasses) -> None:
+        self._pre_filter_plugins = plugins.pre_filter
+        self._calls = calls
+        self._classes = classes
+        self._names = [p.NAME for p in plugins.filter]
+        self._cluster_filters = [
+            IndexedFilter(i, p) for i, p in enumerate(plugins.filter) if not is_row_local(p)
+        ]
+        self._extensions = [p for p in plugins.pre_filter if PreFilterExtensions in type(p).__mro__]
+
+    def find_nodes_that_fit(
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: Mapping[str, Sequence[PodInfo]] | None = None,
+    ) -> Feasibility:
+        """See `Framework.find_nodes_that_fit`."""
+        pod_class = self._classes.class_of(pod, snapshot)
+        state = CycleState(pod_class.state)
+        found = self.pre_filter(state, pod, snapshot, pod_class)
+        if not found.status.is_success:
+            return Feasibility(
+                state, pod_class, None, pre_filter=found.status, restricting=found.restricting
+            )
+        skipped = state.read(_SKIPPED)
+        cluster_filters = [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
+        table = _Reasons((*pod_class.active_filters(), *cluster_filters), state, pod, snapshot)
+        attempt = _Attempt(self._calls, state, pod, pod_class, cluster_filters)
+        rows = _rows_to_look_at(found.node_names, pod, snapshot)
+        if rows is None:
+            pod_class.refresh(self._calls, snapshot)
+            size = snapshot.table.size
+            first, bits = pod_class.first[:size], pod_class.bits[:size]
+            if cluster_filters or nominated:
+                # The columns of the class are not ours to change.
+                first, bits = first.copy(), bits.copy()
+        else:
+            first, bits = pod_class.evaluate(self._calls, snapshot, rows)
+        verdicts = NodeVerdicts(first, bits, self._names, table, rows)
+        for active in cluster_filters:
+            attempt.apply(active, state, snapshot, verdicts)
+        if nominated:
+            self._look_again_with_nominated_pods(attempt, snapshot, verdicts, nominated)
+        return Feasibility(
+            state,
+            pod_class,
+            verdicts,
+            absent=_absent_status(found, pod, snapshot, verdicts),
+            restricting=found.restricting,
+            is_row_local=rows is None and not cluster_filters and not nominated,
+        )
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass
+    ) -> PreFiltered:
+        """Run the PreFilter plugins.
+
+        One that says UnschedulableAndUnresolvable ends the attempt; after one that says
+        Unschedulable the others still run, and the last such rejection counts.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        names: frozenset[str] | None = None
+        restricting: set[str] = set()
+        skipped: list[str] = []
+        rejection = SUCCESS
+        for plugin in self._pre_filter_plugins:
+            result, status = self._pre_filter(plugin, state, pod, snapshot, pod_class)
+            if status.code is Code.SKIP:
+                skipped.append(plugin.NAME)
+                continue
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return PreFiltered(status.by(plugin.NAME))
+            if status.code is Code.UNSCHEDULABLE:
+                rejection = status.by(plugin.NAME)
+                continue
+            if not status.is_success:
+                raise PluginError(plugin.NAME, "PreFilter", status.message)
+            if result is None or result.node_names is None:
+                continue
+            restricting.add(plugin.NAME)
+            names = result.node_names if names is None else names & result.node_names
+            if not names:
+                return PreFiltered(_nothing_left(restricting), names, frozenset(restricting))
+        state.write(_SKIPPED, frozenset(skipped))
+        return PreFiltered(rejection, names, frozenset(restricting))
+
+    def _pre_filter(
+        self,
+        plugin: PreFilterPlugin,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        pod_class: PodClass,
+    ) -> tuple[PreFilterResult | None, Status]:
+        known = pod_class.pre_filter.get(plugin.NAME)
+        if known is not None:
+            return known
+        return self._calls.call(plugin, "PreFilter", plugin.pre_filter, state, pod, snapshot)
+
+    def change_pod(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        other: PodInfo,
+        row: int,
+        *,
+        removed: bool = False,
+    ) -> None:
+        """Account for another pod as if it came to the row, or went.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        skipped = state.read(_SKIPPED)
+        point = f"PreFilterExtension{'RemovePod' if removed else 'AddPod'}"
+        for plugin in self._extensions:
+            if plugin.NAME in skipped:
+                continue
+            extension = cast("PreFilterExtensions", plugin)
+            method = extension.remove_pod if removed else extension.add_pod
+            status = self._calls.call(plugin, point, method, state, pod, snapshot, other, row)
+            if not status.is_success:
+                raise PluginError(plugin.NAME, point, status.message)
+
+    def _look_again_with_nominated_pods(
+        self,
+        attempt: "_Attempt",
+        snapshot: Snapshot,
+        verdicts: NodeVerdicts,
+        nominated: Mapping[str, Sequence[PodInfo]],
+    ) -> None:
+        """Reject nodes that would not fit once the pods nominated to them run there.
+
+        Upstream looks with these pods first and without them only when that passes. So where they
+        are in the way, their verdict is the one reported, whatever was found without them.
+        """
+        row_of = snapshot.table.row_of
+        present = [(row_of[name], name) for name in nominated if name in row_of]
+        fork = snapshot.fork(p.on_node(name) for _, name in present for p in nominated[name])
+        for row, name in present:
+            position = verdicts.position_of(row)
+            if position is None:
+                continue
+            trial = attempt.state.clone()
+            for added in nominated[name]:
+                self.change_pod(trial, attempt.pod, snapshot, added.on_node(name), row)
+            one = np.array([row], np.intp)
+            first, bits = attempt.pod_class.evaluate(self._calls, fork, one)
+            single = NodeVerdicts(first, bits, verdicts.plugins, verdicts.table, one)
+            for active in attempt.cluster_filters:
+                attempt.apply(active, trial, fork, single)
+            if first[0] != FEASIBLE:
+                verdicts.first[position] = first[0]
+                verdicts.bits[position] = bits[0]
+
+
+class _Attempt(msgspec.Struct):
+    """What stays the same while the filters look at nodes for one pod.
+
+    Attributes:
+        calls: calls plugins.
+        state: as PreFilter left it.
+        pod: the pod.
+        pod_class: its row-local columns.
+        cluster_filters: the filters that look beyond the row and do not skip the pod, in order.
+    """
+
+    calls: PluginCalls
+    state: CycleState
+    pod: PodInfo
+    pod_class: PodClass
+    cluster_filters: Sequence[IndexedFilter]
+
+    def apply(
+        self, active: IndexedFilter, state: CycleState, snapshot: Snapshot, verdicts: NodeVerdicts
+    ) -> None:
+        """Let one filter reject rows that no filter before it rejects."""
+        plugin = active.plugin
+        if isinstance(plugin, NodeFilterAdapter):
+            # Node by node: worth asking about those only that nobody before it rejects.
+            candidates = np.flatnonzero(verdicts.first > active.index)
+            rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
+            answer = self._ask(plugin, state, snapshot, rows, len(rows))
+            if answer is not None:
+                hit = candidates[answer != 0]
+                verdicts.first[hit] = active.index
+                verdicts.bits[hit] = answer[answer != 0]
+            return
+        all_rows = snapshot.table.all_rows if verdicts.rows is None else verdicts.rows
+        answer = self._ask(plugin, state, snapshot, all_rows, len(verdicts.first))
+        if answer is not None:
+            merge_verdicts(active.index, answer, verdicts.first, verdicts.bits)
+
+    def _ask(
+        self, plugin: FilterPlugin, state: CycleState, snapshot: Snapshot, rows: Rows, count: int
+    ) -> Bits | None:
+        answer = self.calls.call(plugin, "Filter", plugin.filter, state, self.pod, snapshot, rows)
+        if answer is not None and answer.shape != (count,):
+            self.calls.call(plugin, "Filter", check_size, answer, count)
+        return answer
+
+
+class _Reasons:
+    """What answers mean; the plugin is asked only when somebody reads them."""
+
+    def __init__(
+        self,
+        filters: Sequence[IndexedFilter],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> None:
+        self._filters = filters
+        self._state = state
+        self._pod = pod
+        self._snapshot = snapshot
+
+    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
+        """See `ReasonTable.reasons`."""
+        plugin = next(f.plugin for f in self._filters if f.index == index)
+        if isinstance(plugin, NodeFilterAdapter):
+            return plugin.reasons_given(self._state, answer)
+        texts = plugin.reasons(self._state, self._pod, self._snapshot)
+        return [reason for i, reason in enumerate(texts) if answer >> i & 1]
+
+
+def _rows_to_look_at(
+    names: frozenset[str] | None, pod: PodInfo, snapshot: Snapshot
+) -> NDArray[np.intp] | None:
+    """The rows of the nodes named, and of the pod's own nominated node; None means all."""
+    if names is None:
+        return None
+    row_of = snapshot.table.row_of
+    wanted = {row_of[name] for name in names if name in row_of}
+    nominated_row = row_of.get(pod.pod.status.nominated_node_name)
+    if nominated_row is not None:
+        # The scheduler tries it before it looks at the set.
+        wanted.add(nominated_row)
+    return np.array(sorted(wanted), np.intp)
+
+
+def _absent_status(
+    found: PreFiltered, pod: PodInfo, snapshot: Snapshot, verdicts: NodeVerdicts
+) -> Status | None:
+    """The verdict on the nodes not looked at.
+
+    Whoever rejects the pod's own nominated node is named as well, because upstream keeps both in
+    one set.
+    """
+    if found.node_names is None:
+        return None
+    plugins = set(found.restricting)
+    row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
+    if row is not None and (position := verdicts.position_of(row)) is not None:
+        status = verdicts.status(position)
+        if not status.is_success:
+            plugins.add(status.plugin)
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
+
+
+def _nothing_left(restricting: set[str]) -> Status:
+    listed = sorted(restricting)
+    if len(listed) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {listed[0]}")
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(listed)}] simultaneously")

@@ -1,0 +1,141 @@
+"""From feasible nodes to their totals.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go (RunPreScorePlugins,
+RunScorePlugins), pkg/scheduler/schedule_one.go (prioritizeNodes) v1.36.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import PreScorePlugin, Scores
+from scheduler.framework.runtime.checks import check_range
+from scheduler.framework.runtime.equivalence import PodClass
+from scheduler.framework.runtime.filtering import Feasibility
+from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError
+from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
+from scheduler.framework.status import Code
+from scheduler.snapshot import Snapshot
+
+_TOTAL_WITHOUT_PLUGINS: Final = 1.0
+"""What every node gets when the profile has no score plugin at all."""
+
+
+class Scoring:
+    """The PreScore and Score plugins of one profile."""
+
+    def __init__(self, plugins: PluginSet, calls: PluginCalls) -> None:
+        self._calls = calls
+        self._all = plugins.score
+        self._cluster = [scored for scored in plugins.score if not is_row_local(scored.plugin)]
+        scoring = {scored.plugin.NAME for scored in plugins.score}
+        self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
+
+    def totals(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Scores:
+        """See `Framework.totals`."""
+        if not self._all:
+            return np.full(len(rows), _TOTAL_WITHOUT_PLUGINS)
+        self._prepare(found.state, pod, snapshot, rows)
+        total = self._row_local_total(found, pod, snapshot, rows)
+        for scored, column in self._columns(self._cluster, found.state, pod, snapshot, rows):
+            total += column * scored.weight
+        return total
+
+    def is_total_cached(self, found: Feasibility) -> bool:
+        """See `Framework.is_total_cached`."""
+        return (
+            found.is_row_local
+            and not self._cluster
+            and not self._only_preparing
+            and not any(raw.varies for raw in found.pod_class.raw_scores)
+        )
+
+    def table(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> list[tuple[str, int, Scores]]:
+        """See `Framework.score_table`."""
+        self._prepare(found.state, pod, snapshot, rows)
+        columns = self._columns(self._all, found.state, pod, snapshot, rows)
+        return [(scored.plugin.NAME, scored.weight, column) for scored, column in columns]
+
+    def _prepare(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> None:
+        """Run the PreScore plugins that give no score themselves."""
+        for plugin in self._only_preparing:
+            self._skips(plugin, state, pod, snapshot, rows)
+
+    def _row_local_total(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Scores:
+        pod_class: PodClass = found.pod_class
+        if found.verdicts is not None and found.verdicts.rows is not None:
+            # Only some nodes were looked at: the class's columns are not up to date.
+            total, raw_columns = pod_class.score(self._calls, snapshot, rows)
+            for raw, column in raw_columns:
+                total += self._normalized(raw.scored, found.state, pod, column) * raw.scored.weight
+            return total
+        total = pod_class.total[rows]
+        for raw in pod_class.raw_scores:
+            if raw.varies:
+                column = self._normalized(raw.scored, found.state, pod, raw.column[rows])
+                total += column * raw.scored.weight
+            else:
+                total += raw.constant
+        return total
+
+    def _columns(
+        self,
+        plugins: Sequence[Weighted],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+    ) -> Iterator[tuple[Weighted, Scores]]:
+        """The normalised scores of the plugins that do not skip the pod.
+
+        All are prepared before the first one scores.
+        """
+        active = [
+            scored
+            for scored in plugins
+            if scored.pre_score is None
+            or not self._skips(scored.pre_score, state, pod, snapshot, rows)
+        ]
+        for scored in active:
+            plugin = scored.plugin
+            column = self._calls.call(plugin, "Score", plugin.score, state, pod, snapshot, rows)
+            yield scored, self._normalized(scored, state, pod, column)
+
+    def _skips(
+        self,
+        plugin: PreScorePlugin,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+    ) -> bool:
+        status = self._calls.call(plugin, "PreScore", plugin.pre_score, state, pod, snapshot, rows)
+        if not status.is_success and status.code is not Code.SKIP:
+            raise PluginError(plugin.NAME, "PreScore", status.message)
+        return status.code is Code.SKIP
+
+    def _normalized(
+        self, scored: Weighted, state: CycleState, pod: PodInfo, column: Scores
+    ) -> Scores:
+        normalizer = scored.normalizer
+        count = len(column)
+        if normalizer is not None:
+            normalize = normalizer.normalize_score
+            column = self._calls.call(
+                normalizer, "ScoreExtensionNormalize", normalize, state, pod, column
+            )
+        if not scored.is_trusted:
+            self._calls.call(scored.plugin, "Score", check_range, column, count)
+        return column
