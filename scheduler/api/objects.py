@@ -236,6 +236,12 @@ class PodSchedulingGate(ApiStruct, frozen=True):
     name: str = ""
 
 
+class PodResourceClaim(ApiStruct, frozen=True):
+    """A claim to devices; scheduling asks only whether there is any."""
+
+    name: str = ""
+
+
 class PodSpec(ApiStruct, frozen=True):
     """What a pod asks for.
 
@@ -257,6 +263,7 @@ class PodSpec(ApiStruct, frozen=True):
     overhead: ResourceList = {}
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
 

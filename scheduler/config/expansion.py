@@ -24,19 +24,23 @@ def expand(profile: KubeSchedulerProfile, implements: Implements) -> Expansion:
     Args:
         profile: as `load` returns it.
         implements: the plugins that exist here. A plugin that only kube-scheduler has takes part
-            in all checks and is then left out (`notices.not_in_effect` tells people).
+            in all checks and is then left out (`notices.not_in_effect` tells people), and so is one
+            that runs at an extension point in kube-scheduler only.
 
     Raises:
         ConfigError: a plugin does not exist, cannot run at the point it is enabled at, or is there
             twice; not exactly one plugin sorts the queue, none binds.
     """
     problems = Problems()
-    known = {**IN_TREE, **implements}
+    # What upstream's plugin implements counts: one of ours may need fewer extension points.
+    known = {**implements, **IN_TREE}
     expansion = check_expansion(profile.plugins, known, ("plugins",), problems)
     if problems:
         raise ConfigError(f"profile {profile.scheduler_name}", problems)
     return {
-        point: tuple((name, weight) for name, weight in plugins if name in implements)
+        point: tuple(
+            (name, weight) for name, weight in plugins if point in implements.get(name, ())
+        )
         for point, plugins in expansion.items()
     }
 

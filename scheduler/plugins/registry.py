@@ -6,6 +6,7 @@ Source: kubernetes pkg/scheduler/framework/plugins/registry.go v1.36.
 from typing import Final
 
 from scheduler.framework.interface import Plugin
+from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
@@ -20,6 +21,7 @@ from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
 
 IN_TREE: Final[tuple[type[Plugin], ...]] = (
+    DynamicResources,
     ImageLocality,
     InterPodAffinity,
     NodeAffinity,

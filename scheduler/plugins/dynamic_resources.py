@@ -1,0 +1,75 @@
+"""DynamicResources: devices are not allocated in this version, and no pod is bound without its own.
+
+Pods without resource claims are treated as upstream treats them: nothing is filtered, and every
+node scores 0. Pods with claims are rejected until a version allocates devices: bound without them,
+they would sit on a node on which they cannot start.
+
+Extension points: PreFilter, Score.
+Events: none; nothing that happens in the cluster makes this version allocate devices.
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (v1.36).
+Differs: see above.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import ClusterEventWithHint
+from scheduler.framework.interface import (
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    ScorePlugin,
+    Scores,
+    SignPlugin,
+)
+from scheduler.framework.status import SKIP, Status, unresolvable
+from scheduler.plugins.columns import count_of
+from scheduler.snapshot import Rows, Snapshot
+
+REASON: Final = "pods with resource claims are not supported by this scheduler"
+
+_PREPARED: Final[StateKey[bool]] = StateKey("DynamicResources/prepared")
+
+
+class DynamicResources(PreFilterPlugin, ScorePlugin, EnqueueExtensions, SignPlugin):
+    """Rejects pods that claim devices."""
+
+    NAME: ClassVar[str] = "DynamicResources"
+    READS: ClassVar[Reads] = Reads.NODE
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """See `EnqueueExtensions.events_to_register`."""
+        return ()
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Whether the pod claims anything."""
+        return bool(pod.spec.resource_claims)
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """See `PreFilterPlugin.pre_filter`."""
+        if pod.spec.resource_claims:
+            return None, unresolvable(REASON)
+        state.write(_PREPARED, value=True)
+        return None, SKIP
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """0 on every node.
+
+        Raises:
+            LookupError: PreFilter did not run; upstream fails in the same case.
+        """
+        if not state.get(_PREPARED):
+            raise LookupError("its PreFilter did not run")
+        return np.zeros(count_of(rows, snapshot.table.size))
