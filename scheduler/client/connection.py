@@ -66,8 +66,7 @@ class Connection:
         """
         if self._source is None:
             return False
-        configuration = await self._source.load(is_refused=is_refused)
-        access = _access(configuration, self.access)
+        access = await _access(self._source, self.access, is_refused=is_refused)
         is_changed = access != self.access
         if is_changed:
             self.access = access
@@ -128,16 +127,14 @@ async def load_connection(
         return Connection(None, _with_tls(access, TlsFiles()))
     if master:
         source = _MasterOverride(source, master)
-    configuration = await source.load(is_refused=False)
-    server = _trimmed(configuration.host)
-    proxy = configuration.proxy or proxy_for(server, environ)
-    return Connection(source, _access(configuration, Access(server, proxy=proxy)))
+    return Connection(source, await _access(source, None, is_refused=False, environ=environ))
 
 
 class _MasterOverride:
     """A source whose server is given by a flag."""
 
     def __init__(self, source: CredentialSource, master: str) -> None:
+        self.description = source.description
         self._source = source
         self._master = master
 
@@ -166,11 +163,18 @@ def _source(
     return KubeconfigSource(found, context, clock)
 
 
-def _access(configuration: Configuration, previous: Access) -> Access:
-    """What requests need, from the package's Configuration.
-
-    The server and the proxy stay those of the first load.
-    """
+async def _access(
+    source: CredentialSource,
+    previous: Access | None,
+    *,
+    is_refused: bool,
+    environ: Mapping[str, str] = os.environ,
+) -> Access:
+    """What requests need now. The server and the proxy stay those of the first load."""
+    configuration = await source.load(is_refused=is_refused)
+    if previous is None:
+        server = _trimmed(configuration.host)
+        previous = Access(server, proxy=configuration.proxy or proxy_for(server, environ))
     access = replace(
         previous,
         authorization=" ".join(configuration.api_key.get("BearerToken", "").split()),
@@ -182,7 +186,10 @@ def _access(configuration: Configuration, previous: Access) -> Access:
         key=configuration.key_file,
         is_verified=bool(configuration.verify_ssl),
     )
-    return _with_tls(access, files)
+    try:
+        return _with_tls(access, files)
+    except ConnectionConfigError as problem:
+        raise ConnectionConfigError(f"{source.description}: {problem}") from problem
 
 
 def _with_tls(access: Access, files: TlsFiles) -> Access:

@@ -8,7 +8,9 @@ and credentials that can be read again without reading the kubeconfig again.
 # mypy: disable-error-code="no-untyped-call"
 
 import asyncio
+import base64
 import datetime as dt
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -40,7 +42,13 @@ EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
 
 
 class CredentialSource(Protocol):
-    """Something that can tell, as often as asked, how to reach the API server."""
+    """Something that can tell, as often as asked, how to reach the API server.
+
+    Attributes:
+        description: what it is, for messages.
+    """
+
+    description: str
 
     async def load(self, *, is_refused: bool) -> Configuration:
         """The configuration as it is now.
@@ -56,6 +64,8 @@ class CredentialSource(Protocol):
 
 class InClusterSource:
     """The service account of the pod we run in; its token is rotated in place."""
+
+    description = "service account of this pod"
 
     def __init__(
         self,
@@ -76,7 +86,7 @@ class InClusterSource:
         try:
             loader.load_and_set(configuration)
         except (ConfigException, OSError, UnicodeDecodeError) as problem:
-            raise ConnectionConfigError(f"service account of this pod: {problem}") from problem
+            raise ConnectionConfigError(f"{self.description}: {problem}") from problem
         return configuration
 
 
@@ -88,10 +98,8 @@ class KubeconfigSource:
     """
 
     def __init__(self, paths: str, context: str, clock: Clock) -> None:
-        self._paths = paths
-        config = _merged(paths)
-        _check(config.value, context, paths)
-        self._loader = _Loader(config, context, clock)
+        self.description = f"kubeconfig {paths}"
+        self._loader = _Loader(_checked(paths, context), context, clock)
 
     async def load(self, *, is_refused: bool) -> Configuration:
         """See `CredentialSource.load`."""
@@ -101,12 +109,10 @@ class KubeconfigSource:
         try:
             await self._loader.load_and_set(configuration)
         except ConnectionConfigError as problem:
-            raise ConnectionConfigError(f"kubeconfig {self._paths}: {problem}") from problem
+            raise ConnectionConfigError(f"{self.description}: {problem}") from problem
         except Exception as problem:
             # The package raises whatever the malformed part happens to trip over.
-            raise ConnectionConfigError(
-                f"kubeconfig {self._paths}: {_one_line(problem)}"
-            ) from problem
+            raise ConnectionConfigError(f"{self.description}: {_one_line(problem)}") from problem
         return configuration
 
 
@@ -172,7 +178,9 @@ async def _run_plugin(exec_section: Any) -> dict[str, Any]:
             f"exec plugin {command}: cannot be run: {problem.strerror or problem}"
         ) from problem
     except ConfigException as problem:
-        raise ConnectionConfigError(f"exec plugin {command}: {_one_line(problem)}") from problem
+        # The package shows what the plugin wrote as a Python bytes literal.
+        told = re.sub(r"b(['\"])(.*)\1$", r"\2", _one_line(problem))
+        raise ConnectionConfigError(f"exec plugin {command}: {told}") from problem
     return status
 
 
@@ -183,31 +191,37 @@ def _not_after(cert: str) -> dt.datetime | None:
         return None
 
 
-def _merged(paths: str) -> Any:
-    """The package's merge of one or several files (as in KUBECONFIG)."""
+def _checked(paths: str, context: str) -> Any:
+    """The package's merge of one or several files (as in KUBECONFIG), with no link missing."""
+    where = f"kubeconfig {paths}"
     try:
-        config = KubeConfigMerger(paths).config
+        config = _merged(paths, where)
+        _check(config.value, context, where)
     except yaml.YAMLError as problem:
-        raise ConnectionConfigError(
-            f"kubeconfig {paths}: expected YAML: {_one_line(problem)}"
-        ) from problem
+        raise ConnectionConfigError(f"{where}: expected YAML: {_one_line(problem)}") from problem
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or "not a text file"
-        raise ConnectionConfigError(f"kubeconfig {paths}: cannot be read: {reason}") from problem
+        raise ConnectionConfigError(f"{where}: cannot be read: {reason}") from problem
+    except ConnectionConfigError:
+        raise
     except Exception as problem:
-        # A scalar, a list, or entries without names: the package trips somewhere in its merge.
+        # A scalar, a list, or entries without names: the package trips somewhere.
         raise ConnectionConfigError(
-            f"kubeconfig {paths}: expected a mapping with clusters, contexts and users, each a "
+            f"{where}: expected a mapping with clusters, contexts and users, each a "
             f"list of named entries"
         ) from problem
-    if config is None:
-        raise ConnectionConfigError(f"kubeconfig {paths}: the file does not exist")
     return config
 
 
-def _check(config: dict[str, Any], context: str, paths: str) -> None:
-    """Follows context, cluster and user by name, so that a missing link is named."""
-    where = f"kubeconfig {paths}"
+def _merged(paths: str, where: str) -> Any:
+    config = KubeConfigMerger(paths).config
+    if config is None:
+        raise ConnectionConfigError(f"{where}: the file does not exist")
+    return config
+
+
+def _check(config: dict[str, Any], context: str, where: str) -> None:
+    """Follows context, cluster and user by name, so that what is missing or no PEM is named."""
     name = context or config.get("current-context")
     known = ", ".join(sorted(str(entry["name"]) for entry in config["contexts"])) or "none"
     if not name:
@@ -215,18 +229,32 @@ def _check(config: dict[str, Any], context: str, paths: str) -> None:
             f"{where}: current-context is not set; contexts in the file: {known}"
         )
     body = _entry(config, "contexts", str(name), where, known).safe_get("context") or {}
-    for field in ("cluster", "user"):
-        if body.get(field):
-            _entry(config, f"{field}s", str(body[field]), f"{where}: context {name}", "")
-        elif field == "cluster":
-            raise ConnectionConfigError(f"{where}: context {name}: expected a cluster")
-    cluster = _entry(config, "clusters", str(body["cluster"]), where, "").safe_get("cluster") or {}
-    server = str(cluster.get("server", ""))
-    if not server.startswith(("http://", "https://")):
-        raise ConnectionConfigError(
-            f"{where}: cluster {body['cluster']}: server: expected an http or https URL, "
-            f"got {server!r}"
-        )
+    if not body.get("cluster"):
+        raise ConnectionConfigError(f"{where}: context {name}: expected a cluster")
+    for kind in ("cluster", "user"):
+        if not body.get(kind):
+            continue
+        entry = _entry(config, f"{kind}s", str(body[kind]), f"{where}: context {name}", "")
+        content = entry.safe_get(kind) or {}
+        _check_data(content, f"{where}: {kind} {body[kind]}")
+        server = str(content.get("server", ""))
+        if kind == "cluster" and not server.startswith(("http://", "https://")):
+            raise ConnectionConfigError(
+                f"{where}: cluster {body[kind]}: server: expected an http or https URL, "
+                f"got {server!r}"
+            )
+
+
+def _check_data(content: dict[str, Any], where: str) -> None:
+    for field in ("certificate-authority-data", "client-certificate-data", "client-key-data"):
+        if not content.get(field):
+            continue
+        try:
+            is_pem = b"-----BEGIN" in base64.b64decode("".join(content[field].split()))
+        except (ValueError, AttributeError):
+            is_pem = False
+        if not is_pem:
+            raise ConnectionConfigError(f"{where}: {field}: expected a PEM file in base64")
 
 
 def _entry(config: dict[str, Any], section: str, name: str, where: str, known: str) -> Any:

@@ -1,0 +1,401 @@
+"""Requests: what goes over the wire, and what each answer, or the lack of one, becomes."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from scheduler import __version__
+from scheduler.client.errors import (
+    ApiError,
+    ConflictError,
+    FencedError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from scheduler.client.session import STRATEGIC_MERGE_PATCH, Response
+from tests.unit.client.scripted_server import (
+    dropped,
+    hang,
+    json_answer,
+    serving,
+    session_to,
+    status_answer,
+)
+
+
+async def ok(_: web.Request) -> web.Response:
+    return json_answer({"status": "Success"}, 201)
+
+
+def test_a_request_carries_exactly_what_it_needs() -> None:
+    """Bytes, type and identity; no cookies, no compression asked for."""
+
+    async def scenario() -> None:
+        async with serving(ok) as (server, session):
+            answer = await session.request(
+                "PATCH", "/api/v1/x?a=b%20c", b'{"a":1}', content_type=STRATEGIC_MERGE_PATCH
+            )
+
+        seen = server.seen[0]
+        assert (seen.method, seen.path, seen.body) == ("PATCH", "/api/v1/x?a=b%20c", b'{"a":1}')
+        del seen.headers["Host"]
+        assert seen.headers == {
+            "User-Agent": f"stowage/{__version__} scheduler",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": STRATEGIC_MERGE_PATCH,
+            "Content-Length": "7",
+        }
+        assert isinstance(answer, Response)
+        assert (answer.status, answer.body) == (201, b'{"status":"Success"}')
+
+    uvloop.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "kind"),
+    [
+        (400, "BadRequest", InvalidError),
+        (401, "Unauthorized", UnauthorizedError),
+        (403, "Forbidden", ForbiddenError),
+        (404, "NotFound", NotFoundError),
+        (409, "Conflict", ConflictError),
+        (410, "Expired", GoneError),
+        (422, "Invalid", InvalidError),
+        (429, "TooManyRequests", TooManyRequestsError),
+        (500, "InternalError", UnavailableError),
+        (503, "ServiceUnavailable", UnavailableError),
+        (504, "Timeout", UnavailableError),
+        (307, "", InvalidError),
+    ],
+)
+def test_each_refusal_is_an_error_the_caller_can_tell_apart(
+    status: int, reason: str, kind: type[ApiError]
+) -> None:
+    """The server's own words come with it."""
+
+    async def refuse(_: web.Request) -> web.Response:
+        return status_answer(status, reason, 'pods "p" said no')
+
+    async def scenario() -> ApiError:
+        async with serving(refuse) as (_, session):
+            with pytest.raises(ApiError) as raised:
+                await session.request("POST", "/api/v1/pods", b"{}")
+            return raised.value
+
+    problem = uvloop.run(scenario())
+    assert type(problem) is kind
+    told = f"{status} {reason}".strip()
+    assert str(problem) == f'POST /api/v1/pods: {told}: pods "p" said no'
+
+
+def test_a_long_answer_is_cut() -> None:
+    """A proxy's error page does not fill the log."""
+
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=502, text="<html>\n" + "x" * 1000)
+
+    async def scenario() -> ApiError:
+        async with serving(refuse) as (_, session):
+            with pytest.raises(UnavailableError) as raised:
+                await session.request("GET", "/")
+            return raised.value
+
+    message = uvloop.run(scenario()).message
+    assert len(message) == 256
+    assert message.startswith("<html> xxx")
+    assert message.endswith("…")
+
+
+def test_a_dropped_connection_a_closed_port_and_a_timeout_are_unavailable() -> None:
+    """Each with the library's error as its cause."""
+
+    async def drop(request: web.Request) -> web.Response:
+        return dropped(request)
+
+    async def slow(_: web.Request) -> web.Response:
+        return await hang()
+
+    async def scenario() -> list[tuple[str, bool]]:
+        told = []
+        async with serving(drop) as (_, session):
+            with pytest.raises(UnavailableError) as raised:
+                await session.request("POST", "/x", b"{}")
+            told.append((raised.value.message, raised.value.__cause__ is not None))
+        async with serving(slow) as (_, session):
+            with pytest.raises(UnavailableError) as raised:
+                await session.request("POST", "/x", b"{}", timeout=0.05)
+            told.append((raised.value.message, raised.value.__cause__ is not None))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{free.getsockname()[1]}"
+            async with session_to(url) as session:
+                with pytest.raises(UnavailableError) as raised:
+                    await session.request("POST", "/x", b"{}")
+        told.append((raised.value.message.split(":")[0][:14], raised.value.__cause__ is not None))
+        return told
+
+    assert uvloop.run(scenario()) == [
+        ("Server disconnected", True),
+        ("no answer in time", True),
+        ("Cannot connect", True),
+    ]
+
+
+class TestRetryAfter:
+    def run(self, waits: list[int | None], **options: float) -> tuple[int, Exception | None]:
+        """Answers 429 with each Retry-After in turn, then 201; counts requests."""
+        left = iter(waits)
+
+        async def throttle(_: web.Request) -> web.Response:
+            try:
+                seconds = next(left)
+            except StopIteration:
+                return json_answer({}, 201)
+            headers = {} if seconds is None else {"Retry-After": str(seconds)}
+            return status_answer(429, "TooManyRequests", "slow down", headers=headers)
+
+        async def scenario() -> tuple[int, Exception | None]:
+            async with serving(throttle) as (server, session):
+                problem = None
+                try:
+                    await session.request("POST", "/x", b"{}", **options)  # type: ignore[arg-type]
+                except ApiError as raised:
+                    problem = raised
+                return len(server.seen), problem
+
+        return uvloop.run(scenario())
+
+    def test_a_time_to_come_back_is_obeyed(self) -> None:
+        """The request is repeated, and the caller does not notice."""
+        requests, problem = self.run([0, 1])
+
+        assert (requests, problem) == (3, None)
+
+    def test_not_beyond_the_timeout(self) -> None:
+        """Then the caller is told for how long the server wants peace."""
+        requests, problem = self.run([60], timeout=5.0)
+
+        assert requests == 1
+        assert isinstance(problem, TooManyRequestsError)
+        assert problem.retry_after_seconds == 60.0
+
+    def test_without_a_time_nothing_is_repeated(self) -> None:
+        """The caller has its own back-off."""
+        requests, problem = self.run([None])
+
+        assert requests == 1
+        assert isinstance(problem, TooManyRequestsError)
+        assert problem.retry_after_seconds is None
+
+    def test_not_for_urgent_requests(self) -> None:
+        """The elector decides for itself when to try again."""
+        requests, problem = self.run([0], is_urgent=True)
+
+        assert requests == 1
+        assert isinstance(problem, TooManyRequestsError)
+
+    def test_not_for_ever(self) -> None:
+        """Ten repetitions, as upstream's client."""
+        requests, problem = self.run([0] * 50)
+
+        assert requests == 11
+        assert isinstance(problem, TooManyRequestsError)
+
+
+class TestFence:
+    def test_nothing_is_sent_when_the_fence_says_no(self) -> None:
+        """Neither headers nor body reach the server."""
+
+        async def scenario() -> int:
+            async with serving(ok) as (server, session):
+                with pytest.raises(FencedError):
+                    await session.request("POST", "/x", b"{}", fence=lambda: False)
+                await asyncio.sleep(0.05)
+                return len(server.seen)
+
+        assert uvloop.run(scenario()) == 0
+
+    def test_the_fence_is_asked_when_the_bytes_leave_not_when_the_request_is_made(self) -> None:
+        """A lease that is lost while the connection is still being made holds the request back."""
+
+        async def scenario() -> int:
+            async with serving(ok) as (server, session):
+                may_write = True
+                request = asyncio.create_task(
+                    session.request("POST", "/x", b"{}", fence=lambda: may_write)
+                )
+                await asyncio.sleep(0)
+                may_write = False
+                with pytest.raises(FencedError):
+                    await request
+                return len(server.seen)
+
+        assert uvloop.run(scenario()) == 0
+
+    def test_the_bytes_leave_in_the_step_in_which_the_fence_was_asked(self) -> None:
+        """Or a process frozen between the two would write long after its lease has ended."""
+
+        async def scenario() -> bytes:
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+                async with session_to(url) as session:
+                    asked = asyncio.Event()
+                    arrived = b""
+
+                    def fence() -> bool:
+                        asked.set()
+                        # First in the next step of the loop: what has left by then?
+                        asyncio.get_running_loop().call_soon(look)
+                        return True
+
+                    def look() -> None:
+                        nonlocal arrived
+                        peer, _ = listener.accept()
+                        with peer:
+                            peer.settimeout(1.0)
+                            arrived = peer.recv(65536)
+
+                    request = asyncio.create_task(
+                        session.request("POST", "/x", b'{"a":1}', fence=fence, timeout=2.0)
+                    )
+                    await asked.wait()
+                    with pytest.raises(UnavailableError):
+                        await request
+                    return arrived
+
+        assert uvloop.run(scenario()).endswith(b'\r\n\r\n{"a":1}')
+
+
+def test_an_open_fence_costs_nothing() -> None:
+    """The request is made."""
+
+    async def scenario() -> int:
+        async with serving(ok) as (server, session):
+            await session.request("POST", "/x", b"{}", fence=lambda: True)
+            return len(server.seen)
+
+    assert uvloop.run(scenario()) == 1
+
+
+def test_qps_limits_requests_but_not_the_lease() -> None:
+    """Burst at once, then one per interval; urgent requests pass by."""
+
+    async def scenario() -> tuple[float, float]:
+        async with serving(ok) as (server, _), session_to(server.url, qps=20, burst=2) as session:
+            loop = asyncio.get_running_loop()
+            started = loop.time()
+            await asyncio.gather(*(session.request("POST", "/x", b"{}") for _ in range(6)))
+            throttled = loop.time() - started
+            started = loop.time()
+            await asyncio.gather(
+                *(session.request("PUT", "/x", b"{}", is_urgent=True) for _ in range(6))
+            )
+            return throttled, loop.time() - started
+
+    throttled, urgent = uvloop.run(scenario())
+    assert 0.18 <= throttled < 0.6
+    assert urgent < 0.15
+
+
+class TestStream:
+    def lines(
+        self, answer: Callable[[web.Request], Awaitable[web.StreamResponse]], read_timeout: float
+    ) -> tuple[list[bytes], Exception | None]:
+        async def scenario() -> tuple[list[bytes], Exception | None]:
+            got: list[bytes] = []
+            async with serving(answer) as (_, session):
+                try:
+                    async with session.stream("/w?watch=1", read_timeout=read_timeout) as lines:
+                        while line := await lines.readline():
+                            got.append(line)
+                except ApiError as problem:
+                    return got, problem
+            return got, None
+
+        return uvloop.run(scenario())
+
+    def test_lines_come_one_by_one_whatever_the_chunks(self) -> None:
+        """A chunk may hold half a line or many."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            for chunk in (b"on", b"e\ntwo\nthr", b"ee\n"):
+                await response.write(chunk)
+            return response
+
+        assert self.lines(answer, 5.0) == ([b"one\n", b"two\n", b"three\n"], None)
+
+    def test_a_line_may_be_megabytes_long(self) -> None:
+        """A node with many images is one line."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b"x" * 3_000_000 + b"\n")
+            return response
+
+        lines, problem = self.lines(answer, 5.0)
+        assert problem is None
+        assert [len(line) for line in lines] == [3_000_001]
+
+    def test_silence_ends_the_stream(self) -> None:
+        """A half-open connection is noticed."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b"one\n")
+            return await hang()
+
+        lines, problem = self.lines(answer, 0.1)
+        assert lines == [b"one\n"]
+        assert isinstance(problem, UnavailableError)
+        assert problem.message == "no answer in time"
+
+    def test_a_broken_stream_is_unavailable(self) -> None:
+        """The lines before it count."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b"one\ntw")
+            await asyncio.sleep(0.02)
+            return dropped(request)
+
+        lines, problem = self.lines(answer, 1.0)
+        assert lines[:1] == [b"one\n"]
+        assert isinstance(problem, UnavailableError)
+
+    def test_a_refused_stream_raises_what_the_server_said(self) -> None:
+        """As for any request."""
+
+        async def answer(_: web.Request) -> web.StreamResponse:
+            return status_answer(410, "Expired", "too old resource version: 1 (2)")
+
+        lines, problem = self.lines(answer, 1.0)
+        assert lines == []
+        assert isinstance(problem, GoneError)
+
+    def test_an_error_of_the_reader_stays_its_own(self) -> None:
+        """A bug in who reads is not a broken connection."""
+
+        async def answer(_: web.Request) -> web.StreamResponse:
+            return web.Response(text="one\n")
+
+        async def scenario() -> None:
+            async with serving(answer) as (_, session), session.stream("/", read_timeout=1.0):
+                raise ValueError("mine")
+
+        with pytest.raises(ValueError, match="mine"):
+            uvloop.run(scenario())
