@@ -33,6 +33,7 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.snapshot import NodeSet, PodAdded, Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -182,3 +183,11 @@ def make_node_info(node: Node, pods: Sequence[PodInfo] = ()) -> NodeInfo:
     info.node = node
     info.pods = {pod.uid: pod for pod in pods}
     return info
+
+
+def make_snapshot(nodes: Iterable[Node] = (), pods: Iterable[PodInfo] = ()) -> Snapshot:
+    """A cluster of these nodes, in this order, with pods that name the node they run on."""
+    snapshot = Snapshot()
+    snapshot.update(NodeSet(make_node_info(node), node) for node in nodes)
+    snapshot.update(PodAdded(pod) for pod in pods)
+    return snapshot
