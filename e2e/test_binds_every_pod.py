@@ -1,0 +1,135 @@
+"""Promise: every pod of ours gets a node, once; nobody else's pod is touched."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.objects import Json, make_nodes, make_pods
+from e2e.support.placements import bindings_by_pod, overcommitted_nodes
+from e2e.support.waiting import wait_for
+
+NODES = 500
+PODS = 5000
+FOREIGN = ("somebody-else", "another-scheduler")
+
+
+def mixed_pods(namespace: str) -> list[Json]:
+    """Our pods with those of two other schedulers in between."""
+    requests = {"cpu": "100m", "memory": "200Mi"}
+    pods = make_pods(PODS, namespace=namespace, requests=requests)
+    for name in FOREIGN:
+        pods += make_pods(
+            100, prefix=name, namespace=namespace, scheduler_name=name, requests=requests
+        )
+    return sorted(pods, key=lambda pod: pod["metadata"]["name"][::-1])
+
+
+def check_end_state(cluster: Cluster, namespace: str) -> None:
+    pods = cluster.pods(namespace)
+    ours = [p for p in pods if p["spec"]["schedulerName"] == "stowage"]
+    theirs = [p for p in pods if p["spec"]["schedulerName"] in FOREIGN]
+    assert len(ours) == PODS
+    assert [p["metadata"]["name"] for p in ours if not p["spec"].get("nodeName")] == []
+    assert len(theirs) == 100 * len(FOREIGN)
+    assert [p["metadata"]["name"] for p in theirs if p["spec"].get("nodeName")] == []
+    assert [p["metadata"]["name"] for p in theirs if "conditions" in p["status"]] == []
+    assert overcommitted_nodes(cluster.nodes(), pods) == {}
+    if cluster.control_plane is not None:
+        bound = bindings_by_pod(cluster.audit_events())
+        in_namespace = {k: n for k, n in bound.items() if k.startswith(f"{namespace}/")}
+        assert set(in_namespace.values()) == {1}
+        assert len(in_namespace) == PODS
+
+
+def scheduled_events(cluster: Cluster, namespace: str) -> set[str]:
+    return {event["regarding"]["name"] for event in cluster.events(namespace, "Scheduled")}
+
+
+def test_all_of_ours_are_bound_and_none_of_theirs(
+    cluster: Cluster, namespace: str, run_stowage: StartStowage
+) -> None:
+    """5,000 pods on 500 nodes, two other schedulers' pods mixed in."""
+    cluster.create_nodes(make_nodes(NODES))
+    run_stowage()
+
+    cluster.create_pods(mixed_pods(namespace))
+
+    cluster.wait_until_bound(namespace, timeout_seconds=120)
+    check_end_state(cluster, namespace)
+    wait_for(
+        lambda: len(scheduled_events(cluster, namespace)) == PODS,
+        "a Scheduled event for each pod",
+        60,
+    )
+    note = cluster.events(namespace, "Scheduled")[0]
+    name = note["regarding"]["name"]
+    node = cluster.pod(namespace, name)["spec"]["nodeName"]
+    assert note["note"] == f"Successfully assigned {namespace}/{name} to {node}"
+    assert (note["type"], note["action"]) == ("Normal", "Binding")
+    assert note["reportingController"] == "stowage"
+
+
+def test_killed_in_the_middle_and_started_again(
+    cluster: Cluster, namespace: str, run_stowage: StartStowage
+) -> None:
+    """SIGKILL while pods are being bound changes nothing about the end."""
+    cluster.create_nodes(make_nodes(NODES))
+    cluster.create_pods(mixed_pods(namespace))
+    first = run_stowage()
+    wait_for(
+        lambda: len(cluster.unbound(namespace, "stowage", limit=PODS)) < PODS * 2 // 3,
+        "a third of the pods to be bound",
+        60,
+        every_seconds=0.02,
+    )
+
+    first.kill()
+    left = len(cluster.unbound(namespace, "stowage", limit=PODS))
+    run_stowage()
+
+    assert left > 0
+    cluster.wait_until_bound(namespace, timeout_seconds=120)
+    check_end_state(cluster, namespace)
+
+
+def test_sigterm_lets_binds_end_and_exits_0(
+    cluster: Cluster, namespace: str, run_stowage: StartStowage
+) -> None:
+    """A drain: no further pod is taken, what is in flight ends, the status is 0."""
+    cluster.create_nodes(make_nodes(50))
+    cluster.create_pods(make_pods(3000, namespace=namespace, requests={"cpu": "10m"}))
+    daemon = run_stowage()
+    wait_for(
+        lambda: len(cluster.unbound(namespace, "stowage", limit=3000)) < 2800,
+        "binding to begin",
+        30,
+        every_seconds=0.02,
+    )
+
+    started = time.monotonic()
+    status = daemon.stop()
+
+    assert status == 0
+    assert time.monotonic() - started < 10
+    assert len(cluster.unbound(namespace, "stowage", limit=3000)) > 0
+    assert overcommitted_nodes(cluster.nodes(), cluster.pods(namespace)) == {}
+
+
+@pytest.mark.parametrize("content", ["", "not: [yaml", "apiVersion: v1\nkind: Config\n"])
+def test_a_broken_kubeconfig_is_one_clear_message(
+    tmp_path: Path, run_stowage: StartStowage, cluster: Cluster, content: str
+) -> None:
+    """No traceback for what a user can cause."""
+    file = tmp_path / "broken.kubeconfig"
+    file.write_text(content)
+
+    daemon = run_stowage(kubeconfig=file, wait=False)
+    wait_for(lambda: not daemon.is_running(), "the process to end", 20)
+
+    output = daemon.tail(50)
+    assert daemon.stop() == 1
+    assert "Traceback" not in output
+    assert "broken.kubeconfig" in output
