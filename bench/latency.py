@@ -1,0 +1,112 @@
+"""How long a pod waits for its node while pods come at a fixed rate."""
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from bench.churn import churning
+from bench.contestants import CONTESTANTS, STOWAGE
+from bench.processor import Usage, wait_until_idle
+from bench.request_log import RequestLog
+from bench.results import Latency
+from bench.stalls import longest_stall_ms, scrape_stalls
+from bench.states import Prepared, measured_pods, running_cluster
+from bench.throughput import Patience, wait_until_bound
+from bench.workload import MEASURED
+from e2e.support.api import Api, Call
+from e2e.support.cluster import Cluster
+
+_WARM_UP = 0.1
+"""The share of the pods, from the first on, that does not count: connections are being opened."""
+
+
+def measure_latency(
+    prepared: Prepared, size_name: str, contestant: str, pods_per_second: float, seconds: float
+) -> Latency:
+    """Creates pods at a fixed rate while one contestant schedules.
+
+    The rate does not depend on how fast the scheduler is: one that cannot keep up gets a backlog.
+    """
+    with running_cluster(prepared.quiet) as cluster:
+        return _measure(cluster, prepared, size_name, contestant, (pods_per_second, seconds))
+
+
+def _measure(
+    cluster: Cluster,
+    prepared: Prepared,
+    size_name: str,
+    contestant: str,
+    load: tuple[float, float],
+) -> Latency:
+    pods_per_second, seconds = load
+    workload, size = prepared.workload, prepared.size
+    control_plane = cluster.control_plane
+    assert control_plane is not None
+    assert control_plane.audit_log is not None
+    log = RequestLog(control_plane.audit_log)
+    program = CONTESTANTS[contestant](control_plane)
+    wait_until_idle([program])
+    programs = [*control_plane.programs]
+    stalls = scrape_stalls(program) if contestant == STOWAGE else None
+    before = Usage.now(programs)
+    beside = AsyncExitStack()
+    cluster.run(beside.enter_async_context(churning(cluster.api, workload, size)))
+    count = min(size.pods, math.ceil(pods_per_second * seconds))
+    factory = measured_pods(workload, size)
+    bodies = [factory.waiting(size.running + index) for index in range(count)]
+    cluster.run(_offer(cluster.api, bodies, pods_per_second))
+    note = wait_until_bound(log, count, program, Patience(10, 60))
+    after = Usage.now(programs)
+    cluster.run(beside.aclose())
+    stall_ms = None if stalls is None else longest_stall_ms(scrape_stalls(program), stalls)
+    control_plane.stop_program(program)
+    waits = waiting_times_ms(log)
+    return Latency(
+        workload=workload.name,
+        size=size_name,
+        contestant=contestant,
+        offered_per_second=pods_per_second,
+        created=len(log.created),
+        bound=len(log.bound),
+        p50_ms=percentile(waits, 0.5),
+        p99_ms=percentile(waits, 0.99),
+        longest_ms=max(waits, default=0.0),
+        cpu_ms_per_pod=1000
+        * (after.programs[program.name] - before.programs[program.name])
+        / max(1, len(log.bound)),
+        foreign_share=after.foreign_share(before),
+        loop_stall_ms=stall_ms,
+        note=note,
+    )
+
+
+async def _offer(api: Api, bodies: Sequence[object], pods_per_second: float) -> None:
+    """Creates one pod after the other on time, whether or not the one before is answered."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    path = f"/api/v1/namespaces/{MEASURED}/pods"
+    async with asyncio.TaskGroup() as group:
+        for index, body in enumerate(bodies):
+            await asyncio.sleep(start + index / pods_per_second - loop.time())
+            group.create_task(api.call_all([Call("POST", path, body)], 1))
+
+
+def waiting_times_ms(log: RequestLog) -> list[float]:
+    """Gives the time from creation to bind of each pod, the first ones left out.
+
+    Pods that were never bound have waited until now.
+    """
+    created = sorted(log.created.items(), key=lambda item: item[1])
+    counted = created[int(len(created) * _WARM_UP) :]
+    now = time.time()
+    # A scheduler may see a pod before whoever created it gets the answer.
+    return [1000 * max(0.0, log.bound.get(name, now) - moment) for name, moment in counted]
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Gives the smallest value that at least ``share`` of all values do not exceed."""
+    if not values:
+        return 0.0
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]

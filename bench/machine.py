@@ -1,0 +1,78 @@
+"""The machine and the versions a figure belongs to."""
+
+import datetime as dt
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from e2e.support.go_programs import CHECKOUT, KUBERNETES_VERSION
+
+_LIBRARIES: Final = ("aiohttp", "kubernetes", "msgspec", "numpy", "uvloop")
+
+
+class Machine(msgspec.Struct, frozen=True, rename="camel"):
+    """Facts that decide about figures.
+
+    Attributes:
+        started: when the run began, UTC.
+        commit: of the checkout; ends in ``-dirty`` when files differ from it.
+        load: runnable processes in the minute before the run, from others by definition.
+    """
+
+    started: str
+    commit: str
+    cores: int
+    processor: str
+    memory_bytes: int
+    system: str
+    python: str
+    kubernetes: str
+    libraries: dict[str, str]
+    load: float
+
+    @classmethod
+    def here(cls) -> Self:
+        """Looks at this machine."""
+        return cls(
+            started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            commit=_commit(),
+            cores=os.cpu_count() or 1,
+            processor=_proc_field("cpuinfo", "model name"),
+            memory_bytes=1024 * int(_proc_field("meminfo", "MemTotal").split()[0]),
+            system=f"{platform.system()} {platform.release()}",
+            python=platform.python_version(),
+            kubernetes=KUBERNETES_VERSION,
+            libraries={name: version(name) for name in _LIBRARIES},
+            load=os.getloadavg()[0],
+        )
+
+
+def _commit() -> str:
+    commit = _git("rev-parse", "HEAD")
+    # New results do not make a checkout another one.
+    changed = _git("status", "--porcelain", "--", "scheduler", "bench/*.py", "bench/workloads")
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*arguments: str) -> str:
+    answer = subprocess.run(
+        ["git", *arguments],  # noqa: S607 -- whichever git there is
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.stdout.strip()
+
+
+def _proc_field(file: str, name: str) -> str:
+    for line in Path(f"/proc/{file}").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return "0"

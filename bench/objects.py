@@ -1,0 +1,131 @@
+"""Turns a workload into the bodies an API server takes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from string import Template
+
+import msgspec
+
+from bench.workload import MEASURED, NodeTemplate, PodTemplate, Workload
+from e2e.support.objects import Json, make_nodes, make_pod
+
+SCHEDULER_NAME = "bench"
+"""The profile every contestant answers to, so that all of them start from the same pods."""
+
+_ZONE = "topology.kubernetes.io/zone"
+
+
+class PodFactory:
+    """Makes the pods of one template; a pod is text with some numbers put in.
+
+    Args:
+        template: what they look like.
+        nodes: names of the cluster's nodes, for templates that name one.
+        prefix: begins every name.
+    """
+
+    def __init__(self, template: PodTemplate, nodes: list[str], prefix: str) -> None:
+        self._numbers = template.numbers
+        self._nodes = nodes
+        self._name = f"{prefix}-$index"
+        pod = make_pod(
+            self._name,
+            namespace="$namespace",
+            scheduler_name=SCHEDULER_NAME,
+            requests=template.requests,
+            labels=template.labels,
+            **template.spec,
+        )
+        self._waiting = _text({**pod, "spec": {**pod["spec"]}})
+        self._running = _text({**pod, "spec": {**pod["spec"], "nodeName": "$here"}})
+
+    def waiting(self, index: int, namespace: str = MEASURED) -> msgspec.Raw:
+        """Gives pod ``index``, for a scheduler to place."""
+        return self._body(self._waiting, index, namespace, "")
+
+    def running(self, index: int, namespace: str, node: str) -> msgspec.Raw:
+        """Gives pod ``index`` as one that has been placed on ``node``."""
+        return self._body(self._running, index, namespace, node)
+
+    def _body(self, text: Template, index: int, namespace: str, here: str) -> msgspec.Raw:
+        count = len(self._nodes)
+        numbers = {name: number.at(index, count) for name, number in self._numbers.items()}
+        filled = text.substitute(
+            numbers,
+            index=f"{index:06}",
+            namespace=namespace,
+            here=here,
+            node=self._nodes[index % count],
+        )
+        return msgspec.Raw(filled.encode())
+
+
+def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[Json]:
+    """Gives ``count`` nodes."""
+    return make_nodes(
+        count,
+        zones=template.zones,
+        prefix=prefix,
+        allocatable=template.allocatable,
+        labels=template.labels,
+        unschedulable=template.unschedulable,
+    )
+
+
+def namespaces_of(workload: Workload) -> Iterator[Json]:
+    """Gives the namespaces a workload needs; ``measured`` and ``churn`` are always there."""
+    plain: dict[str, dict[str, str]] = {MEASURED: {}, "churn": {}, "waiting": {}}
+    named = {
+        name: dict(each.labels)
+        for group, each in workload.namespaces.items()
+        for name in namespace_names(workload, group)
+    }
+    for name, labels in {**plain, **named}.items():
+        yield {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": labels},
+        }
+
+
+def namespace_names(workload: Workload, group: str) -> list[str]:
+    """Gives the names of the namespaces of one set."""
+    found = workload.namespaces.get(group)
+    if found is None or found.count == 1:
+        return [group]
+    return [f"{group}-{number:03}" for number in range(found.count)]
+
+
+def services_of(workload: Workload) -> Iterator[Json]:
+    """Gives the services a workload needs."""
+    for number, selector in enumerate(workload.services):
+        yield make_service(f"service-{number}", MEASURED, selector)
+
+
+def make_service(name: str, namespace: str, selector: Mapping[str, str]) -> Json:
+    """Gives a service without an address of its own."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"clusterIP": "None", "selector": dict(selector), "ports": [{"port": 80}]},
+    }
+
+
+def running_pods(
+    workload: Workload, factory: PodFactory, nodes: Iterable[Json], count: int
+) -> Iterator[tuple[str, msgspec.Raw]]:
+    """Gives the pods that run from the start, each with its namespace."""
+    places = [
+        node["metadata"]["name"]
+        for node in nodes
+        if not workload.running_zones or node["metadata"]["labels"][_ZONE] in workload.running_zones
+    ]
+    namespaces = namespace_names(workload, workload.running_namespace)
+    for index in range(count):
+        namespace = namespaces[index % len(namespaces)]
+        place = places[index // workload.running_block % len(places)]
+        yield namespace, factory.running(index, namespace, place)
+
+
+def _text(body: Json) -> Template:
+    return Template(msgspec.json.encode(body).decode())

@@ -1,0 +1,148 @@
+"""Clusters to measure in: prepared once, then begun anew from the same bytes for every run.
+
+What is prepared is kept as the data of etcd. Each run gets a control plane of its own over a copy,
+so no run sees what another left behind.
+"""
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from bench import objects
+from bench.processor import wait_until_idle
+from bench.workload import MEASURED, Size, Workload
+from e2e.support.api import Api, Call
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.objects import Json
+
+_AUDITED = {
+    "level": "Metadata",
+    "verbs": ["create"],
+    "namespaces": [MEASURED],
+    "resources": [{"group": "", "resources": ["pods", "pods/binding"]}],
+}
+"""Nothing but what is measured is written to the audit log, to disturb as little as possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The states of one workload at one size.
+
+    Attributes:
+        quiet: nodes, running and waiting pods; for pods to come.
+        loaded: the measured pods wait too.
+    """
+
+    workload: Workload
+    size: Size
+    quiet: Path
+    loaded: Path
+
+    @classmethod
+    def prepare(cls, workload: Workload, size: Size, folder: Path) -> Self:
+        """Makes both states below ``folder``."""
+        prepared = cls(workload, size, folder / "quiet", folder / "loaded")
+        with _cluster(folder / "preparing", None, audited=False) as cluster:
+            cluster.run(_fill(cluster.api, workload, size))
+        _move_data(folder / "preparing", prepared.quiet)
+        with _cluster(folder / "preparing", prepared.quiet, audited=False) as cluster:
+            cluster.run(_load(cluster.api, workload, size))
+        _move_data(folder / "preparing", prepared.loaded)
+        return prepared
+
+
+@contextmanager
+def prepared_state(workload: Workload, size: Size) -> Iterator[Prepared]:
+    """Prepares a workload and removes all of it at the end."""
+    with tempfile.TemporaryDirectory(prefix="stowage-bench-") as folder:
+        yield Prepared.prepare(workload, size, Path(folder))
+
+
+@contextmanager
+def running_cluster(state: Path) -> Iterator[Cluster]:
+    """Starts a control plane over a copy of ``state`` and waits until it has become quiet."""
+    folder = state.parent / "running"
+    with _cluster(folder, state, audited=True) as cluster:
+        cluster.run(_warm(cluster.api))
+        assert cluster.control_plane is not None
+        wait_until_idle(cluster.control_plane.programs)
+        yield cluster
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _cluster(folder: Path, state: Path | None, *, audited: bool) -> Iterator[Cluster]:
+    if state is not None:
+        shutil.copytree(state, folder / "etcd")
+    options = Options(
+        audit_level="None" if audited else None,
+        audit_rules=[_AUDITED],
+        api_server_arguments=["--audit-log-maxsize=10000"] if audited else [],
+        directory=folder,
+    )
+    with ControlPlane(options) as control_plane:
+        cluster = Cluster("bench", control_plane.kubeconfig, folder, control_plane=control_plane)
+        try:
+            yield cluster
+        except Exception:
+            # The folder with the logs is about to be removed.
+            print(control_plane.logs(), file=sys.stderr)
+            raise
+        finally:
+            cluster.close()
+
+
+def _move_data(folder: Path, target: Path) -> None:
+    (folder / "etcd").rename(target)
+    shutil.rmtree(folder)
+
+
+async def _fill(api: Api, workload: Workload, size: Size) -> None:
+    nodes = objects.nodes_of(workload.nodes, size.nodes)
+    await api.create_all("/api/v1/nodes", nodes)
+    await api.create_all("/api/v1/namespaces", objects.namespaces_of(workload))
+    await api.create_all(f"/api/v1/namespaces/{MEASURED}/services", objects.services_of(workload))
+    names = _names(nodes)
+    factory = objects.PodFactory(workload.pods, names, "pod")
+    running = objects.running_pods(workload, factory, nodes, size.running)
+    await api.call_all(Call("POST", _pods(namespace), body) for namespace, body in running)
+    if workload.waiting is not None:
+        waiting = objects.PodFactory(workload.waiting, names, "waiting")
+        bodies = (waiting.waiting(index, "waiting") for index in range(size.waiting))
+        await api.create_all(_pods("waiting"), bodies)
+
+
+async def _load(api: Api, workload: Workload, size: Size) -> None:
+    factory = measured_pods(workload, size)
+    # In one order for all: schedulers take pods of equal priority by the time of their creation.
+    indexes = range(size.running, size.running + size.pods)
+    await api.create_all(_pods(MEASURED), (factory.waiting(index) for index in indexes))
+
+
+async def _warm(api: Api) -> None:
+    """Has the API server fill its caches, as it would have done long ago in a cluster that runs."""
+    collections = ["nodes", "pods", "namespaces", "services"]
+    await asyncio.gather(
+        *(api.get(f"/api/v1/{each}?limit=1&resourceVersion=0") for each in collections)
+    )
+
+
+def measured_pods(workload: Workload, size: Size) -> objects.PodFactory:
+    """Gives the factory of the measured pods; their numbers go on where the running ones end."""
+    names = _names(objects.nodes_of(workload.nodes, size.nodes))
+    return objects.PodFactory(workload.pods, names, "pod")
+
+
+def _names(nodes: Sequence[Json]) -> list[str]:
+    return [node["metadata"]["name"] for node in nodes]
+
+
+def _pods(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods"

@@ -1,0 +1,33 @@
+"""Results brought together: the runs of one line of a table, and what a target asks for."""
+
+from collections.abc import Callable, Iterable
+from statistics import median
+
+from bench.results import Latency, Throughput
+
+ThroughputGroup = dict[str, list[Throughput]]
+LatencyGroup = dict[str, list[Latency]]
+
+
+def throughput_groups(records: Iterable[Throughput]) -> list[ThroughputGroup]:
+    """Groups repeated runs by contestant, for each workload and size."""
+    groups: dict[tuple[str, str], ThroughputGroup] = {}
+    for record in records:
+        group = groups.setdefault((record.workload, record.size), {})
+        group.setdefault(record.contestant, []).append(record)
+    return list(groups.values())
+
+
+def latency_groups(records: Iterable[Latency]) -> list[LatencyGroup]:
+    """Groups repeated runs by contestant, for each workload, size and kind of rate."""
+    groups: dict[tuple[str, str, bool], LatencyGroup] = {}
+    for record in records:
+        group = groups.setdefault((record.workload, record.size, record.half), {})
+        group.setdefault(record.contestant, []).append(record)
+    return list(groups.values())
+
+
+def median_of(runs: Iterable[Throughput], figure: Callable[[Throughput], float]) -> float | None:
+    """Gives the median of a figure over repeated runs; none without runs."""
+    values = [figure(run) for run in runs]
+    return median(values) if values else None

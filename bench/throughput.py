@@ -1,0 +1,130 @@
+"""How fast a scheduler binds pods that wait for it, and what it takes to do so."""
+
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from bench.churn import churning
+from bench.contestants import CONTESTANTS, STOWAGE
+from bench.placements import violations_in
+from bench.processor import Usage, wait_until_idle
+from bench.request_log import RequestLog
+from bench.results import Throughput
+from bench.stalls import longest_stall_ms, scrape_stalls
+from bench.states import Prepared, running_cluster
+from bench.workload import MEASURED
+from e2e.support.cluster import Cluster
+from e2e.support.processes import Program
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When to stop waiting for pods to be bound.
+
+    Attributes:
+        idle_seconds: without a single bind.
+        total_seconds: from the start of the scheduler.
+    """
+
+    idle_seconds: float = 60
+    total_seconds: float = 1200
+
+
+def measure_throughput(
+    prepared: Prepared, size_name: str, contestant: str, patience: Patience
+) -> Throughput:
+    """Has one contestant bind all measured pods of a prepared workload."""
+    with running_cluster(prepared.loaded) as cluster:
+        return _measure(cluster, prepared, size_name, contestant, patience)
+
+
+def _measure(
+    cluster: Cluster, prepared: Prepared, size_name: str, contestant: str, patience: Patience
+) -> Throughput:
+    workload, size = prepared.workload, prepared.size
+    control_plane = cluster.control_plane
+    assert control_plane is not None
+    assert control_plane.audit_log is not None
+    log = RequestLog(control_plane.audit_log)
+    servers = list(control_plane.programs)
+    at_start = Usage.now(servers)
+    started = time.time()
+    program = CONTESTANTS[contestant](control_plane)
+    programs = [*servers, program]
+    log.read()
+    at_ready, bound_at_ready = Usage.now(programs), len(log.bound)
+    stalls = scrape_stalls(program) if contestant == STOWAGE else None
+    beside = AsyncExitStack()
+    cluster.run(beside.enter_async_context(churning(cluster.api, workload, size)))
+    note = wait_until_bound(log, size.pods, program, patience)
+    at_end = Usage.now(programs)
+    cluster.run(beside.aclose())
+    # Events may still be on their way; they belong to the price of a pod.
+    wait_until_idle([program])
+    settled = Usage.now(programs)
+    stall_ms = None if stalls is None else longest_stall_ms(scrape_stalls(program), stalls)
+    memory = program.peak_memory_bytes()
+    control_plane.stop_program(program)
+    return Throughput(
+        workload=workload.name,
+        size=size_name,
+        contestant=contestant,
+        nodes=size.nodes,
+        running=size.running,
+        pods=size.pods,
+        bound=len(log.bound),
+        refused=log.refused,
+        pods_per_second=rate(log, 0.0),
+        pods_per_second_middle=rate(log, 0.1),
+        first_bind_seconds=min(log.bound.values(), default=started) - started,
+        cpu_ms_per_pod=_ms_per_pod(settled.programs[program.name], len(log.bound)),
+        cpu_ms_per_pod_ready=_ms_per_pod(
+            settled.programs[program.name] - at_ready.programs[program.name],
+            len(log.bound) - bound_at_ready,
+        ),
+        peak_memory_bytes=memory,
+        events=len(cluster.events(MEASURED, "Scheduled")),
+        server_cpu_ms_per_pod=_ms_per_pod(
+            sum(settled.programs[each.name] - at_start.programs[each.name] for each in servers),
+            len(log.bound),
+        ),
+        foreign_share=at_end.foreign_share(at_ready),
+        loop_stall_ms=stall_ms,
+        violations=cluster.run(violations_in(cluster.api)),
+        note=note,
+    )
+
+
+def wait_until_bound(log: RequestLog, count: int, program: Program, patience: Patience) -> str:
+    """Waits until ``count`` pods are bound, and says why it stopped waiting before, if it did."""
+    start = last_bind = time.monotonic()
+    bound = 0
+    while bound < count:
+        time.sleep(_POLL_SECONDS)
+        log.read()
+        now = time.monotonic()
+        if len(log.bound) > bound:
+            bound, last_bind = len(log.bound), now
+        elif not program.is_running():
+            return f"{program.name} ended:\n{program.tail(10)}"
+        elif now - last_bind > patience.idle_seconds:
+            return f"no bind for {patience.idle_seconds:g} s"
+        elif now - start > patience.total_seconds:
+            return f"not done after {patience.total_seconds:g} s"
+    return ""
+
+
+def rate(log: RequestLog, cut: float) -> float:
+    """Gives the bindings per second, without the first and the last ``cut`` of them."""
+    moments = sorted(log.bound.values())
+    beyond = int(len(moments) * cut)
+    kept = moments[beyond : len(moments) - beyond]
+    if len(kept) < 2 or kept[-1] <= kept[0]:
+        return 0.0
+    return (len(kept) - 1) / (kept[-1] - kept[0])
+
+
+def _ms_per_pod(seconds: float, pods: int) -> float:
+    return 1000 * seconds / pods if pods > 0 else 0.0

@@ -1,0 +1,84 @@
+"""``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
+
+What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, 32 requests in
+flight, one watch open as a scheduler has. It stays until it is ended, for its CPU time to be read.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+
+import aiohttp
+import click
+import uvloop
+
+from bench.objects import SCHEDULER_NAME
+from bench.workload import MEASURED
+from e2e.support.api import Api, Call, Credentials
+from e2e.support.objects import Json, make_binding
+
+_PODS = f"/api/v1/namespaces/{MEASURED}/pods"
+_EVENTS = f"/apis/events.k8s.io/v1/namespaces/{MEASURED}/events"
+_TIME = "2020-01-01T00:00:00.000000Z"
+"""Nobody reads these events."""
+
+
+@click.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
+@click.option("--events", is_flag=True, help="Write an event after each binding.")
+@click.option("--in-flight", default=32, show_default=True, help="Requests at the same time.")
+def main(kubeconfig: Path, events: bool, in_flight: int) -> None:
+    """Bind all pods that wait, then do nothing until ended."""
+    uvloop.run(_run(kubeconfig, events, in_flight))
+
+
+async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
+    async with Api.connect(kubeconfig) as api:
+        nodes = [each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")]
+        selector = f"spec.nodeName%3D,spec.schedulerName%3D{SCHEDULER_NAME}"
+        pods = await api.list_items(f"{_PODS}?fieldSelector={selector}")
+        version = (await api.get("/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
+        watching = asyncio.create_task(_watch(await Credentials.load(kubeconfig), version))
+        names = [each["metadata"]["name"] for each in pods]
+        await api.call_all(_calls(names, nodes, events), in_flight)
+        await watching
+
+
+def _calls(pods: list[str], nodes: list[str], events: bool) -> Iterator[Call]:
+    for pod, node in zip(pods, cycle(nodes), strict=False):
+        binding = make_binding(pod, node, namespace=MEASURED)
+        yield Call("POST", f"{_PODS}/{pod}/binding", binding)
+        if events:
+            yield Call("POST", _EVENTS, _event(pod, node))
+
+
+def _event(pod: str, node: str) -> Json:
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"{pod}.wall", "namespace": MEASURED},
+        "eventTime": _TIME,
+        "reportingController": SCHEDULER_NAME,
+        "reportingInstance": SCHEDULER_NAME,
+        "action": "Binding",
+        "reason": "Scheduled",
+        "regarding": {"kind": "Pod", "namespace": MEASURED, "name": pod, "apiVersion": "v1"},
+        "note": f"Successfully assigned {MEASURED}/{pod} to {node}",
+        "type": "Normal",
+    }
+
+
+async def _watch(credentials: Credentials, version: str) -> None:
+    """Receives what a scheduler receives, and looks at none of it."""
+    path = f"{credentials.server}/api/v1/pods?watch=true&resourceVersion={version}"
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+        session.get(path, ssl=credentials.context or True, headers=credentials.headers) as response,
+    ):
+        async for _ in response.content.iter_any():
+            pass
+
+
+if __name__ == "__main__":
+    main()
