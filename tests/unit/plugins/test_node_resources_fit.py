@@ -1,0 +1,460 @@
+"""NodeResourcesFit: room, reasons, and scores by what is left."""
+
+import pytest
+
+from scheduler.api.objects import Container, Node, ResourceRequirements
+from scheduler.api.pods import PodInfo
+from scheduler.config.args import (
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    ScoringStrategyType,
+    UtilizationShapePoint,
+)
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.framework.status import Code, Status
+from scheduler.plugins.node_resources_fit import (
+    NodeResourcesFit,
+    is_schedulable_after_node_change,
+    is_schedulable_after_pod_event,
+)
+from tests.support.builders import make_node, make_pod_info, make_snapshot
+from tests.support.plugin_answers import FITS, filter_answers, score_answers, statuses
+
+GPU = "example.com/gpu"
+NIC = "vendor.example/nic"
+LEAST = ScoringStrategyType.LEAST_ALLOCATED
+MOST = ScoringStrategyType.MOST_ALLOCATED
+RATIO = ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO
+
+
+def no(*reasons: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def hopeless(*reasons: str) -> Status:
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def plugin(
+    kind: ScoringStrategyType = LEAST,
+    resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1)),
+    shape: tuple[tuple[int, int], ...] = (),
+    **ignored: tuple[str, ...],
+) -> NodeResourcesFit:
+    """The plugin with a strategy and with resources that it ignores."""
+    points = tuple(UtilizationShapePoint(utilization=x, score=y) for x, y in shape)
+    strategy = ScoringStrategy(
+        type=kind,
+        resources=tuple(ResourceSpec(name=name, weight=weight) for name, weight in resources),
+        requested_to_capacity_ratio=RequestedToCapacityRatioParam(shape=points) if shape else None,
+    )
+    return NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy, **ignored))
+
+
+def small_node(**allocatable: str | int) -> Node:
+    """A node with 1 core, 1000 bytes and room for 10 pods."""
+    return make_node("n", allocatable={"cpu": 1, "memory": 1000, "pods": 10, **allocatable})
+
+
+def on_node(name: str = "running", **requests: str | int) -> PodInfo:
+    return make_pod_info(name, node_name="n", requests=requests)
+
+
+# --- filter -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param({}, FITS, id="nothing requested"),
+        pytest.param({"cpu": "400m", "memory": 400}, FITS, id="exactly what is left"),
+        pytest.param({"cpu": "401m"}, no("Insufficient cpu"), id="too much cpu"),
+        pytest.param({"cpu": "1"}, no("Insufficient cpu"), id="all of an occupied node"),
+        pytest.param({"cpu": "1001m"}, hopeless("Insufficient cpu"), id="more than the node"),
+        pytest.param(
+            {"cpu": "500m", "memory": 401},
+            no("Insufficient cpu", "Insufficient memory"),
+            id="two reasons",
+        ),
+        pytest.param(
+            {"cpu": "500m", "memory": 1001},
+            hopeless("Insufficient cpu", "Insufficient memory"),
+            id="one hopeless reason makes all hopeless",
+        ),
+        pytest.param(
+            {"ephemeral-storage": 1},
+            hopeless("Insufficient ephemeral-storage"),
+            id="storage the node has not",
+        ),
+        pytest.param({GPU: 1}, hopeless(f"Insufficient {GPU}"), id="device nobody has"),
+        pytest.param({GPU: 0}, FITS, id="no device"),
+        pytest.param({"hugepages-2Mi": 2}, hopeless("Insufficient hugepages-2Mi"), id="huge pages"),
+        pytest.param({"storage": 5}, FITS, id="a resource that is not counted"),
+    ],
+)
+def test_a_node_must_have_room(requests: dict[str, str | int], expected: Status) -> None:
+    """Every resource that lacks room is a reason; 600m and 600 bytes are taken."""
+    snapshot = make_snapshot([small_node()], [on_node(cpu="600m", memory=600)])
+
+    answers = filter_answers(NodeResourcesFit(), make_pod_info(requests=requests), snapshot)
+
+    assert answers == {"n": expected}
+
+
+def test_reasons_come_in_a_fixed_order() -> None:
+    """Pods, cpu, memory, ephemeral storage, then the others by name."""
+    pod = make_pod_info(
+        requests={NIC: 1, "ephemeral-storage": 1, "memory": "1Ti", GPU: 1, "cpu": 9}
+    )
+
+    answers = filter_answers(NodeResourcesFit(), pod, make_snapshot([small_node(pods=0)]))
+
+    assert answers == {
+        "n": hopeless(
+            "Too many pods",
+            "Insufficient cpu",
+            "Insufficient memory",
+            "Insufficient ephemeral-storage",
+            f"Insufficient {GPU}",
+            f"Insufficient {NIC}",
+        )
+    }
+
+
+def test_a_node_takes_only_so_many_pods() -> None:
+    """Also pods that request nothing; removing pods would help, so there is hope."""
+    snapshot = make_snapshot([small_node(pods=1)], [on_node()])
+
+    assert filter_answers(NodeResourcesFit(), make_pod_info(), snapshot) == {
+        "n": no("Too many pods")
+    }
+
+
+@pytest.mark.parametrize(
+    ("ignored", "expected"),
+    [
+        pytest.param({}, hopeless(f"Insufficient {GPU}", f"Insufficient {NIC}"), id="none"),
+        pytest.param({"ignored_resources": (GPU,)}, hopeless(f"Insufficient {NIC}"), id="by name"),
+        pytest.param(
+            {"ignored_resource_groups": ("vendor.example",)},
+            hopeless(f"Insufficient {GPU}"),
+            id="by group",
+        ),
+        pytest.param(
+            {"ignored_resources": (GPU, NIC, "cpu")}, FITS, id="both; cpu cannot be ignored"
+        ),
+    ],
+)
+def test_extended_resources_can_be_ignored(
+    ignored: dict[str, tuple[str, ...]], expected: Status
+) -> None:
+    """Somebody else, an extender perhaps, looks after them."""
+    pod = make_pod_info(requests={GPU: 1, NIC: 1})
+
+    answers = filter_answers(plugin(**ignored), pod, make_snapshot([small_node()]))
+
+    assert answers == {"n": expected}
+
+
+def test_core_resources_cannot_be_ignored() -> None:
+    """Ignoring is for extended resources."""
+    answers = filter_answers(
+        plugin(ignored_resources=("cpu",)),
+        make_pod_info(requests={"cpu": 2}),
+        make_snapshot([small_node()]),
+    )
+
+    assert answers == {"n": hopeless("Insufficient cpu")}
+
+
+def test_pod_level_requests_replace_those_of_containers() -> None:
+    """The filter believes the pod, not the sum of its containers."""
+    pod = make_pod_info(
+        requests={"cpu": 5, "memory": 5000},
+        resources=ResourceRequirements(requests={"cpu": "500m"}),
+    )
+
+    answers = filter_answers(NodeResourcesFit(), pod, make_snapshot([small_node()]))
+
+    assert answers == {"n": hopeless("Insufficient memory")}
+
+
+def test_a_resource_that_appears_later_is_seen() -> None:
+    """What was prepared for a class knows its columns, whatever nodes bring later."""
+    snapshot = make_snapshot([make_node("old")])
+    pod, state = make_pod_info(requests={GPU: 1}), CycleState()
+    NodeResourcesFit().pre_filter(state, pod, snapshot)
+    late = make_snapshot([make_node("new", allocatable={NIC: 3, GPU: 1})])
+
+    assert statuses(NodeResourcesFit(), state, pod, snapshot) == {
+        "old": hopeless(f"Insufficient {GPU}")
+    }
+    assert filter_answers(NodeResourcesFit(), pod, late) == {"new": FITS}
+
+
+def test_filter_demands_pre_filter() -> None:
+    """As upstream, the filter fails where a profile switches PreFilter off."""
+    snapshot = make_snapshot([small_node()])
+
+    with pytest.raises(KeyError, match="NodeResourcesFit"):
+        NodeResourcesFit().filter(CycleState(), make_pod_info(), snapshot, snapshot.table.all_rows)
+
+
+# --- scores -------------------------------------------------------------------------------------
+
+
+def score(fit: NodeResourcesFit, node: Node, pod: PodInfo, *running: PodInfo) -> int:
+    scores = score_answers(fit, pod, make_snapshot([node], running))
+    assert isinstance(scores, dict)
+    return scores["n"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param({"cpu": "300m", "memory": 100}, (70 + 90) // 2, id="mean of what is left"),
+        pytest.param({"cpu": "339m", "memory": 339}, (66 + 66) // 2, id="rounded per resource"),
+        pytest.param({"cpu": "300m", "memory": 111}, (70 + 88) // 2, id="rounded down"),
+        pytest.param({"cpu": "2", "memory": 100}, 90 // 2, id="more than there is counts 0"),
+        pytest.param({}, 90 // 2, id="100m and 200Mi where nothing is requested"),
+        pytest.param({"cpu": 0, "memory": 0}, 100, id="an explicit 0 is 0"),
+    ],
+)
+def test_least_allocated_prefers_what_is_left(
+    requests: dict[str, str | int], expected: int
+) -> None:
+    """The share left after the pod, in whole points, mean over cpu and memory."""
+    assert score(NodeResourcesFit(), small_node(), make_pod_info(requests=requests)) == expected
+
+
+def test_most_allocated_prefers_what_is_used() -> None:
+    """The share used after the pod; more than there is counts as all."""
+    fit = plugin(MOST)
+
+    assert score(fit, small_node(), make_pod_info(requests={"cpu": "300m", "memory": 155})) == 22
+    assert score(fit, small_node(), make_pod_info(requests={"cpu": "300m"})) == (30 + 100) // 2
+
+
+def test_running_pods_without_requests_count_defaults() -> None:
+    """100m for the running pod and 300m for the new one."""
+    running = on_node(memory=0)
+    pod = make_pod_info(requests={"cpu": "300m", "memory": 0})
+
+    assert score(NodeResourcesFit(), small_node(), pod, running) == (60 + 100) // 2
+
+
+def test_weights_make_a_weighted_mean() -> None:
+    """Whole numbers all the way."""
+    fit = plugin(resources=(("cpu", 3), ("memory", 2)))
+    pod = make_pod_info(requests={"cpu": "300m", "memory": 500})
+
+    assert score(fit, small_node(), pod) == (70 * 3 + 50 * 2) // 5
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param({"cpu": "500m", GPU: 1}, (50 + 75 * 3) // 4, id="a device is asked for"),
+        pytest.param({"cpu": "500m"}, 50, id="no device is asked for"),
+        pytest.param({"cpu": "500m", GPU: 0}, 50, id="zero devices are asked for"),
+    ],
+)
+def test_devices_count_only_for_pods_that_want_them(
+    requests: dict[str, str | int], expected: int
+) -> None:
+    """Other pods are scored as if the resource were not listed, weight included."""
+    fit = plugin(resources=((GPU, 3), ("cpu", 1)))
+
+    assert score(fit, small_node(**{GPU: 4}), make_pod_info(requests=requests)) == expected
+
+
+def test_what_a_node_has_nothing_of_does_not_count() -> None:
+    """Neither the resource nor its weight."""
+    fit = plugin(resources=((GPU, 3), ("cpu", 1), ("storage", 9), ("pods", 9)))
+    pod = make_pod_info(requests={"cpu": "500m", GPU: 1})
+
+    assert score(fit, small_node(), pod) == 50
+    assert score(fit, small_node(cpu=0), pod) == 0
+
+
+def test_ephemeral_storage_counts_also_when_it_is_not_asked_for() -> None:
+    """It is no device: every node's free storage says something."""
+    fit = plugin(resources=(("ephemeral-storage", 1), ("cpu", 1)))
+    node = small_node(**{"ephemeral-storage": 1000})
+    running = make_pod_info("r", node_name="n", requests={"ephemeral-storage": 400, "cpu": 0})
+
+    assert score(fit, node, make_pod_info(requests={"cpu": "200m"}), running) == (60 + 80) // 2
+
+
+def test_no_resource_that_counts_scores_zero() -> None:
+    """There is nothing to compare."""
+    for kind in (LEAST, MOST):
+        assert score(plugin(kind, (("storage", 1),)), small_node(), make_pod_info()) == 0
+    ratio = plugin(RATIO, ((GPU, 1),), ((0, 10), (100, 10)))
+    assert score(ratio, small_node(**{GPU: 1}), make_pod_info()) == 0
+
+
+def test_scores_ignore_pod_level_requests() -> None:
+    """As upstream: the scorer looks at containers only, the filter at the pod."""
+    pod = make_pod_info(
+        containers=[
+            Container(name="a", resources=ResourceRequirements(requests={"cpu": "200m"})),
+            Container(name="b"),
+        ],
+        resources=ResourceRequirements(requests={"cpu": "900m", "memory": 900}),
+        overhead={"cpu": "50m"},
+    )
+    fit = plugin(resources=(("cpu", 1),))
+
+    assert score(fit, small_node(), pod) == 100 - (200 + 100 + 50) // 10
+
+
+@pytest.mark.parametrize(
+    ("shape", "used_percent", "expected"),
+    [
+        pytest.param(((0, 0), (100, 10)), 37, 37, id="rising"),
+        pytest.param(((0, 10), (100, 0)), 37, 63, id="falling"),
+        pytest.param(((20, 3), (80, 9)), 10, 30, id="before the first point"),
+        pytest.param(((20, 3), (80, 9)), 90, 90, id="after the last point"),
+        pytest.param(((20, 3), (80, 9)), 50, 60, id="between points"),
+        pytest.param(((0, 10), (7, 4)), 3, 75, id="a fall is rounded toward zero"),
+        pytest.param(((0, 4), (7, 10)), 3, 65, id="a rise is rounded down"),
+        pytest.param(((50, 7),), 50, 70, id="one point"),
+    ],
+)
+def test_ratio_follows_the_shape(
+    shape: tuple[tuple[int, int], ...], used_percent: int, expected: int
+) -> None:
+    """Scores of the shape count ten times; between points lies a line."""
+    fit = plugin(RATIO, (("cpu", 1),), shape)
+
+    assert (
+        score(fit, small_node(), make_pod_info(requests={"cpu": f"{used_percent}0m"})) == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "expected"),
+    [
+        pytest.param("250m", 260, 26, id="halves are rounded up"),
+        pytest.param("0", 260, 26, id="a score of 0 does not count in the mean"),
+        pytest.param("2", 260, 63, id="more than there is counts as all"),
+        pytest.param("0", 0, 0, id="nothing scores"),
+    ],
+)
+def test_ratio_takes_the_mean_of_what_scores(cpu: str, memory: int, expected: int) -> None:
+    """The mean over resources that score anything, rounded to the nearest."""
+    fit = plugin(RATIO, shape=((0, 0), (100, 10)))
+    pod = make_pod_info(requests={"cpu": cpu, "memory": memory})
+
+    assert score(fit, small_node(), pod) == expected
+
+
+def test_score_works_without_pre_score() -> None:
+    """A profile may switch PreScore off."""
+    snapshot = make_snapshot([small_node()])
+    pod = make_pod_info(requests={"cpu": "300m", "memory": 100})
+
+    scores = NodeResourcesFit().score(CycleState(), pod, snapshot, snapshot.table.all_rows)
+
+    assert scores.tolist() == [80]
+
+
+def test_requests_and_what_they_count_for_are_signed() -> None:
+    """A container without requests counts a default: another class than one that asks for 0."""
+    sign = NodeResourcesFit().sign
+
+    assert sign(make_pod_info(requests={"cpu": 1})) == sign(
+        make_pod_info(requests={"cpu": "1000m"})
+    )
+    assert sign(make_pod_info(requests={"cpu": 0})) != sign(make_pod_info())
+
+
+# --- events -------------------------------------------------------------------------------------
+
+WAITING = make_pod_info("waiting", requests={"cpu": "500m", "memory": 0, GPU: 1})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(on_node(), None, QueueingHint.QUEUE, id="a running pod is gone"),
+        pytest.param(make_pod_info(), None, QueueingHint.SKIP, id="a waiting pod is gone"),
+        pytest.param(
+            make_pod_info(nominated_node_name="n"), None, QueueingHint.QUEUE, id="nominated, gone"
+        ),
+        pytest.param(on_node(cpu=2), on_node(cpu=1), QueueingHint.QUEUE, id="takes less cpu"),
+        pytest.param(on_node(cpu=1), on_node(cpu=2), QueueingHint.SKIP, id="takes more cpu"),
+        pytest.param(on_node(memory=2), on_node(), QueueingHint.SKIP, id="less of something else"),
+        pytest.param(on_node(**{GPU: 1}), on_node(), QueueingHint.QUEUE, id="gives a device back"),
+        pytest.param(
+            make_pod_info(requests={"cpu": 2}),
+            make_pod_info(requests={"cpu": 1}),
+            QueueingHint.SKIP,
+            id="another waiting pod",
+        ),
+        pytest.param(
+            make_pod_info("waiting", requests={"cpu": 2}), WAITING, QueueingHint.QUEUE, id="itself"
+        ),
+    ],
+)
+def test_freed_resources_wake_the_pod(
+    old: PodInfo, new: PodInfo | None, expected: QueueingHint
+) -> None:
+    """What matters is what the pod asks for and a running pod lets go."""
+    assert is_schedulable_after_pod_event(WAITING, old, new) is expected
+
+
+BIG = make_node(allocatable={GPU: 1})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, BIG, QueueingHint.QUEUE, id="new node with room"),
+        pytest.param(None, make_node(), QueueingHint.SKIP, id="new node without the device"),
+        pytest.param(
+            None, make_node(allocatable={GPU: 1, "pods": 0}), QueueingHint.SKIP, id="takes no pods"
+        ),
+        pytest.param(BIG, BIG, QueueingHint.SKIP, id="as large as before"),
+        pytest.param(
+            BIG, make_node(allocatable={GPU: 1, "cpu": 5}), QueueingHint.QUEUE, id="more cpu"
+        ),
+        pytest.param(
+            BIG, make_node(allocatable={GPU: 1, "cpu": 3}), QueueingHint.SKIP, id="less cpu"
+        ),
+        pytest.param(
+            BIG,
+            make_node(allocatable={GPU: 1, "memory": "64Gi"}),
+            QueueingHint.SKIP,
+            id="more of what is not asked for",
+        ),
+        pytest.param(
+            BIG, make_node(allocatable={GPU: 1, "pods": 200}), QueueingHint.QUEUE, id="more pods"
+        ),
+        pytest.param(make_node(), BIG, QueueingHint.QUEUE, id="has the device now"),
+    ],
+)
+def test_a_larger_node_wakes_the_pod(old: Node | None, new: Node, expected: QueueingHint) -> None:
+    """The pod must fit the empty node, and the node must have grown in what the pod asks for."""
+    assert is_schedulable_after_node_change(WAITING, old, new) is expected
+
+
+def test_the_events_are_upstreams() -> None:
+    """Pods that go or shrink, nodes that come or change their allocatable."""
+    assert [
+        (registered.event, registered.queueing_hint)
+        for registered in NodeResourcesFit().events_to_register()
+    ] == [
+        (
+            ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN),
+            is_schedulable_after_pod_event,
+        ),
+        (
+            ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
+            is_schedulable_after_node_change,
+        ),
+    ]
