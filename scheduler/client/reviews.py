@@ -21,22 +21,22 @@ class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaul
     extra: dict[str, tuple[str, ...]] = {}
 
 
-class _TokenStatus(msgspec.Struct):
+class _TokenStatus(msgspec.Struct, frozen=True):
     authenticated: bool = False
     user: User = User()
     audiences: tuple[str, ...] = ()
 
 
-class _TokenReview(msgspec.Struct):
+class _TokenReview(msgspec.Struct, frozen=True):
     status: _TokenStatus = _TokenStatus()
 
 
-class _AccessStatus(msgspec.Struct):
+class _AccessStatus(msgspec.Struct, frozen=True):
     allowed: bool = False
     denied: bool = False
 
 
-class _AccessReview(msgspec.Struct):
+class _AccessReview(msgspec.Struct, frozen=True):
     status: _AccessStatus = _AccessStatus()
 
 

@@ -1,0 +1,371 @@
+"""Events: their bytes, their series, and a recorder that never waits."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+import uvloop
+from aiohttp import web
+
+from scheduler.client.event_recorder import EventRecorder
+from scheduler.client.event_series import EventSeries, Occurrence
+from scheduler.client.events import (
+    WARNING,
+    Event,
+    ObjectReference,
+    cut_note,
+    event_body,
+    events_path,
+)
+from scheduler.client.session import STRATEGIC_MERGE_PATCH
+from tests.support.clock import FakeClock
+from tests.unit.client.scripted_server import (
+    ScriptedServer,
+    hang,
+    json_answer,
+    serving,
+    session_to,
+    status_answer,
+    until,
+)
+
+WALL = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+POD = ObjectReference(kind="Pod", namespace="ns", name="p", uid="u-1", resource_version="42")
+
+
+def event(note: str = "no", at: datetime = WALL, **changes: Any) -> Event:
+    fields: dict[str, Any] = {
+        "regarding": POD,
+        "event_type": WARNING,
+        "reason": "FailedScheduling",
+        "action": "Scheduling",
+        "note": note,
+        "reporting_controller": "stowage",
+        "reporting_instance": "stowage-host",
+        "event_time": at,
+    }
+    return Event(**(fields | changes))
+
+
+class TestBody:
+    def test_an_event_as_the_api_has_it(self) -> None:
+        """Every field upstream's recorder fills."""
+        made = event(related=ObjectReference(kind="Node", name="n1"))
+
+        assert msgspec.json.decode(event_body(made)) == {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": "p.1886caf21c964970", "namespace": "ns"},
+            "eventTime": "2026-01-02T03:04:05.000006Z",
+            "reportingController": "stowage",
+            "reportingInstance": "stowage-host",
+            "action": "Scheduling",
+            "reason": "FailedScheduling",
+            "regarding": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": "p",
+                "namespace": "ns",
+                "uid": "u-1",
+                "resourceVersion": "42",
+            },
+            "related": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+            "note": "no",
+            "type": "Warning",
+        }
+        assert int("1886caf21c964970", 16) == 1767323045000006000
+
+    def test_an_event_about_something_without_a_namespace_is_kept_in_default(self) -> None:
+        """As upstream does."""
+        about_node = event(regarding=ObjectReference(kind="Node", name="n1"))
+
+        assert events_path(about_node) == "/apis/events.k8s.io/v1/namespaces/default/events"
+
+    def test_two_events_of_one_moment_have_two_names(self) -> None:
+        """Or the second would be taken for the first."""
+        assert event(sequence=1).name != event(sequence=2).name
+
+    def test_a_name_is_never_too_long(self) -> None:
+        """Pods may have names of 253 characters themselves."""
+        long = event(regarding=ObjectReference(kind="Pod", name="x" * 253))
+
+        assert len(long.name) == 253
+
+    @pytest.mark.parametrize(
+        ("note", "cut"),
+        [
+            pytest.param("x" * 1024, "x" * 1024, id="fits"),
+            pytest.param("x" * 1025, "x" * 1020 + " ...", id="one too many"),
+            pytest.param("ä" * 600, "ä" * 510 + " ...", id="bytes count"),
+            pytest.param("x" + "ä" * 600, "x" + "ä" * 509 + " ...", id="no half letters"),
+        ],
+    )
+    def test_notes_are_cut_to_what_the_api_takes(self, note: str, cut: str) -> None:
+        """1,024 bytes."""
+        assert cut_note(note) == cut
+        assert len(cut_note(note).encode()) <= 1024
+
+
+class TestSeries:
+    def test_the_first_is_an_event_the_second_a_series_the_rest_is_counted(self) -> None:
+        """Two requests, however often it happens within the refresh time."""
+        series = EventSeries()
+        times = [WALL + timedelta(seconds=i) for i in range(5)]
+
+        sent = [series.observe(event(at=moment)) for moment in times]
+
+        first = event(at=times[0])
+        assert sent == [
+            [Occurrence(first, 1, times[0])],
+            [Occurrence(first, 2, times[1])],
+            [],
+            [],
+            [],
+        ]
+
+    def test_an_ended_series_is_written_once_more_and_forgotten(self) -> None:
+        """With its final count."""
+        series = EventSeries()
+        for i in range(5):
+            series.observe(event(at=WALL + timedelta(seconds=i)))
+
+        early = series.sweep(WALL + timedelta(minutes=5))
+        late = series.sweep(WALL + timedelta(minutes=7))
+        again = series.observe(event(at=WALL + timedelta(minutes=8)))
+
+        assert early == []
+        assert [(o.count, o.last_observed) for o in late] == [(5, WALL + timedelta(seconds=4))]
+        assert [o.count for o in again] == [1]
+
+    def test_a_long_series_is_refreshed(self) -> None:
+        """People see its count grow before it ends."""
+        series = EventSeries()
+        counts = []
+        for minute in range(62):
+            now = WALL + timedelta(minutes=minute)
+            series.observe(event(at=now))
+            counts += [o.count for o in series.sweep(now)]
+
+        assert counts == [32, 62]
+
+    def test_a_single_event_is_forgotten_silently(self) -> None:
+        """There is nothing to add."""
+        series = EventSeries()
+        series.observe(event())
+
+        assert series.sweep(WALL + timedelta(minutes=7)) == []
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"reason": "Scheduled"},
+            {"action": "Binding"},
+            {"event_type": "Normal"},
+            {"reporting_controller": "other"},
+            {"regarding": ObjectReference(kind="Pod", name="q")},
+            {"related": POD},
+        ],
+        ids=lambda change: next(iter(change)),
+    )
+    def test_what_differs_is_another_event(self, change: dict[str, Any]) -> None:
+        """Only the note may differ within a series."""
+        series = EventSeries()
+        series.observe(event())
+
+        assert [o.count for o in series.observe(event(**change))] == [1]
+        assert [o.count for o in series.observe(event("other note"))] == [2]
+
+    def test_memory_is_bounded(self) -> None:
+        """The oldest series ends early, with its count."""
+        series = EventSeries(capacity=2)
+        pods = [ObjectReference(kind="Pod", name=f"p{i}") for i in range(3)]
+        for _ in range(3):
+            series.observe(event(regarding=pods[0]))
+        series.observe(event(regarding=pods[1]))
+
+        sent = series.observe(event(regarding=pods[2]))
+
+        assert [(o.event.regarding.name, o.count) for o in sent] == [("p0", 3), ("p2", 1)]
+
+
+class TestRecorder:
+    """The recorder against a server; `dropped` collects the reasons of losses."""
+
+    def setup_method(self) -> None:
+        self.dropped: list[str] = []
+        self.clock = FakeClock()
+
+    def recorder(self, session: Any, **options: Any) -> EventRecorder:
+        recorder = EventRecorder(
+            session, self.clock, hostname="host", on_dropped=self.dropped.append, **options
+        )
+        recorder.retry_seconds = 0.01
+        return recorder
+
+    @staticmethod
+    def failed(recorder: EventRecorder, name: str = "p") -> None:
+        recorder.record(
+            ObjectReference(kind="Pod", namespace="ns", name=name, uid=name),
+            reason="FailedScheduling",
+            action="Scheduling",
+            note="0/3 nodes",
+            reporting_controller="stowage",
+            event_type=WARNING,
+        )
+
+    def test_events_are_sent_and_repetitions_become_a_series(self) -> None:
+        """One object on the server; the reporting instance names controller and host."""
+
+        async def answer(_: web.Request) -> web.Response:
+            return json_answer({}, 201)
+
+        async def scenario() -> ScriptedServer:
+            async with serving(answer) as (server, session):
+                recorder = self.recorder(session)
+                task = asyncio.create_task(recorder.run())
+                for _ in range(3):
+                    self.failed(recorder)
+                    await recorder.drain(2.0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                return server
+
+        server = uvloop.run(scenario())
+        post, patch = server.seen
+        body = msgspec.json.decode(post.body)
+        assert (post.method, post.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
+        assert body["reportingInstance"] == "stowage-host"
+        assert (patch.method, patch.path) == ("PATCH", f"{post.path}/{body['metadata']['name']}")
+        assert patch.headers["Content-Type"] == STRATEGIC_MERGE_PATCH
+        assert msgspec.json.decode(patch.body)["series"]["count"] == 2
+        assert self.dropped == []
+
+    def test_a_series_whose_event_is_gone_is_made_anew(self) -> None:
+        """Events expire on the server after an hour."""
+
+        async def answer(request: web.Request) -> web.Response:
+            if request.method == "PATCH":
+                return status_answer(404, "NotFound")
+            return json_answer({}, 201)
+
+        async def scenario() -> ScriptedServer:
+            async with serving(answer) as (server, session):
+                recorder = self.recorder(session)
+                task = asyncio.create_task(recorder.run())
+                self.failed(recorder)
+                await recorder.drain(2.0)
+                self.failed(recorder)
+                await recorder.drain(2.0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                return server
+
+        server = uvloop.run(scenario())
+        assert [seen.method for seen in server.seen] == ["POST", "PATCH", "POST"]
+        assert msgspec.json.decode(server.seen[2].body)["series"]["count"] == 2
+
+    def test_an_outage_delays_events_and_does_not_lose_them(self) -> None:
+        """Neither an error nor throttling."""
+        refusals = iter([500, 503, 429, 401])
+
+        async def answer(_: web.Request) -> web.Response:
+            status = next(refusals, 201)
+            return status_answer(status) if status != 201 else json_answer({}, 201)
+
+        async def scenario() -> int:
+            async with serving(answer) as (server, session):
+                recorder = self.recorder(session, workers=1)
+                task = asyncio.create_task(recorder.run())
+                self.failed(recorder)
+                await recorder.drain(3.0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                return len(server.seen)
+
+        assert uvloop.run(scenario()) == 5
+        assert self.dropped == []
+
+    @pytest.mark.parametrize(
+        ("status", "requests", "dropped"),
+        [
+            pytest.param(403, 1, ["refused"], id="forbidden"),
+            pytest.param(422, 1, ["refused"], id="invalid"),
+            pytest.param(409, 1, [], id="there already"),
+            pytest.param(500, 12, ["unreachable"], id="broken for long"),
+        ],
+    )
+    def test_what_cannot_be_sent_is_dropped_and_counted(
+        self, status: int, requests: int, dropped: list[str]
+    ) -> None:
+        """And the next event gets its chance."""
+
+        async def answer(_: web.Request) -> web.Response:
+            return status_answer(status)
+
+        async def scenario() -> int:
+            async with serving(answer) as (server, session):
+                recorder = self.recorder(session, workers=1)
+                task = asyncio.create_task(recorder.run())
+                self.failed(recorder)
+                await recorder.drain(5.0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                return len(server.seen)
+
+        assert uvloop.run(scenario()) == requests
+        assert self.dropped == dropped
+
+    def test_a_full_queue_drops_and_never_blocks(self) -> None:
+        """Recording takes no time, whatever the server does."""
+
+        async def answer(_: web.Request) -> web.Response:
+            return await hang()
+
+        async def scenario() -> tuple[int, int]:
+            async with serving(answer) as (server, session):
+                recorder = self.recorder(session, workers=2, capacity=5)
+                task = asyncio.create_task(recorder.run())
+                self.failed(recorder, "a")
+                self.failed(recorder, "b")
+                await until(lambda: len(server.seen) == 2)
+                for i in range(8):
+                    self.failed(recorder, f"c{i}")
+                backlog = recorder.backlog
+                await recorder.drain(0.05)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                return backlog, len(server.seen)
+
+        assert uvloop.run(scenario()) == (7, 2)
+        assert self.dropped == ["queue_full"] * 3
+
+    def test_what_happens_once_is_not_remembered(self) -> None:
+        """Scheduled events of a million pods cost no memory."""
+
+        async def answer(_: web.Request) -> web.Response:
+            return json_answer({}, 201)
+
+        async def scenario() -> list[str]:
+            async with (
+                ScriptedServer(answer).running() as server,
+                session_to(server.url) as session,
+            ):
+                recorder = self.recorder(session)
+                task = asyncio.create_task(recorder.run())
+                for _ in range(2):
+                    recorder.record(
+                        POD,
+                        reason="Scheduled",
+                        action="Binding",
+                        note="Successfully assigned ns/p to n1",
+                        reporting_controller="stowage",
+                        is_repeatable=False,
+                    )
+                await recorder.drain(2.0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                return [seen.method for seen in server.seen]
+
+        assert uvloop.run(scenario()) == ["POST", "POST"]

@@ -1,0 +1,342 @@
+"""Bindings, patches, leases and reviews: the bytes that go out, and what comes back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+import uvloop
+from aiohttp import web
+
+from scheduler.client.binding import PodClient
+from scheduler.client.errors import ConflictError, FencedError, UnavailableError
+from scheduler.client.leases import LeaseLock, LeaseSpec
+from scheduler.client.patches import ConditionPatch
+from scheduler.client.reviews import Reviews, User
+from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
+from scheduler.client.throttle import TokenBucket
+from tests.support.clock import FakeClock
+from tests.unit.client.scripted_server import Seen, json_answer, serving, status_answer
+
+R = TypeVar("R")
+WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def exchange(
+    answer: web.Response, action: Callable[[ApiSession], Awaitable[R]]
+) -> tuple[R, list[Seen]]:
+    """Runs the action against a server that always gives one answer."""
+
+    async def give(_: web.Request) -> web.Response:
+        return web.Response(
+            status=answer.status, body=answer.body, content_type=answer.content_type
+        )
+
+    async def scenario() -> tuple[R, list[Seen]]:
+        async with serving(give) as (server, session):
+            return await action(session), server.seen
+
+    return uvloop.run(scenario())
+
+
+def decoded(seen: Seen) -> Any:
+    return msgspec.json.decode(seen.body)
+
+
+class TestPods:
+    def test_a_binding_names_pod_uid_and_node(self) -> None:
+        """The answer to it is a Status, which is what success looks like."""
+        _, [seen] = exchange(
+            status_answer(201), lambda s: PodClient(s).bind("ns", "pod-1", "u-1", "node 1")
+        )
+
+        assert (seen.method, seen.path) == ("POST", "/api/v1/namespaces/ns/pods/pod-1/binding")
+        assert decoded(seen) == {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": "pod-1", "namespace": "ns", "uid": "u-1"},
+            "target": {"kind": "Node", "name": "node 1"},
+        }
+
+    def test_names_cannot_break_out_of_json_or_path(self) -> None:
+        """Whatever a node is called."""
+        _, [seen] = exchange(
+            status_answer(201), lambda s: PodClient(s).bind("n/s", "p?", "u", 'a","x":"\n')
+        )
+
+        assert seen.path == "/api/v1/namespaces/n%2Fs/pods/p%3F/binding"
+        assert decoded(seen)["target"]["name"] == 'a","x":"\n'
+
+    def test_a_refused_binding_says_why(self) -> None:
+        """In the server's words."""
+        refusal = status_answer(409, "Conflict", 'pod p is already assigned to node "n2"')
+
+        with pytest.raises(ConflictError, match="already assigned to node"):
+            exchange(refusal, lambda s: PodClient(s).bind("ns", "p", "u", "n1"))
+
+    def test_pods_are_written_only_within_the_fence(self) -> None:
+        """Bindings and patches alike."""
+
+        async def scenario() -> int:
+            async def give(_: web.Request) -> web.Response:
+                return status_answer(201)
+
+            async with serving(give) as (server, session):
+                pods = PodClient(session, fence=lambda: False)
+                with pytest.raises(FencedError):
+                    await pods.bind("ns", "p", "u", "n")
+                with pytest.raises(FencedError):
+                    await pods.patch_status("ns", "p", "u", nominated_node_name="n")
+                return len(server.seen)
+
+        assert uvloop.run(scenario()) == 0
+
+    def test_a_condition_is_merged_into_the_status(self) -> None:
+        """By the server, so that conditions of others stay."""
+        condition = ConditionPatch(
+            type="PodScheduled",
+            status="False",
+            reason="Unschedulable",
+            message="0/3 nodes",
+            last_transition_time=WALL,
+            observed_generation=2,
+        )
+
+        _, [seen] = exchange(
+            json_answer({}),
+            lambda s: PodClient(s).patch_status("ns", "p", "u-1", condition=condition),
+        )
+
+        assert (seen.method, seen.path) == ("PATCH", "/api/v1/namespaces/ns/pods/p/status")
+        assert seen.headers["Content-Type"] == STRATEGIC_MERGE_PATCH
+        assert decoded(seen) == {
+            "metadata": {"uid": "u-1"},
+            "status": {
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes",
+                        "lastProbeTime": None,
+                        "lastTransitionTime": "2026-01-02T03:04:05Z",
+                        "observedGeneration": 2,
+                    }
+                ]
+            },
+        }
+
+    @pytest.mark.parametrize(
+        ("name", "status"),
+        [
+            pytest.param("n1", {"nominatedNodeName": "n1"}, id="nominated"),
+            pytest.param("", {"nominatedNodeName": None}, id="withdrawn"),
+            pytest.param(None, {}, id="kept"),
+        ],
+    )
+    def test_nominations(self, name: str | None, status: dict[str, Any]) -> None:
+        """None keeps, empty withdraws."""
+        _, [seen] = exchange(
+            json_answer({}),
+            lambda s: PodClient(s).patch_status("ns", "p", "u", nominated_node_name=name),
+        )
+
+        assert decoded(seen)["status"] == status
+
+    def test_an_unchanged_transition_time_is_left_to_the_server(self) -> None:
+        """Only a change of status is a transition."""
+        condition = ConditionPatch(type="PodScheduled", status="False")
+
+        _, [seen] = exchange(
+            json_answer({}),
+            lambda s: PodClient(s).patch_status("ns", "p", "u", condition=condition),
+        )
+
+        assert "lastTransitionTime" not in decoded(seen)["status"]["conditions"][0]
+
+
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {
+        "name": "stowage",
+        "namespace": "kube-system",
+        "resourceVersion": "7",
+        "labels": {"keep": "me"},
+    },
+    "spec": {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-02T03:04:05.000000Z",
+        "renewTime": "2026-01-02T03:04:06.000000Z",
+        "leaseTransitions": 3,
+        "unknownField": 1,
+    },
+}
+SPEC = LeaseSpec(
+    holder_identity="a",
+    lease_duration_seconds=15,
+    acquire_time="2026-01-02T03:04:05.000000Z",
+    renew_time="2026-01-02T03:04:06.000000Z",
+    lease_transitions=3,
+)
+
+
+class TestLeases:
+    def test_reading(self) -> None:
+        """The record, whatever else is in the object."""
+        lease, [seen] = exchange(
+            json_answer(LEASE), lambda s: LeaseLock(s, "kube-system", "stowage").get(1.0)
+        )
+
+        assert seen.path == ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/stowage")
+        assert lease is not None
+        assert lease.spec == SPEC
+
+    def test_no_lease(self) -> None:
+        """It will have to be made."""
+        lease, _ = exchange(
+            status_answer(404, "NotFound"), lambda s: LeaseLock(s, "ns", "n").get(1.0)
+        )
+
+        assert lease is None
+
+    def test_something_that_is_no_lease(self) -> None:
+        """An answer of something in between is no answer."""
+        with pytest.raises(UnavailableError, match="not a Lease"):
+            exchange(json_answer([1]), lambda s: LeaseLock(s, "ns", "n").get(1.0))
+
+    def test_creating(self) -> None:
+        """Name and namespace are the lock's."""
+        _, [seen] = exchange(
+            json_answer(LEASE, 201),
+            lambda s: LeaseLock(s, "kube-system", "stowage").create(SPEC, 1.0),
+        )
+
+        assert (seen.method, seen.path) == (
+            "POST",
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+        )
+        assert decoded(seen)["metadata"] == {"name": "stowage", "namespace": "kube-system"}
+        assert decoded(seen)["spec"]["leaseTransitions"] == 3
+
+    def test_replacing_keeps_metadata_and_with_it_the_version(self) -> None:
+        """The server refuses when another was faster, and labels of others stay."""
+
+        async def replace(session: ApiSession) -> None:
+            lock = LeaseLock(session, "kube-system", "stowage")
+            lease = await lock.get(1.0)
+            assert lease is not None
+            await lock.update(lease, msgspec.structs.replace(SPEC, renew_time="later"), 1.0)
+
+        _, [_, seen] = exchange(json_answer(LEASE), replace)
+
+        assert seen.method == "PUT"
+        assert decoded(seen)["metadata"] == LEASE["metadata"]
+        assert decoded(seen)["spec"]["renewTime"] == "later"
+
+
+class TestReviews:
+    def test_a_valid_token_is_a_user(self) -> None:
+        """With everything that authorization may ask about."""
+        answer = {
+            "status": {
+                "authenticated": True,
+                "user": {
+                    "username": "system:serviceaccount:ns:sa",
+                    "uid": "u",
+                    "groups": ["g1", "g2"],
+                    "extra": {"k": ["v"]},
+                },
+            }
+        }
+
+        user, [seen] = exchange(json_answer(answer, 201), lambda s: Reviews(s).review_token("t0"))
+
+        assert seen.path == "/apis/authentication.k8s.io/v1/tokenreviews"
+        assert decoded(seen)["spec"] == {"token": "t0"}
+        assert user == User(
+            name="system:serviceaccount:ns:sa",
+            uid="u",
+            groups=("g1", "g2"),
+            extra={"k": ("v",)},
+        )
+
+    def test_an_invalid_token_is_nobody(self) -> None:
+        """The server answers without a user."""
+        answer = {"status": {"user": {}, "error": "token expired"}}
+
+        user, _ = exchange(json_answer(answer, 201), lambda s: Reviews(s).review_token("t0"))
+
+        assert user is None
+
+    @pytest.mark.parametrize(
+        ("status", "is_allowed"),
+        [
+            ({"allowed": True}, True),
+            ({"allowed": False, "reason": "no"}, False),
+            ({"allowed": True, "denied": True}, False),
+        ],
+    )
+    def test_access(self, status: dict[str, Any], is_allowed: bool) -> None:
+        """The whole user is asked about."""
+        user = User(name="n", uid="u", groups=("g",), extra={"k": ("v",)})
+
+        allowed, [seen] = exchange(
+            json_answer({"status": status}, 201),
+            lambda s: Reviews(s).review_access(user, "/metrics", "get"),
+        )
+
+        assert allowed is is_allowed
+        assert seen.path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        assert decoded(seen)["spec"] == {
+            "user": "n",
+            "uid": "u",
+            "groups": ["g"],
+            "extra": {"k": ["v"]},
+            "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+        }
+
+    def test_an_unreadable_answer_lets_nobody_in(self) -> None:
+        """It is an error, not an answer."""
+        with pytest.raises(UnavailableError):
+            exchange(json_answer([]), lambda s: Reviews(s).review_token("t"))
+
+
+def test_the_bucket_gives_a_burst_and_then_a_rate() -> None:
+    """Each caller reserves the next free moment."""
+    clock = FakeClock()
+    bucket = TokenBucket(10.0, 3, clock)
+
+    first = [round(bucket.reserve(), 3) for _ in range(5)]
+    clock.advance(0.2)
+    later = round(bucket.reserve(), 3)
+    clock.advance(60.0)
+    rested = [round(bucket.reserve(), 3) for _ in range(4)]
+
+    assert first == [0.0, 0.0, 0.0, 0.1, 0.2]
+    assert later == 0.1
+    assert rested == [0.0, 0.0, 0.0, 0.1]
+
+
+def test_waiting_for_the_bucket_lets_others_run() -> None:
+    """It is the caller who waits, not the loop."""
+
+    async def scenario() -> list[str]:
+        bucket = TokenBucket(20.0, 1, FakeClock())
+        story: list[str] = []
+
+        async def caller() -> None:
+            await bucket.acquire()
+            await bucket.acquire()
+            story.append("served")
+
+        task = asyncio.create_task(caller())
+        await asyncio.sleep(0.01)
+        story.append("meanwhile")
+        await task
+        return story
+
+    assert uvloop.run(scenario()) == ["meanwhile", "served"]
