@@ -140,13 +140,14 @@ def test_equal_pods_are_asked_about_once() -> None:
         under_test.add_rejected(make_pod_info(f"red-{index}", labels={"team": "red"}), "Fit")
         under_test.add_rejected(make_pod_info(f"blue-{index}", labels={"team": "blue"}), "Fit")
     under_test.add_rejected(make_pod_info("elsewhere", namespace="red"), "Fit")
+    under_test.add_rejected(make_pod_info("nowhere", namespace="blue"), "Fit")
     under_test.add_rejected(make_pod_info("big", requests={"cpu": 9}), "Fit")
 
     under_test.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, make_node())
 
     woken = {name for name, place in under_test.places().items() if place == "backoff"}
     assert woken == {"red-0", "red-1", "red-2", "elsewhere"}
-    assert sorted(hint.asked) == ["big", "blue-0", "elsewhere", "red-0"]
+    assert sorted(hint.asked) == ["big", "blue-0", "elsewhere", "nowhere", "red-0"]
 
 
 def test_a_hint_that_reads_more_is_asked_for_each_pod() -> None:
