@@ -38,6 +38,9 @@ def apply_json_patch(document: Object, patch: bytes) -> Object:
         raise bad_request(f"error decoding patch: {error}") from error
     root: Any = copy.deepcopy(document)
     for operation in operations:
+        for path in (operation.path, operation.from_):
+            if path and not path.startswith("/"):
+                raise bad_request(f'a JSON patch path must begin with "/": {path!r}')
         root = _step(root, operation)
     result: Object = root
     return result
@@ -50,8 +53,9 @@ def _step(root: Any, operation: Operation) -> Any:
         case "remove":
             return _remove(root, operation.path)[0]
         case "replace":
-            removed, _ = _remove(root, operation.path)
-            return _add(removed, operation.path, operation.value)
+            if operation.path:
+                root, _ = _remove(root, operation.path)
+            return _add(root, operation.path, operation.value)
         case "move":
             root, value = _remove(root, operation.from_)
             return _add(root, operation.path, value)
@@ -66,8 +70,6 @@ def _step(root: Any, operation: Operation) -> Any:
 
 
 def _tokens(path: str) -> list[str]:
-    if path and not path.startswith("/"):
-        raise bad_request(f'a JSON patch path must begin with "/": {path!r}')
     return [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]
 
 

@@ -132,11 +132,11 @@ class Codec:
         try:
             return _builtins(self._strict.decode(body)), []
         except msgspec.ValidationError as error:
-            warning = self._judge(error, mode)
+            warnings = self._judge(error, mode)
         except msgspec.DecodeError as error:
             raise bad_request(f"{self._subject}: {_json_error(error)}") from error
         try:
-            return _builtins(self._lenient.decode(body)), [warning]
+            return _builtins(self._lenient.decode(body)), warnings
         except msgspec.ValidationError as error:
             raise self._wrong_type(error) from error
 
@@ -145,13 +145,13 @@ class Codec:
         try:
             return _builtins(_converted(value, self._strict.type)), []
         except msgspec.ValidationError as error:
-            warning = self._judge(error, mode)
+            warnings = self._judge(error, mode)
         try:
-            return _builtins(_converted(value, self._lenient.type)), [warning]
+            return _builtins(_converted(value, self._lenient.type)), warnings
         except msgspec.ValidationError as error:
             raise self._wrong_type(error) from error
 
-    def _judge(self, error: msgspec.ValidationError, mode: FieldValidation) -> str:
+    def _judge(self, error: msgspec.ValidationError, mode: FieldValidation) -> list[str]:
         match = _UNKNOWN_FIELD.search(str(error))
         if match is None:
             raise self._wrong_type(error) from error
@@ -159,7 +159,7 @@ class Codec:
         warning = f'unknown field "{path}"'
         if mode is FieldValidation.STRICT:
             raise bad_request(f"{self._subject}: strict decoding error: {warning}") from error
-        return warning
+        return [warning] if mode is FieldValidation.WARN else []
 
     def _wrong_type(self, error: msgspec.ValidationError) -> StatusError:
         match = _AT.fullmatch(str(error))

@@ -107,10 +107,12 @@ def serve(
     """Runs a story against a fresh sandbox."""
 
     async def play() -> None:
-        async with await Sandbox.start(settings, clock=clock or FakeClock()) as sandbox:
-            async with aiohttp.ClientSession(sandbox.url) as session:
-                async with asyncio.timeout(TIMEOUT_SECONDS):
-                    await story(sandbox, Client(session))
+        async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
+            await Sandbox.start(settings, clock=clock or FakeClock()) as sandbox,
+            aiohttp.ClientSession(sandbox.url) as session,
+        ):
+            await story(sandbox, Client(session))
 
     asyncio.run(play())
 

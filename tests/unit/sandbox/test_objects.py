@@ -30,7 +30,7 @@ def test_a_created_object_gets_what_the_server_owns() -> None:
 
 
 def test_a_name_is_generated() -> None:
-    """generateName gives a name of the prefix and five more letters."""
+    """A generateName gives a name of the prefix and five more letters."""
 
     async def story(_sandbox: Sandbox, client: Client) -> None:
         given = pod()
@@ -176,7 +176,9 @@ def test_generation_counts_changes_of_the_specification() -> None:
 
         labelled = await client.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}})
         changed = await client.patch(
-            f"{PODS}/p", [{"op": "replace", "path": "/spec/containers/0/image", "value": "b"}], "json"
+            f"{PODS}/p",
+            [{"op": "replace", "path": "/spec/containers/0/image", "value": "b"}],
+            "json",
         )
 
         assert labelled.object["metadata"]["generation"] == 1

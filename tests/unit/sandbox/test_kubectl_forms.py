@@ -1,0 +1,322 @@
+"""What kubectl asks for beside plain objects: discovery, tables, OpenAPI, protobuf."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.sandbox import Sandbox
+from scheduler.sandbox.schema.protobuf import decode_object
+from scheduler.sandbox.tables.durations import age, human_duration
+from tests.support.clock import FakeClock
+from tests.unit.sandbox.support import LEASES, NODES, PODS, Client, Object, node, pod, serve
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def printed(table: Object, *, wide: bool = False) -> list[list[object]]:
+    """The rows kubectl would print, the header first."""
+    shown = [
+        index
+        for index, column in enumerate(table["columnDefinitions"])
+        if wide or not column["priority"]
+    ]
+    header = [table["columnDefinitions"][index]["name"].upper() for index in shown]
+    return [header] + [[row["cells"][index] for index in shown] for row in table["rows"]]
+
+
+def test_pods_are_printed() -> None:
+    """The table of pods shows readiness, status, restarts and age, wide also address and node."""
+    clock = FakeClock()
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        sandbox.create(pod("gated", schedulingGates=[{"name": "g"}]), pod("plain"))
+        sandbox.create(pod("going"), pod("done"), pod("crashing"))
+        sandbox.bind("going", "n")
+        sandbox.delete("pods", "going")
+        statuses = {
+            "done": {"phase": "Succeeded"},
+            "crashing": {
+                "phase": "Running",
+                "podIP": "10.0.0.1",
+                "containerStatuses": [
+                    {
+                        "name": "c",
+                        "image": "a",
+                        "imageID": "",
+                        "ready": False,
+                        "restartCount": 3,
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                    }
+                ],
+            },
+        }
+        for name, status in statuses.items():
+            sandbox.patch("pods", name, {"status": status}, subresource="status")
+        clock.advance(65)
+
+        table = (await client.get(PODS, Accept=TABLE)).object
+
+        assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+        assert printed(table) == [
+            ["NAME", "READY", "STATUS", "RESTARTS", "AGE"],
+            ["crashing", "0/1", "CrashLoopBackOff", "3", "65s"],
+            ["done", "0/1", "Succeeded", "0", "65s"],
+            ["gated", "0/1", "SchedulingGated", "0", "65s"],
+            ["going", "0/1", "Terminating", "0", "65s"],
+            ["plain", "0/1", "Pending", "0", "65s"],
+        ]
+        assert printed(table, wide=True)[1][5:] == ["10.0.0.1", "<none>", "<none>", "<none>"]
+        assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+    serve(story, clock=clock)
+
+
+def test_nodes_are_printed() -> None:
+    """A cordoned control plane node says both."""
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        given = node("n", labels={"node-role.kubernetes.io/control-plane": ""}, unschedulable=True)
+        given["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        sandbox.create(given, node("silent"))
+
+        table = (await client.get(NODES, Accept=TABLE)).object
+
+        assert [row[:3] for row in printed(table)[1:]] == [
+            ["n", "Ready,SchedulingDisabled", "control-plane"],
+            ["silent", "Unknown", "<none>"],
+        ]
+
+    serve(story)
+
+
+def test_events_and_leases_are_printed() -> None:
+    """Events show what they are about, leases who holds them; other kinds name and age."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        event = {
+            "metadata": {"name": "e"},
+            "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+            "reason": "Scheduled",
+            "type": "Normal",
+            "message": "Successfully assigned",
+            "lastTimestamp": "2026-01-01T00:16:30Z",
+        }
+        await client.post("/api/v1/namespaces/default/events", event)
+        await client.post(LEASES, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
+        await client.post("/api/v1/namespaces/default/endpoints", {"metadata": {"name": "x"}})
+
+        events = (await client.get("/api/v1/events", Accept=TABLE)).object
+        leases = (await client.get(LEASES, Accept=TABLE)).object
+        others = (await client.get("/api/v1/endpoints", Accept=TABLE)).object
+
+        assert printed(events) == [
+            ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"],
+            ["10s", "Normal", "Scheduled", "pod/p", "Successfully assigned"],
+        ]
+        assert printed(leases)[1] == ["l", "me", "0s"]
+        assert printed(others) == [["NAME", "AGE"], ["x", "0s"]]
+
+    serve(story)
+
+
+def test_a_watch_of_tables_names_its_columns_once() -> None:
+    """`kubectl get -w` gets a table per event, the columns in the first only."""
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        client.session.headers["Accept"] = TABLE
+        async with client.watch(f"{NODES}?watch=true&includeObject=None") as watch:
+            sandbox.create(node("a"), node("b"))
+            events = [await watch.next(), await watch.next()]
+
+        assert [event["object"]["rows"][0]["cells"][0] for event in events] == ["a", "b"]
+        assert events[0]["object"]["columnDefinitions"][0]["name"] == "Name"
+        assert events[1]["object"]["columnDefinitions"] is None
+        assert "object" not in events[0]["object"]["rows"][0]
+
+    serve(story)
+
+
+def test_metadata_alone_can_be_asked_for() -> None:
+    """PartialObjectMetadata shows no more than the metadata."""
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        sandbox.create(node("n"))
+        accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+        listed = (await client.get(NODES, Accept=accept)).object
+
+        assert listed["kind"] == "PartialObjectMetadataList"
+        assert set(listed["items"][0]) == {"kind", "apiVersion", "metadata"}
+
+    serve(story)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (119, "119s"), (120, "2m"), (125, "2m5s"), (600, "10m"), (10_800, "3h"),
+     (12_000, "3h20m"), (90_000, "25h"), (200_000, "2d7h"), (900_000, "10d"),
+     (70_000_000, "2y80d"), (400_000_000, "12y"), (-5, "0s")],
+)  # fmt: skip
+def test_durations_are_short(seconds: int, text: str) -> None:
+    """Ages have at most two units."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    assert human_duration(seconds) == text
+    assert age(f"{now - timedelta(seconds=max(seconds, 0)):%Y-%m-%dT%H:%M:%SZ}", now) == text
+
+
+def test_discovery_tells_all_kinds_in_both_ways() -> None:
+    """Legacy and aggregated discovery agree on every resource, scope and verb."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        aggregated: set[tuple[str, str, str, bool, tuple[str, ...]]] = set()
+        for root in ("/api", "/apis"):
+            answer = await client.get(root, Accept=AGGREGATED)
+            assert answer.headers["Content-Type"] == AGGREGATED
+            for group in answer.object["items"]:
+                for resource in group["versions"][0]["resources"]:
+                    aggregated.add(
+                        (
+                            group["metadata"].get("name", ""),
+                            resource["resource"],
+                            resource["responseKind"]["kind"],
+                            resource["scope"] == "Namespaced",
+                            tuple(resource["verbs"]),
+                        )
+                    )
+        groups = (await client.get("/apis")).object["groups"]
+        paths = {"": "/api/v1", **{group["name"]: f"/apis/{group['name']}/v1" for group in groups}}
+        legacy = {
+            (group, found["name"], found["kind"], found["namespaced"], tuple(found["verbs"]))
+            for group, path in paths.items()
+            for found in (await client.get(path)).object["resources"]
+            if "/" not in found["name"]
+        }
+
+        assert legacy == aggregated
+        assert len(legacy) > 40
+        assert (await client.get("/apis/apps")).object["preferredVersion"]["version"] == "v1"
+        assert (await client.get("/api")).object["versions"] == ["v1"]
+
+    serve(story)
+
+
+def test_openapi_says_that_fields_are_validated_here() -> None:
+    """The patch of each kind says that it takes fieldValidation, in both versions of OpenAPI."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        index = (await client.get("/openapi/v3")).object["paths"]
+        document = (await client.get(index["apis/apps/v1"]["serverRelativeURL"])).object
+        old = (await client.get("/openapi/v2")).object
+
+        for found in (document, old):
+            patch = found["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"][
+                "patch"
+            ]
+            assert patch["x-kubernetes-group-version-kind"]["kind"] == "Deployment"
+            assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
+        assert (await client.get("/openapi/v3/apis/none/v1")).status == 404
+
+    serve(story)
+
+
+def test_health_and_version_answer() -> None:
+    """Probes get ok; the version says what this is."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        probes = [await client.get(path) for path in ("/healthz", "/livez", "/readyz?verbose")]
+        version = (await client.get("/version")).object
+
+        assert [(probe.status, probe.body) for probe in probes] == [(200, b"ok")] * 3
+        assert (version["gitVersion"], version["minor"]) == ("v1.36.3+stowage-sandbox", "36")
+
+    serve(story)
+
+
+# Recorded from kubectl 1.36.3: what it sends for `create configmap`, `create deployment` (with
+# image, replicas and port), `create secret generic` and `create pdb`.
+CONFIG_MAP = "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEhwKEgoCY20SABoAIgAqADIAOABCABIGCgFhEgFiGgAiAA=="
+DEPLOYMENT = (
+    "azhzAAoVCgdhcHBzL3YxEgpEZXBsb3ltZW50ErABChsKAWQSABoAIgAqADIAOABCAFoICgNhcHASAWQSggEIAxIKCggK"
+    "A2FwcBIBZBpqChoKABIAGgAiACoAMgA4AEIAWggKA2FwcBIBZBJMEi4KBW5naW54EgVuZ2lueCoAMgoKABAAGFAiACoA"
+    "QgBqAHIAgAEAiAEAkAEAogEAGgAyAEIASgBSAFgAYABoAIIBAIoBAJoBAMIBACICCgAoADgAGgwIABAAGAAgACgAOAAa"
+    "ACIA"
+)
+OPAQUE = "azhzAAoMCgJ2MRIGU2VjcmV0Eh0KEQoBcxIAGgAiACoAMgA4AEIAEgYKAWESAWIaABoAIgA="
+BUDGET = (
+    "azhzAAogCglwb2xpY3kvdjESE1BvZERpc3J1cHRpb25CdWRnZXQSNwoRCgFwEgAaACIAKgAyADgAQgASFgoGCAAQARoA"
+    "EgwKCgoDYXBwEgN3ZWIaCggAGAAgACgAMAAaACIA"
+)
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+def test_protobuf_is_read() -> None:
+    """The object in an envelope comes out as the same object in JSON would."""
+    config_map = decode_object(base64.b64decode(CONFIG_MAP))
+    secret = decode_object(base64.b64decode(OPAQUE))
+    budget = decode_object(base64.b64decode(BUDGET))
+
+    assert config_map == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cm"},
+        "data": {"a": "b"},
+    }
+    assert secret["data"] == {"a": "Yg=="}
+    assert budget["spec"] == {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+
+
+def test_protobuf_objects_are_stored() -> None:
+    """A body in protobuf makes the object it stands for; the answer is JSON."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        path = "/apis/apps/v1/namespaces/default/deployments"
+        body = base64.b64decode(DEPLOYMENT)
+
+        created = await client.post(path, body, Content_Type=PROTOBUF)
+
+        spec = created.object["spec"]
+        assert created.status == 201
+        assert (spec["replicas"], spec["selector"]) == (3, {"matchLabels": {"app": "d"}})
+        (container,) = spec["template"]["spec"]["containers"]
+        assert (container["name"], container["image"]) == ("nginx", "nginx")
+        assert container["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
+
+    serve(story)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"{}", id="JSON"),
+        pytest.param(b"k8s\x00\x0a\x7f", id="cut off"),
+        pytest.param(b"k8s\x00\x0f", id="unknown wire type"),
+        pytest.param(b"k8s\x00\xff", id="endless number"),
+    ],
+)
+def test_broken_protobuf_is_refused(body: bytes) -> None:
+    """What is not protobuf is answered 400."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        answer = await client.post(PODS, body, Content_Type=PROTOBUF)
+
+        assert answer.status == 400
+        assert "protobuf" in answer.message
+
+    serve(story)
+
+
+def test_other_media_types_are_refused() -> None:
+    """A body in a form nobody announced is answered 415; YAML is fine."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        text = await client.post(NODES, b"hello", Content_Type="text/plain")
+        fine = await client.post(NODES, b"metadata: {name: n}", Content_Type="application/yaml")
+        broken = await client.post(NODES, b"a: [", Content_Type="application/yaml")
+        scalar = await client.post(NODES, b"a", Content_Type="application/yaml")
+
+        assert [answer.status for answer in (text, fine, broken, scalar)] == [415, 201, 400, 400]
+
+    serve(story)
