@@ -1,0 +1,148 @@
+"""What can be looked at besides health: metrics, configuration, flags, cache and queue.
+
+Source: cmd/kube-scheduler/app server.go newEndpointsHandler; k8s.io/apiserver pkg/server/routes,
+statusz, flagz (1.36.3). Differs: /debug/cache and /debug/queue are ours; there is no
+/debug/pprof and no /metrics/resources.
+"""
+
+import asyncio
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from scheduler.clock import Clock
+from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
+from scheduler.observability.exposition import CONTENT_TYPE, exposition
+from scheduler.observability.logs import get_logger, verbose
+from scheduler.serving.answers import NOT_CACHED, as_json, plain
+from scheduler.serving.health import Check, Health, HealthMetrics
+
+_NOT_FOR_MACHINES: Final = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility "
+    "guarantees and is for debugging purposes only."
+)
+_MAX_LEVEL_DIGITS: Final = 4
+
+_log = get_logger(__name__)
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the endpoints show; everything is asked for when somebody looks."""
+
+    metrics: CollectorRegistry
+    reset_metrics: Callable[[], None]
+    configuration: Callable[[], Mapping[str, Any]]
+    """The effective configuration in plain values (`config.write.to_object`)."""
+    flags: Sequence[tuple[str, str]] = ()
+    checks: Mapping[str, Mapping[str, Check]] = {}
+    """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
+    debug: Mapping[str, Callable[[], object]] = {}
+    """Served as JSON at /debug/<name>: cache, queue."""
+    level_can_be_set: bool = True
+    """enableProfiling: whether /debug/flags/v is there."""
+
+
+class Endpoints:
+    """The handlers, and their paths."""
+
+    def __init__(self, shown: Shown, clock: Clock) -> None:
+        self._shown = shown
+        self._clock = clock
+        self._started = clock.wall()
+        self._health_metrics = HealthMetrics(CollectorRegistry())
+
+    def routes(self) -> list[web.RouteDef]:
+        """Every path with its handler."""
+        shown = self._shown
+        routes = [
+            web.get("/metrics", self._metrics),
+            web.delete("/metrics", self._reset_metrics),
+            web.get("/metrics/slis", self._slis),
+            web.get("/configz", self._configz),
+            web.get("/statusz", self._statusz),
+            web.get("/flagz", self._flagz),
+        ]
+        for kind in ("healthz", "livez", "readyz"):
+            health = Health(kind, shown.checks.get(kind, {}), self._health_metrics)
+            routes += health.routes()
+        for name, show in shown.debug.items():
+            routes.append(web.get(f"/debug/{name}", _dump(show)))
+        if shown.level_can_be_set:
+            routes.append(web.route("*", "/debug/flags/v", _level))
+        return routes
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        return await _expose(request, self._shown.metrics)
+
+    async def _slis(self, request: web.Request) -> web.StreamResponse:
+        return await _expose(request, self._health_metrics.registry)
+
+    async def _reset_metrics(self, _request: web.Request) -> web.Response:
+        self._shown.reset_metrics()
+        return plain("metrics reset\n")
+
+    async def _configz(self, _request: web.Request) -> web.Response:
+        return as_json(msgspec.json.encode({"componentconfig": self._shown.configuration()}))
+
+    async def _statusz(self, _request: web.Request) -> web.Response:
+        paths = " ".join(sorted(f"/{p}" for p in ("configz", "flagz", "metrics", *_HEALTH_PATHS)))
+        lines = {
+            "Started": f"{self._started:%a %b %d %H:%M:%S UTC %Y}",
+            "Up": _duration(self._started, self._clock.wall()),
+            "Python version": platform.python_version(),
+            "Binary version": stowage_version(),
+            "Kubernetes version": KUBERNETES_VERSION,
+            "Paths": paths,
+        }
+        body = "".join(f"{name}:  {value}\n" for name, value in lines.items())
+        return plain(f"\nstowage statusz\n{_NOT_FOR_MACHINES}\n\n{body}")
+
+    async def _flagz(self, _request: web.Request) -> web.Response:
+        lines = "".join(f"{name}={value}\n" for name, value in self._shown.flags)
+        return plain(f"\nstowage flagz\n{_NOT_FOR_MACHINES}\n\n{lines}")
+
+
+_HEALTH_PATHS: Final = ("healthz", "livez", "readyz")
+
+
+async def _expose(request: web.Request, registry: CollectorRegistry) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE, **NOT_CACHED})
+    await response.prepare(request)
+    async for text in exposition(registry):
+        await response.write(text)
+    await response.write_eof()
+    return response
+
+
+def _dump(show: Callable[[], object]) -> Any:
+    async def handle(_request: web.Request) -> web.Response:
+        shown = show()
+        # A large cluster gives many megabytes; the loop must not wait for their encoding.
+        return as_json(await asyncio.to_thread(msgspec.json.encode, shown, enc_hook=str))
+
+    return handle
+
+
+async def _level(request: web.Request) -> web.Response:
+    """Show or change how much is logged."""
+    if request.method == "GET":
+        return plain(f"{verbose.level}\n")
+    if request.method != "PUT":
+        return plain("unsupported http method\n", status=405)
+    text = (await request.text()).strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_LEVEL_DIGITS):
+        return plain(f'expected a whole number, got "{text[:20]}"\n', status=400)
+    verbose.level = int(text)
+    _log.info("Changed log level", level_now=verbose.level)
+    return plain(f"successfully set klog.logging.verbosity to {text}\n")
+
+
+def _duration(start: datetime, end: datetime) -> str:
+    minutes, seconds = divmod(int((end - start).total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} hr {minutes:02} min {seconds:02} sec"
