@@ -1,19 +1,22 @@
 """A cluster in memory, and the profiles that decide about its pods."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
+from scheduler.bootstrap import FrameworkBuilder, out_of_tree_plugins
 from scheduler.cache import Cache
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
-from scheduler.framework.runtime import Framework
-from scheduler.framework.status import Status
+from scheduler.framework.interface import Plugin
+from scheduler.framework.runtime import Framework, PluginError
 from scheduler.offline.reading import ClusterObjects
 from scheduler.plugins.default_binder import Binder
+from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
 
 DEFAULT_PROFILE: Final = "default-scheduler"
@@ -34,58 +37,102 @@ def no_time() -> float:
     return 0.0
 
 
+class Cluster(msgspec.Struct, frozen=True):
+    """Objects, placed.
+
+    Attributes:
+        cache: what runs where.
+        snapshot: the same in columns.
+        waiting: the pods that the profiles are to place, by namespace and name.
+        nominator: which of them are nominated to which nodes.
+        others: waiting pods that the profiles do not answer to, by scheduler name.
+    """
+
+    cache: Cache
+    snapshot: Snapshot
+    waiting: list[PodInfo]
+    nominator: Nominator
+    others: Counter[str]
+
+
 class Profiles:
     """The frameworks of a configuration, and which pods they answer to.
 
     Without a configuration one default profile answers to `default-scheduler` and to `stowage`.
+
+    Attributes:
+        config: what is in effect.
+        frameworks: by scheduler name.
     """
 
-    def __init__(self, config: KubeSchedulerConfiguration | None) -> None:
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration | None,
+        out_of_tree: Mapping[str, type[Plugin]] | None = None,
+    ) -> None:
+        """Build the profiles.
+
+        Raises:
+            SchedulerError: a profile cannot be built.
+        """
         self.config = config or default_configuration(DEFAULT_PROFILE)
-        self._builder = FrameworkBuilder(NoBinder(), no_time)
+        self._builder = FrameworkBuilder(NoBinder(), no_time, out_of_tree=out_of_tree)
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
 
-    def load(self, objects: ClusterObjects) -> tuple[Cache, Snapshot]:
+    def load(self, objects: ClusterObjects) -> Cluster:
         """Put the objects into a fresh cache and snapshot."""
         cache, snapshot = Cache(no_time), Snapshot()
         for namespace in objects.namespaces:
             cache.set_namespace(namespace.metadata.name, namespace.metadata.labels)
         for node in objects.nodes:
             cache.set_node(node)
-        for pod in objects.pods:
-            if pod.node_name:
-                cache.add_pod(pod)
         for kind, workload in objects.workloads:
             self._builder.workloads.set(kind, workload)
+        cluster = Cluster(cache, snapshot, [], Nominator(), Counter())
+        for pod in objects.pods:
+            self._place(pod, cluster)
         cache.update_snapshot(snapshot)
-        return cache, snapshot
-
-    def waiting(self, objects: ClusterObjects) -> list[PodInfo]:
-        """The pods these profiles are to place."""
-        return [
-            pod
-            for pod in objects.pods
-            if not pod.node_name
-            and not pod.is_terminating
-            and pod.spec.scheduler_name in self.frameworks
-        ]
+        return cluster
 
     def framework_of(self, pod: PodInfo) -> Framework:
         """The profile that decides about the pod."""
         return self.frameworks[pod.spec.scheduler_name]
 
-    def gate(self, pod: PodInfo) -> Status:
-        """Success, or what keeps the pod out of the queue."""
-        return self.framework_of(pod).run_pre_enqueue_plugins(pod)
+    def _place(self, pod: PodInfo, cluster: Cluster) -> None:
+        if pod.node_name:
+            cluster.cache.add_pod(pod)
+            return
+        if pod.spec.scheduler_name not in self.frameworks:
+            if not pod.is_terminating:
+                cluster.others[pod.spec.scheduler_name] += 1
+            return
+        if self._is_nominated(pod):
+            cluster.nominator.add_nominated_pod(pod)
+        if not pod.is_terminating:
+            cluster.waiting.append(pod)
 
-    def nominated(self, waiting: list[PodInfo], judged: PodInfo) -> Mapping[str, list[PodInfo]]:
-        """By node, the waiting pods that are to be thought of as running there."""
-        found: dict[str, list[PodInfo]] = {}
-        for pod in waiting:
-            node = pod.pod.status.nominated_node_name
-            counts = pod.uid != judged.uid and pod.priority >= judged.priority
-            if node and counts and self.gate(pod).is_success:
-                found.setdefault(node, []).append(pod)
-        return found
+    def _is_nominated(self, pod: PodInfo) -> bool:
+        """Whether room must be left for the pod; a gated one has to wait for its gates first."""
+        if not pod.pod.status.nominated_node_name:
+            return False
+        try:
+            return self.framework_of(pod).run_pre_enqueue_plugins(pod).is_success
+        except PluginError:
+            return False
+
+
+def profiles_with_plugins(
+    load: Callable[[Mapping[str, type[Plugin]]], KubeSchedulerConfiguration | None],
+) -> Profiles:
+    """The profiles of a configuration, with the plugins that installed packages bring.
+
+    Args:
+        load: reads the configuration, given those plugins.
+
+    Raises:
+        SchedulerError: the configuration is wrong or a plugin cannot be built.
+    """
+    out_of_tree = out_of_tree_plugins()
+    return Profiles(load(out_of_tree), out_of_tree)

@@ -1,172 +1,135 @@
 """What every plugin says about every node, for every waiting pod on its own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.cycle.algorithm import NoNodesAvailable
-from scheduler.framework.runtime import Diagnosis, Feasibility, Framework
+from scheduler.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.framework.runtime.diagnosis import FEASIBLE
 from scheduler.framework.status import Status
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects
+from scheduler.offline.answers import (
+    FeasibleNode,
+    Gate,
+    PluginScore,
+    PodAnswer,
+    RejectedNode,
+    Rejection,
+)
+from scheduler.offline.cluster import Cluster, Profiles
 from scheduler.snapshot import Snapshot
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """Common settings of the output types."""
+class Explainer:
+    """Judges waiting pods, changing nothing."""
+
+    def __init__(self, profiles: Profiles, cluster: Cluster, *, all_reasons: bool = False) -> None:
+        """Take what is to be judged.
+
+        Args:
+            profiles: who decides.
+            cluster: what about.
+            all_reasons: ask every plugin about every node, beyond the first that rejects it.
+        """
+        self._profiles = profiles
+        self._cluster = cluster
+        self._all_reasons = all_reasons
+
+    def explain(self, pod: PodInfo) -> PodAnswer:
+        """What the plugins say about one pod."""
+        framework = self._profiles.framework_of(pod)
+        try:
+            return self._judge(framework, pod)
+        except PluginError as problem:
+            return PodAnswer(pod.key, framework.profile_name, error=str(problem))
+
+    def _judge(self, framework: Framework, pod: PodInfo) -> PodAnswer:
+        profile = framework.profile_name
+        gate = framework.run_pre_enqueue_plugins(pod)
+        if not gate.is_success:
+            return PodAnswer(pod.key, profile, pre_enqueue=Gate(gate.plugin, gate.reasons))
+        snapshot = self._cluster.snapshot
+        if not snapshot.table.count:
+            return PodAnswer(pod.key, profile, message=NoNodesAvailable().message)
+        nominated = self._cluster.nominator.nominated_pods_before(pod)
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        message = found.diagnosis(snapshot).message()
+        if found.verdicts is None:
+            return PodAnswer(
+                pod.key, profile, pre_filter=_rejection(found.pre_filter), message=message
+            )
+        rows = found.feasible_rows()
+        nodes: list[FeasibleNode | RejectedNode] = []
+        nodes.extend(self._rejected(framework, pod, found, nominated))
+        if len(rows):
+            nodes.extend(_feasible(framework, found, pod, snapshot, rows))
+            message = ""
+        nodes.sort(key=lambda node: node.node)
+        return PodAnswer(pod.key, profile, nodes=tuple(nodes), message=message)
+
+    def _rejected(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        found: Feasibility,
+        nominated: Mapping[str, Sequence[PodInfo]],
+    ) -> Iterator[RejectedNode]:
+        verdicts = found.verdicts
+        if verdicts is None:
+            return
+        snapshot = self._cluster.snapshot
+        table = snapshot.table
+        every = None
+        if self._all_reasons:
+            every = framework.every_verdict(found, pod, snapshot, nominated)
+        for row in table.live_rows().tolist():
+            position = verdicts.position_of(row)
+            if position is None:
+                status = found.absent or Status()
+            elif verdicts.first[position] == FEASIBLE:
+                continue
+            else:
+                status = verdicts.status(position)
+            node = RejectedNode(
+                table.names[row], status.plugin, status.code.upstream_name, status.reasons
+            )
+            if every is not None:
+                statuses = [v.status(row) for v in every if v.first[row] != FEASIBLE]
+                if position is None:
+                    statuses.insert(0, status)
+                node = _with_rejections(node, statuses)
+            yield node
 
 
-class Rejection(Wire, frozen=True):
-    """A plugin that rejects a pod before any node is looked at."""
-
-    plugin: str
-    reasons: tuple[str, ...]
-
-
-class PreFilterRejection(Wire, frozen=True):
-    """A plugin that rejects the pod for all nodes at once."""
-
-    plugin: str
-    code: str
-    reasons: tuple[str, ...]
-
-
-class PluginScore(Wire, frozen=True):
-    """What one plugin gives one node."""
-
-    normalized: int
-    weighted: int
-
-
-class FeasibleNode(Wire, frozen=True):
-    """A node that can take the pod, with the scores of every plugin that takes part."""
-
-    node: str
-    scores: dict[str, PluginScore]
-    total: int
-    feasible: bool = True
-
-
-class RejectedNode(Wire, frozen=True):
-    """A node that cannot take the pod, and the first plugin that says so."""
-
-    node: str
-    plugin: str
-    code: str
-    reasons: tuple[str, ...]
-    feasible: bool = False
-
-
-class PodAnswer(Wire, frozen=True):
-    """Everything about one pod. See docs for the meaning of each field."""
-
-    pod: str
-    profile: str
-    pre_enqueue: Rejection | None
-    pre_filter: PreFilterRejection | None
-    nodes: tuple[FeasibleNode | RejectedNode, ...]
-    message: str
-
-
-class Answer(Wire, frozen=True, omit_defaults=True):
-    """The whole output."""
-
-    pods: tuple[PodAnswer, ...] = msgspec.field(default_factory=tuple)
-    error: str = ""
-
-
-def explain(profiles: Profiles, objects: ClusterObjects) -> Iterator[PodAnswer]:
-    """Judge every waiting pod on its own, changing nothing.
-
-    Raises:
-        PluginError: a plugin failed.
-    """
-    _, snapshot = profiles.load(objects)
-    waiting = profiles.waiting(objects)
-    for pod in waiting:
-        yield judge(profiles, snapshot, waiting, pod)
-
-
-def judge(
-    profiles: Profiles, snapshot: Snapshot, waiting: list[PodInfo], pod: PodInfo
-) -> PodAnswer:
-    """What the plugins say about one pod.
-
-    Raises:
-        PluginError: a plugin failed.
-    """
-    framework = profiles.framework_of(pod)
-    gate = profiles.gate(pod)
-    if not gate.is_success:
-        rejection = Rejection(gate.plugin, gate.reasons)
-        return PodAnswer(pod.key, framework.profile_name, rejection, None, (), "")
-    if not snapshot.table.count:
-        message = NoNodesAvailable().message
-        return PodAnswer(pod.key, framework.profile_name, None, None, (), message)
-    found = framework.find_nodes_that_fit(pod, snapshot, profiles.nominated(waiting, pod))
-    if found.verdicts is None:
-        return PodAnswer(
-            pod.key,
-            framework.profile_name,
-            None,
-            _pre_filter_rejection(found.pre_filter),
-            (),
-            found.diagnosis(snapshot).message(),
-        )
-    nodes = _nodes(framework, found, pod, snapshot)
-    fits = any(node.feasible for node in nodes)
-    message = "" if fits else found.diagnosis(snapshot).message()
-    return PodAnswer(pod.key, framework.profile_name, None, None, nodes, message)
-
-
-def _pre_filter_rejection(status: Status) -> PreFilterRejection:
-    return PreFilterRejection(status.plugin, status.code.upstream_name, status.reasons)
-
-
-def _nodes(
-    framework: Framework, found: Feasibility, pod: PodInfo, snapshot: Snapshot
-) -> tuple[FeasibleNode | RejectedNode, ...]:
-    rejected = _rejected_nodes(found, snapshot)
-    feasible = _feasible_nodes(framework, found, pod, snapshot)
-    return tuple(sorted((*feasible, *rejected), key=lambda node: node.node))
-
-
-def _feasible_nodes(
-    framework: Framework, found: Feasibility, pod: PodInfo, snapshot: Snapshot
+def _feasible(
+    framework: Framework,
+    found: Feasibility,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    rows: NDArray[np.intp],
 ) -> Iterator[FeasibleNode]:
-    rows = found.feasible_rows()
-    if not len(rows):
-        return
     table = framework.score_table(found, pod, snapshot, rows)
-    totals = framework.totals(found, pod, snapshot, rows)
+    totals = framework.totals(found, pod, snapshot, rows).tolist()
+    columns = [(name, weight, column.tolist()) for name, weight, column in table]
     for position, row in enumerate(rows.tolist()):
         scores = {
             name: PluginScore(int(column[position]), int(column[position]) * weight)
-            for name, weight, column in table
+            for name, weight, column in columns
         }
         yield FeasibleNode(snapshot.table.names[row], scores, int(totals[position]))
 
 
-def _rejected_nodes(found: Feasibility, snapshot: Snapshot) -> Iterator[RejectedNode]:
-    verdicts = found.verdicts
-    if verdicts is None:
-        return
-    names = snapshot.table.names
-    diagnosis: Diagnosis = found.diagnosis(snapshot)
-    for row in snapshot.table.live_rows().tolist():
-        position = row
-        if verdicts.rows is not None:
-            at = np.flatnonzero(verdicts.rows == row)
-            if not len(at):
-                yield _rejected_node(names[row], diagnosis.absent or Status())
-                continue
-            position = int(at[0])
-        if verdicts.first[position] != FEASIBLE:
-            yield _rejected_node(names[row], verdicts.status(position))
+def _with_rejections(node: RejectedNode, statuses: Sequence[Status]) -> RejectedNode:
+    return RejectedNode(
+        node.node,
+        node.plugin,
+        node.code,
+        node.reasons,
+        rejections=tuple(_rejection(status) for status in statuses),
+    )
 
 
-def _rejected_node(name: str, status: Status) -> RejectedNode:
-    return RejectedNode(name, status.plugin, status.code.upstream_name, status.reasons)
+def _rejection(status: Status) -> Rejection:
+    return Rejection(status.plugin, status.code.upstream_name, status.reasons)

@@ -24,7 +24,7 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.runtime.adapters import NodeFilterAdapter
 from scheduler.framework.runtime.checks import check_size
-from scheduler.framework.runtime.diagnosis import FEASIBLE, Diagnosis, NodeVerdicts
+from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, Diagnosis, NodeVerdicts
 from scheduler.framework.runtime.equivalence import (
     IndexedFilter,
     PodClass,
@@ -122,8 +122,9 @@ class Filtering:
             )
         skipped = state.read(_SKIPPED)
         cluster_filters = [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
-        table = _Reasons((*pod_class.active_filters(), *cluster_filters), state, pod, snapshot)
-        attempt = _Attempt(self._calls, state, pod, pod_class, cluster_filters)
+        filters = (*pod_class.active_filters(), *cluster_filters)
+        table = _Reasons(filters, state, pod, snapshot)
+        attempt = _Attempt(self._calls, state, pod, filters)
         rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
             pod_class.refresh(self._calls, snapshot)
@@ -147,6 +148,32 @@ class Filtering:
             restricting=found.restricting,
             is_row_local=rows is None and not cluster_filters and not nominated,
         )
+
+    def every_verdict(
+        self,
+        found: Feasibility,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: Mapping[str, Sequence[PodInfo]] | None,
+    ) -> list[NodeVerdicts]:
+        """See `Framework.every_verdict`."""
+        skipped = found.state.read(_SKIPPED)
+        filters = [
+            *found.pod_class.active_filters(),
+            *(f for f in self._cluster_filters if f.plugin.NAME not in skipped),
+        ]
+        table = _Reasons(filters, found.state, pod, snapshot)
+        every = []
+        for active in sorted(filters, key=lambda f: f.index):
+            attempt = _Attempt(self._calls, found.state, pod, (active,))
+            first = np.where(snapshot.table.alive, FEASIBLE, DEAD).astype(np.int16)
+            bits = np.zeros(snapshot.table.size, np.uint64)
+            verdicts = NodeVerdicts(first, bits, self._names, table)
+            attempt.apply(active, found.state, snapshot, verdicts)
+            if nominated:
+                self._look_again_with_nominated_pods(attempt, snapshot, verdicts, nominated)
+            every.append(verdicts)
+        return every
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass
@@ -246,9 +273,9 @@ class Filtering:
             for added in nominated[name]:
                 self.change_pod(trial, attempt.pod, snapshot, added.on_node(name), row)
             one = np.array([row], np.intp)
-            first, bits = attempt.pod_class.evaluate(self._calls, fork, one)
+            first, bits = np.full(1, FEASIBLE, np.int16), np.zeros(1, np.uint64)
             single = NodeVerdicts(first, bits, verdicts.plugins, verdicts.table, one)
-            for active in attempt.cluster_filters:
+            for active in attempt.filters:
                 attempt.apply(active, trial, fork, single)
             if first[0] != FEASIBLE:
                 verdicts.first[position] = first[0]
@@ -262,15 +289,13 @@ class _Attempt(msgspec.Struct):
         calls: calls plugins.
         state: as PreFilter left it.
         pod: the pod.
-        pod_class: its row-local columns.
-        cluster_filters: the filters that look beyond the row and do not skip the pod, in order.
+        filters: the filters that do not skip the pod.
     """
 
     calls: PluginCalls
     state: CycleState
     pod: PodInfo
-    pod_class: PodClass
-    cluster_filters: Sequence[IndexedFilter]
+    filters: Sequence[IndexedFilter]
 
     def apply(
         self, active: IndexedFilter, state: CycleState, snapshot: Snapshot, verdicts: NodeVerdicts

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PostFilterResult, Scores
-from scheduler.framework.runtime.diagnosis import Diagnosis
+from scheduler.framework.runtime.diagnosis import Diagnosis, NodeVerdicts
 from scheduler.framework.runtime.equivalence import PodClasses
 from scheduler.framework.runtime.filtering import Feasibility, Filtering
 from scheduler.framework.runtime.instrumentation import PluginCalls, PluginObserver
@@ -86,6 +86,26 @@ class Framework:
             PluginError: a plugin failed.
         """
         return self._filtering.find_nodes_that_fit(pod, snapshot, nominated)
+
+    def every_verdict(
+        self,
+        found: Feasibility,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: Mapping[str, Sequence[PodInfo]] | None = None,
+    ) -> list[NodeVerdicts]:
+        """What each filter says about every row, whoever else rejects it. For people.
+
+        Args:
+            found: of the same pod; its `verdicts` must not be None.
+            pod: the pod.
+            snapshot: the cluster.
+            nominated: as in `find_nodes_that_fit`.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        return self._filtering.every_verdict(found, pod, snapshot, nominated)
 
     def add_pod(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int

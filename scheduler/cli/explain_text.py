@@ -1,0 +1,152 @@
+"""One pod's answer in the words of people."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.cli.tables import plugin_header, print_table
+from scheduler.framework.runtime import Framework
+from scheduler.offline.answers import FeasibleNode, PodAnswer
+from scheduler.offline.findings import Group, Shortages, best_nodes, groups_of
+
+_NAMES_SHOWN: Final = 3
+_VOLUME_PLUGIN: Final = "VolumeBinding"
+
+
+class PodReport(msgspec.Struct, frozen=True):
+    """What there is to say about one pod.
+
+    Attributes:
+        pod: the pod.
+        answer: the plugins' verdicts.
+        framework: the profile that judged.
+        num_all_nodes: nodes in the cluster.
+        shortages: how much is missing where.
+        nodes: the only nodes to speak of; all when empty.
+        top: how many of the nodes that fit to show.
+    """
+
+    pod: PodInfo
+    answer: PodAnswer
+    framework: Framework
+    num_all_nodes: int
+    shortages: Shortages
+    nodes: tuple[str, ...]
+    top: int
+
+
+def print_report(report: PodReport) -> None:
+    """Print the verdict, the nodes that do not fit by reason, the best of those that do."""
+    answer = report.answer
+    click.secho(f"{answer.pod}", bold=True, nl=False)
+    click.echo(f"  (profile {answer.profile})")
+    click.echo(f"  {_verdict(report)}")
+    for remark in _remarks(report):
+        click.echo(f"  {remark}")
+    shown = _narrowed(report)
+    _print_groups(shown, report)
+    _print_scores(shown, report)
+    click.echo()
+
+
+def print_note(text: str) -> None:
+    """Print what concerns no pod in particular."""
+    click.echo(f"note: {text}", err=True)
+
+
+def _verdict(report: PodReport) -> str:
+    answer = report.answer
+    if isinstance(answer.error, str):
+        return f"A plugin failed: {answer.error}"
+    if answer.pre_enqueue is not None:
+        reasons = ", ".join(answer.pre_enqueue.reasons)
+        return f"Held back by {answer.pre_enqueue.plugin} before any node is looked at: {reasons}"
+    if answer.pre_filter is not None:
+        by = f" by {answer.pre_filter.plugin}" if answer.pre_filter.plugin else ""
+        return f"Rejected{by} on all {report.num_all_nodes} nodes at once: {answer.message}"
+    best = best_nodes(answer)
+    if not best:
+        return f"Fits nowhere: {answer.message}"
+    ties = [node.node for node in best if node.total == best[0].total]
+    goes = f"goes to {ties[0]}" if len(ties) == 1 else f"goes to one of {_names(ties)} (a tie)"
+    return f"Fits on {len(best)} of {report.num_all_nodes} nodes; {goes}."
+
+
+def _remarks(report: PodReport) -> Iterator[str]:
+    nominated = report.pod.pod.status.nominated_node_name
+    if nominated:
+        fits = any(n.node == nominated for n in best_nodes(report.answer))
+        what = (
+            "it fits there, so it goes there whatever the scores" if fits else "it is tried first"
+        )
+        yield f"Nominated to {nominated}: {what}."
+    claims = [
+        volume.persistent_volume_claim.claim_name
+        for volume in report.pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    ]
+    if claims and _VOLUME_PLUGIN not in report.framework.plugins.by_name:
+        yield f"Its volumes are not looked at in this version: {_names(claims)}."
+
+
+def _narrowed(report: PodReport) -> PodAnswer:
+    if not report.nodes:
+        return report.answer
+    kept = tuple(node for node in report.answer.nodes if node.node in report.nodes)
+    return msgspec.structs.replace(report.answer, nodes=kept)
+
+
+# --- nodes that do not fit ------------------------------------------------------------------------
+
+
+def _print_groups(answer: PodAnswer, report: PodReport) -> None:
+    groups = groups_of(answer, report.shortages)
+    if not groups:
+        return
+    click.echo()
+    rows = [row for group in groups for row in _group_rows(group)]
+    print_table(("nodes", "plugin", "reasons"), rows, text=3)
+
+
+def _group_rows(group: Group) -> Iterator[tuple[str, str, str]]:
+    count = str(len(group.nodes))
+    for rejection in group.rejections:
+        yield count, rejection.plugin, ", ".join(rejection.reasons)
+        count = ""
+    for miss in group.misses:
+        where = f"{miss.nodes} nodes" if miss.nodes > 1 else "1 node"
+        near = f", nearest {miss.nearest}" if miss.nodes > 1 else ""
+        yield "", "", f"  short by {miss.amount} {miss.resource} on {where}{near}"
+    yield "", "", f"  on {_names(group.nodes)}"
+
+
+def _names(names: tuple[str, ...] | list[str]) -> str:
+    if len(names) <= _NAMES_SHOWN + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN} more"
+
+
+# --- nodes that fit -------------------------------------------------------------------------------
+
+
+def _print_scores(answer: PodAnswer, report: PodReport) -> None:
+    best = best_nodes(answer)
+    if not best:
+        return
+    weights = {scored.plugin.NAME: scored.weight for scored in report.framework.plugins.score}
+    plugins = [name for name in weights if name in best[0].scores]
+    shown = best if report.nodes else best[: report.top]
+    click.echo()
+    print_table(
+        ("node", "total", *(plugin_header(name, weights[name]) for name in plugins)),
+        [_score_row(node, plugins) for node in shown],
+    )
+    if len(shown) < len(best):
+        click.echo(f"  ... and {len(best) - len(shown)} more nodes with lower totals (--top)")
+
+
+def _score_row(node: FeasibleNode, plugins: list[str]) -> tuple[str, ...]:
+    return (node.node, str(node.total), *(str(node.scores[p].weighted) for p in plugins))

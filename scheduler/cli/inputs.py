@@ -1,0 +1,86 @@
+"""Files and standard input of the commands that need no cluster."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from scheduler.bootstrap import implemented_plugins
+from scheduler.config.load import load
+from scheduler.config.notices import not_in_effect
+from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.framework.interface import Plugin
+from scheduler.offline.cluster import Profiles, profiles_with_plugins
+from scheduler.offline.reading import (
+    ClusterObjects,
+    InputError,
+    documents_from_text,
+    objects_from_documents,
+)
+
+BAD_INPUT: Final = 2
+"""Exit status when a file, an option or the configuration is wrong."""
+STANDARD_INPUT: Final = "-"
+
+NO_FILES: Final = (
+    "nothing to look at: name files with -f, for instance the output of\n"
+    "  kubectl get nodes,pods,namespaces,services,replicasets,statefulsets,replicationcontrollers"
+    " -A -o yaml\n"
+    'or "-f -" for standard input'
+)
+
+
+def read_files(files: Iterable[str]) -> ClusterObjects:
+    """The objects of all files together; `-` is standard input.
+
+    Raises:
+        InputError: there are no files, or one cannot be read.
+    """
+    files = list(files)
+    if not files:
+        raise InputError(NO_FILES)
+    if files.count(STANDARD_INPUT) > 1:
+        raise InputError("standard input can be read once only")
+    documents: list[tuple[str, Any]] = []
+    for name in files:
+        documents.extend(documents_from_text(_text(name), _source(name)))
+    return objects_from_documents(documents)
+
+
+def read_profiles(file: str | None) -> tuple[Profiles, tuple[str, ...]]:
+    """The profiles of a configuration file, and what of it has no effect.
+
+    Raises:
+        SchedulerError: the configuration is wrong, cannot be read, or names what does not exist.
+    """
+
+    def read_config(
+        out_of_tree: Mapping[str, type[Plugin]],
+    ) -> KubeSchedulerConfiguration | None:
+        if file is None:
+            return None
+        implemented = implemented_plugins(out_of_tree)
+        own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+        config = load(_text(file), source=_source(file), out_of_tree=own)
+        notices.extend(not_in_effect(config, implemented.keys()))
+        return config
+
+    notices: list[str] = []
+    return profiles_with_plugins(read_config), tuple(notices)
+
+
+def _source(name: str) -> str:
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def _text(name: str) -> str:
+    try:
+        if name == STANDARD_INPUT:
+            return sys.stdin.read()
+        return Path(name).read_text(encoding="utf-8")
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise InputError(f"{name}: cannot be read: {reason}") from problem
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{_source(name)}: not a text in UTF-8") from problem

@@ -1,0 +1,39 @@
+"""One case per line: objects and a configuration in, the answer out."""
+
+import msgspec
+
+from scheduler.config.load import load_object
+from scheduler.errors import SchedulerError
+from scheduler.offline.answers import Answer
+from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
+from scheduler.offline.explain import Explainer
+from scheduler.offline.reading import InputError, objects_from_documents
+
+
+def answer_case(line: str) -> Answer:
+    """The answer to one case; a broken one gives an error, not a crash."""
+    try:
+        return _answer(line)
+    except msgspec.DecodeError as problem:
+        return Answer(error=f"not valid JSON: {problem}")
+    except SchedulerError as problem:
+        return Answer(error=str(problem))
+
+
+def _answer(line: str) -> Answer:
+    case = msgspec.json.decode(line)
+    if not isinstance(case, dict):
+        raise InputError('expected an object with "objects"')
+    raw_objects = case.get("objects") or ()
+    if not isinstance(raw_objects, list | tuple):
+        raise InputError("objects: expected a list")
+    config = None
+    if case.get("config") is not None:
+        config = load_object(
+            case["config"], source="config", default_scheduler_name=DEFAULT_PROFILE
+        )
+    profiles = Profiles(config)
+    documents = ((f"objects[{i}]", raw) for i, raw in enumerate(raw_objects))
+    cluster = profiles.load(objects_from_documents(documents))
+    explainer = Explainer(profiles, cluster)
+    return Answer(tuple(explainer.explain(pod) for pod in cluster.waiting))
