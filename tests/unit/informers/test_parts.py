@@ -1,0 +1,192 @@
+"""Stores, kinds, back-off and pacing, each for itself."""
+
+import asyncio
+import random
+
+import msgspec
+import pytest
+import uvloop
+from hypothesis import given, strategies as st
+
+from scheduler.api.objects import AnnotatedMeta, Node
+from scheduler.informers.backoff import Backoff
+from scheduler.informers.kinds import (
+    KINDS,
+    NODES,
+    PODS,
+    MalformedObjectError,
+)
+from scheduler.informers.pacer import Pacer
+from scheduler.informers.store import Store
+from scheduler.informers.wire import list_query, watch_query
+from tests.support.clock import FakeClock
+from tests.unit.informers.fake_api import Mirror
+
+
+def node(name: str, version: int = 1, uid: str = "") -> Node:
+    return Node(AnnotatedMeta(name=name, uid=uid or name, resource_version=str(version)))
+
+
+class TestStore:
+    def setup_method(self) -> None:
+        self.store: Store[Node] = Store(NODES.meta_of)
+        self.mirror: Mirror[Node] = Mirror(NODES.meta_of)
+        self.store.add_handler(self.mirror)
+
+    def test_handlers_hear_of_additions_changes_and_deletions(self) -> None:
+        """Each with the objects as they were told before."""
+        self.store.apply(node("a"))
+        self.store.apply(node("a", 2))
+        self.store.remove("a")
+
+        assert self.mirror.story == ["+a", "~a", "-a"]
+        assert dict(self.store) == {}
+
+    def test_the_same_version_is_no_change(self) -> None:
+        """Lists repeat what watches have told."""
+        self.store.apply(node("a"))
+        self.store.apply(node("a"))
+
+        assert self.mirror.story == ["+a"]
+
+    def test_another_uid_is_another_object(self) -> None:
+        """Deleted and made anew while nobody watched: two events, not a change."""
+        self.store.apply(node("a", 1, "first"))
+        self.store.apply(node("a", 2, "second"))
+
+        assert self.mirror.story == ["+a", "-a", "+a"]
+
+    def test_removing_what_is_not_there_is_no_matter(self) -> None:
+        """Nobody is told."""
+        self.store.remove("a")
+
+        assert self.mirror.story == []
+
+    def test_a_late_handler_hears_of_what_is_there(self) -> None:
+        """As if it had been there."""
+        self.store.apply(node("a"))
+        late: Mirror[Node] = Mirror(NODES.meta_of)
+        self.store.add_handler(late)
+
+        assert late.story == ["+a"]
+
+
+POD = {
+    "metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
+    "spec": {
+        "nodeName": "n1",
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}],
+        "fieldOfTheFuture": {"x": 1},
+    },
+}
+
+
+class TestKinds:
+    def test_a_pod_becomes_what_the_engine_uses(self) -> None:
+        """Unknown fields are ignored."""
+        pod = PODS.decode(msgspec.json.encode(POD))
+
+        assert (pod.key, pod.node_name) == ("ns/p", "n1")
+        assert PODS.meta_of(pod).resource_version == "7"
+
+    def test_an_event_is_decoded_in_one_pass(self) -> None:
+        """Type and object."""
+        line = msgspec.json.encode({"type": "ADDED", "object": POD, "more": 1}) + b"\n"
+
+        event_type, pod = PODS.decode_event(line)
+
+        assert (event_type, pod.key) == ("ADDED", "ns/p")
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            pytest.param({"containers": None}, "$.spec.containers", id="wrong type"),
+            pytest.param(
+                {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1 apple"}}}]},
+                "1 apple",
+                id="quantity",
+            ),
+        ],
+    )
+    def test_a_malformed_object_is_named_with_the_field(
+        self, change: dict[str, object], told: str
+    ) -> None:
+        """By one error, whatever is wrong."""
+        pod = POD | {"spec": POD["spec"] | change}  # type: ignore[operator]
+
+        with pytest.raises(MalformedObjectError) as raised:
+            PODS.decode(msgspec.json.encode(pod))
+
+        assert told in str(raised.value)
+
+    def test_names_and_paths_are_distinct(self) -> None:
+        """A copied line that was not changed would watch one kind twice."""
+        assert (
+            len({kind.name for kind in KINDS}) == len({kind.path for kind in KINDS}) == len(KINDS)
+        )
+
+    def test_every_kind_decodes_its_smallest_object(self) -> None:
+        """And knows its metadata."""
+        for kind in KINDS:
+            smallest = {"metadata": {"name": "x"}, "spec": {}}
+            obj = kind.decode(msgspec.json.encode(smallest))
+            assert kind.meta_of(obj).name == "x"
+
+
+def test_queries() -> None:
+    """Terminal pods are left out by the server; tokens are quoted."""
+    assert list_query(PODS.field_selector, 500, "a/b=") == (
+        "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+        "&limit=500&continue=a%2Fb%3D"
+    )
+    assert list_query("", 0, "") == ""
+    assert watch_query("", "42", 300, is_list_streamed=False) == (
+        "watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=42"
+    )
+    assert watch_query("", "", 300, is_list_streamed=True) == (
+        "watch=true&allowWatchBookmarks=true&timeoutSeconds=300"
+        "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    )
+
+
+class TestBackoff:
+    def test_it_grows_to_its_cap(self) -> None:
+        """Each pause within half of its limit and the limit."""
+        backoff = Backoff(random.Random(1))
+
+        pauses = [backoff.pause() for _ in range(8)]
+
+        limits = [0.5, 1, 2, 4, 8, 10, 10, 10]
+        assert all(limit / 2 <= pause <= limit for pause, limit in zip(pauses, limits, strict=True))
+        assert len(set(pauses)) == 8
+
+    def test_success_starts_it_over(self) -> None:
+        """The next failure is the first again."""
+        backoff = Backoff(random.Random(1))
+        for _ in range(5):
+            backoff.pause()
+        backoff.reset()
+
+        assert backoff.pause() <= 0.5
+
+    @given(st.floats(0, 100))
+    def test_the_server_is_never_asked_before_it_wants(self, seconds: float) -> None:
+        """Retry-After is the least."""
+        assert Backoff(random.Random(1)).pause(seconds) >= seconds
+
+
+def test_the_pacer_gives_the_loop_away_when_its_slice_is_used_up() -> None:
+    """Others run in between, and a new slice begins."""
+
+    async def scenario() -> list[object]:
+        clock = FakeClock()
+        pacer = Pacer(clock)
+        story: list[object] = [pacer.is_due]
+        asyncio.get_running_loop().call_soon(story.append, "other")
+        clock.advance(0.0011)
+        story.append(pacer.is_due)
+        await pacer.pause()
+        story.append(pacer.is_due)
+        return story
+
+    assert uvloop.run(scenario()) == [False, True, "other", False]
