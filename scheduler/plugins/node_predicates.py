@@ -128,14 +128,6 @@ def required_node_affinity_of(spec: PodSpec) -> RequiredNodeAffinity:
     return RequiredNodeAffinity(tuple(labels), terms)
 
 
-def required_node_affinity(spec: PodSpec, snapshot: Snapshot, rows: Rows) -> Mask | None:
-    """Per given row whether the pod accepts the node; None when it accepts all.
-
-    Who asks more than once keeps `required_node_affinity_of(spec)`.
-    """
-    return required_node_affinity_of(spec).matches(snapshot, rows)
-
-
 def node_selector_terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     """The terms of a node selector.
 
@@ -199,33 +191,18 @@ def labels_match_node(requirements: Iterable[Requirement], node: Node) -> bool:
     return all(r.matches_value(labels.get(r.key)) for r in requirements)
 
 
-def has_untolerated_taint(
-    taints: Iterable[Taint],
-    tolerations: tuple[Toleration, ...],
-    effects: frozenset[str] = DO_NOT_SCHEDULE,
-) -> bool:
-    """Whether there is a taint with one of the effects that nothing tolerates."""
-    return any(t.effect in effects and not is_tolerated(t, tolerations) for t in taints)
-
-
-def taints_tolerated_by(
-    tolerations: tuple[Toleration, ...], effects: frozenset[str] = DO_NOT_SCHEDULE
-) -> Judged[tuple[Taint, ...], np.bool_]:
-    """Per distinct list of taints, whether every taint with one of the effects is tolerated."""
-    return Judged(lambda taints: not has_untolerated_taint(taints, tolerations, effects), np.bool_)
+def has_untolerated_taint(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether there is a taint that keeps pods away and that nothing tolerates."""
+    return any(t.effect in DO_NOT_SCHEDULE and not is_tolerated(t, tolerations) for t in taints)
 
 
 def tolerated_taints(
-    tolerations: tuple[Toleration, ...],
-    snapshot: Snapshot,
-    rows: Rows,
-    effects: frozenset[str] = DO_NOT_SCHEDULE,
+    tolerations: tuple[Toleration, ...], snapshot: Snapshot, rows: Rows
 ) -> Mask | None:
-    """Per given row whether the pod tolerates the node's taints; None when it does everywhere.
-
-    Who asks more than once keeps `taints_tolerated_by(tolerations)`.
-    """
-    judged = taints_tolerated_by(tolerations, effects)
+    """Per given row whether no taint keeps the pod away; None when that holds everywhere."""
+    judged: Judged[tuple[Taint, ...], np.bool_] = Judged(
+        lambda taints: not has_untolerated_taint(taints, tolerations), np.bool_
+    )
     mask = judged.of(snapshot.table.taint_sets, snapshot.table.taint_set[rows])
     return None if mask.all() else mask
 

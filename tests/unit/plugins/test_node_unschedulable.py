@@ -39,6 +39,16 @@ def test_a_cordon_stops_pods_that_do_not_tolerate_its_taint(
     assert answers == {"open": FITS, "shut": expected}
 
 
+def test_only_the_answer_is_signed() -> None:
+    """Pods with different tolerations are alike as long as both stay off cordoned nodes."""
+    sign = NodeUnschedulable().sign
+    other = make_pod_info(tolerations=[Toleration("gpu", "Exists")])
+    tolerant = make_pod_info(tolerations=[Toleration(operator="Exists")])
+
+    assert sign(make_pod_info()) == sign(other)
+    assert sign(make_pod_info()) != sign(tolerant)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

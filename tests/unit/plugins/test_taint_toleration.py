@@ -107,6 +107,15 @@ def test_taints_that_appear_later_are_judged_when_they_appear() -> None:
     assert statuses(plugin, state, pod, snapshot) == {"n": FITS, "m": REJECTED}
 
 
+def test_tolerations_are_signed() -> None:
+    """Pods that tolerate the same are alike."""
+    sign = TaintToleration().sign
+    one, same = (make_pod_info(n, tolerations=[Toleration("a", "Exists")]) for n in ("p", "q"))
+
+    assert sign(one) == sign(same)
+    assert sign(one) != sign(make_pod_info())
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
