@@ -119,7 +119,9 @@ def _select_namespaces(terms: Iterable[AffinityTerm]) -> bool:
 
 def _pods(term: AffinityTerm, namespace: str, namespaces: NamespaceLabels) -> PodSelector:
     resolved = term.in_namespace(namespace)
-    if resolved.namespace_selector.is_everything:
+    if resolved.namespace_selector.matches({}):
+        # Upstream compares the pods found with the selector as well, and with no labels instead of
+        # those of their namespace: a selector that only excludes labels lets all namespaces pass.
         return PodSelector(frozenset(), resolved.selector, EVERYTHING)
     matching = {
         name for name, labels in namespaces.items() if resolved.namespace_selector.matches(labels)
