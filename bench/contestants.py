@@ -42,10 +42,15 @@ def _kube_scheduler_all(control_plane: ControlPlane) -> Program:
 
 
 def _stowage(control_plane: ControlPlane) -> Program:
+    kubeconfig = control_plane.kubeconfig_for(_USER)
     program = start_stowage(
-        control_plane.kubeconfig_for(_USER),
+        kubeconfig,
         control_plane.directory,
-        configuration={"profiles": [_PROFILE]},
+        configuration={
+            # With a configuration the flag is ignored, as kube-scheduler ignores its own.
+            "clientConnection": {"kubeconfig": str(kubeconfig)},
+            "profiles": [_PROFILE],
+        },
     )
     control_plane.programs.append(program)
     return program

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from statistics import median
 
-from bench.results import Latency, Throughput
+from bench.results import Decision, Latency, Throughput
 
 ThroughputGroup = dict[str, list[Throughput]]
 LatencyGroup = dict[str, list[Latency]]
@@ -31,3 +31,11 @@ def median_of(runs: Iterable[Throughput], figure: Callable[[Throughput], float])
     """Gives the median of a figure over repeated runs; none without runs."""
     values = [figure(run) for run in runs]
     return median(values) if values else None
+
+
+def growth_of(decisions: Iterable[Decision], workload: str, few: int, many: int) -> float | None:
+    """Gives how many times longer a decision takes with ``many`` nodes than with ``few``."""
+    medians = {each.nodes: each.median_us for each in decisions if each.workload == workload}
+    if few not in medians or many not in medians or not medians[few]:
+        return None
+    return medians[many] / medians[few]
