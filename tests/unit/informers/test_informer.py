@@ -388,10 +388,11 @@ class TestMalformed:
             api.put("a", node("a"))
             async with Watched(api, AT_ONCE) as watched:
                 await settled(api, watched)
+                api.cut()
                 api.put("a", node("a", **self.BAD))
                 api.compact()
-                api.cut(broken())
                 await settled(api, watched)
+                assert watched.hooks.restarts == ["ended", "expired"]
                 assert watched.mirror.story == ["+a"]
 
                 api.delete("a")
