@@ -29,11 +29,13 @@ from scheduler.client.connection import Connection, load_connection
 from scheduler.client.event_recorder import EventRecorder
 from scheduler.client.events import NORMAL, ObjectReference
 from scheduler.client.leases import LeaseLock
+from scheduler.client.reviews import Reviews
 from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
 from scheduler.config.notices import not_in_effect
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_object
 from scheduler.daemon import Cycles, Daemon
 from scheduler.event_handlers import NamespaceHandler, NodeHandler, ObjectHandler, PodHandler
 from scheduler.framework.events import EventResource
@@ -53,6 +55,9 @@ from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, 
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.recorders import CycleMetrics, PluginMetrics, QueueMetrics
 from scheduler.reporting import StatusReporter
+from scheduler.serving.endpoints import Shown
+from scheduler.serving.health import scheduler_checks
+from scheduler.serving.server import Server
 
 LAST_WORDS_SECONDS: Final = 5.0
 """How long events and status patches may take after the last bind."""
@@ -163,15 +168,40 @@ class RunningDaemon:
                 lambda problem: log.warning("Credentials not renewed", reason=str(problem))
             ),
         ]
+        server = self._server()
         try:
+            if server is not None:
+                await server.start()
             await self.daemon.run(background, self._last_words)
         finally:
+            if server is not None:
+                await server.stop()
             await self._client.session.close()
 
     async def _last_words(self) -> None:
         """Send the events and patches that still wait."""
         await self._client.reporter.drain()
         await self._client.recorder.drain(LAST_WORDS_SECONDS)
+
+    def _server(self) -> Server | None:
+        """The secure port, unless it is switched off by `--secure-port=0`."""
+        if not self._options.secure_port:
+            return None
+        elector, health = self._client.elector, self.daemon.health
+        shown = Shown(
+            metrics=self.metrics.registry,
+            reset_metrics=self.metrics.reset,
+            configuration=lambda: to_object(self._config),
+            flags=self._options.given,
+            checks=scheduler_checks(
+                leader_election=None if elector is None else elector.check_healthy,
+                is_shutting_down=lambda: health.shutting_down,
+                is_synced=lambda: health.handlers_synced,
+            ),
+            debug={"cache": self.comparer.dump, "queue": self.core.engine.queue.dump},
+            level_can_be_set=bool(self._config.enable_profiling),
+        )
+        return Server(self._options, shown, Reviews(self._client.session), self._clock)
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -357,6 +387,8 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
         kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
     )
     log.info(
-        "Starting", server=connection.access.server, profiles=[p.scheduler_name for p in config.profiles]
+        "Starting",
+        server=connection.access.server,
+        profiles=[p.scheduler_name for p in config.profiles],
     )
     await RunningDaemon(options, config, connection, clock).run()
