@@ -25,7 +25,7 @@ from scheduler.sandbox.timestamps import canonical_micro_time, canonical_time
         ("1000m", "1"), ("0.5", "500m"), ("1500m", "1500m"), ("1024Mi", "1Gi"), ("0.5Gi", "512Mi"),
         ("1.5Ki", "1536"), ("1.1Ki", "1126400m"), ("512", "512"), ("1000", "1k"), ("1e3", "1e3"),
         ("12e4", "120e3"), ("1E", "1E"), ("0", "0"), ("0Ki", "0"), ("0.5Ki", "512"),
-        ("100n", "100n"), ("0.1n", "1n"), (".5", "500m"), ("1.", "1"), ("+2", "2"), ("-1000m", "-1"),
+        ("100n", "100n"), ("0.1n", "1n"), (".5", "500m"), ("1.", "1"), ("-1000m", "-1"),
     ],
 )  # fmt: skip
 def test_quantities_have_one_canonical_form(text: str, canonical: str) -> None:

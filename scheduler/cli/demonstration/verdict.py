@@ -1,0 +1,68 @@
+"""What the demo promised, and whether it came true."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import quantiles
+
+from scheduler.cli.demonstration.cluster import Cluster
+from scheduler.cli.demonstration.load import FOREIGN, GIANT, Load
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One statement about the run."""
+
+    text: str
+    is_kept: bool
+    detail: str = ""
+
+
+def judge(cluster: Cluster, load: Load, cordoned: Mapping[str, int]) -> list[Promise]:
+    """The promises of the demo.
+
+    Args:
+        cluster: as it ended.
+        load: what was created.
+        cordoned: cordoned nodes with the pods they had.
+    """
+    pods = cluster.pods
+    unbound = [name for name in load.expected if name not in pods or not pods[name].node]
+    foreign, giant = pods.get(FOREIGN), pods.get(GIANT)
+    late = [name for name, count in cordoned.items() if cluster.nodes[name].pods > count]
+    return [
+        Promise(
+            f"all {len(load.expected)} pods that fit have a node",
+            not unbound,
+            f"without: {', '.join(sorted(unbound)[:8])}",
+        ),
+        Promise(
+            "the pod that fits nowhere waits and says why",
+            giant is not None and not giant.node and bool(giant.message),
+            giant.message if giant is not None and giant.node == "" else "it has a node",
+        ),
+        Promise(
+            "the pod of another scheduler was left alone",
+            foreign is not None and not foreign.node and not foreign.message,
+            "it was touched",
+        ),
+        Promise("no pod went to a node after it was cordoned", not late, ", ".join(late)),
+        Promise(
+            "every pod was bound once, and no node was promised more than it has",
+            not cluster.broken,
+            "; ".join(cluster.broken[:3]),
+        ),
+    ]
+
+
+def speed(cluster: Cluster) -> str:
+    """How fast it went, in a sentence."""
+    bound = [pod for pod in cluster.pods.values() if pod.node and pod.is_ours]
+    seconds = cluster.last_bound_at - cluster.first_bound_at
+    if len(bound) < 2 or seconds <= 0:  # noqa: PLR2004 - a rate needs two points
+        return f"{len(bound)} pods bound"
+    waited = quantiles((pod.bound_at - pod.created_at for pod in bound), n=100)
+    median, slow = waited[49], waited[94]
+    return (
+        f"{len(bound)} pods bound within {seconds:.1f}s, {len(bound) / seconds:.0f} pods/s; from "
+        f"creation to node: median {median:.2f}s, 95 of 100 within {slow:.2f}s"
+    )
