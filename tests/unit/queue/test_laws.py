@@ -158,8 +158,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.flying: list[QueuedPodInfo] = []
         self.count = 0
 
-        for _ in range(3):
-            self.add(priority=0, team="red", gated=False)
+        for team in (*TEAMS, *TEAMS):
+            self.add(priority=0, team=team, gated=False)
 
     @property
     def now(self) -> float:
@@ -248,6 +248,16 @@ class QueueMachine(RuleBasedStateMachine):
         if team is not None:
             self.update(queued.pod_info.uid, team, 0, ungate=False)
         self.end_attempt(queued, rejectors, pending)
+
+    @rule(rejectors=REJECTORS, pending=PENDING)
+    def reject_everybody(self, rejectors: set[str], pending: set[str]) -> None:
+        """The cluster is full: pods of all kinds wait for the same plugins."""
+        kept, self.flying = self.flying, []
+        for _ in self.model:
+            self.pop()
+        for queued in self.flying:
+            self.end_attempt(queued, rejectors, pending)
+        self.flying = kept
 
     def end_attempt(self, queued: QueuedPodInfo, rejectors: set[str], pending: set[str]) -> None:
         record = self.model[queued.pod_info.uid]
