@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
 from scheduler.config.load import default_configuration, load
 from scheduler.config.notices import not_in_effect
 from scheduler.config.plugin_sets import IN_TREE, Implements
@@ -63,3 +64,10 @@ def _read(file: str | None, plugins: Implements) -> KubeSchedulerConfiguration:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(file, [Problem((), f"cannot be read: {reason}")]) from error
     return load(text, source=file, out_of_tree=out_of_tree)
+
+
+def _implemented() -> Implements:
+    return implemented_plugins(out_of_tree_plugins())
+
+
+config = config_command(_implemented)

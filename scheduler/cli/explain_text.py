@@ -108,7 +108,7 @@ def _print_groups(answer: PodAnswer, report: PodReport) -> None:
         return
     click.echo()
     rows = [row for group in groups for row in _group_rows(group)]
-    print_table(("nodes", "plugin", "reasons"), rows, text=3)
+    print_table(("nodes", "plugin", "reasons"), rows, texts=(1, 2))
 
 
 def _group_rows(group: Group) -> Iterator[tuple[str, str, str]]:

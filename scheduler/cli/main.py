@@ -1,19 +1,36 @@
 """The command group; each command is imported only when it is used, so that help is quick."""
 
 from importlib import import_module
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 from typing_extensions import override
 
 from scheduler import __version__
 
+
+class _Command(NamedTuple):
+    """Where a command is found, and what it is for."""
+
+    module: str
+    attribute: str
+    help: str
+
+
 _COMMANDS: Final = {
-    "run": ("scheduler.cli.run", "run"),
-    "explain": ("scheduler.cli.explain", "explain"),
-    "simulate": ("scheduler.cli.simulate", "simulate"),
-    "config": ("scheduler.cli.config", "config"),
-    "demo": ("scheduler.cli.demo", "demo"),
+    "run": _Command("scheduler.cli.run", "run", "Schedule the pods of a cluster."),
+    "explain": _Command(
+        "scheduler.cli.explain", "explain", "Say why waiting pods fit or do not fit, from files."
+    ),
+    "simulate": _Command(
+        "scheduler.cli.simulate", "simulate", "Show where waiting pods would go, from files."
+    ),
+    "config": _Command(
+        "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
+    ),
+    "demo": _Command(
+        "scheduler.cli.demo", "demo", "Watch a scheduler at work on a cluster in memory."
+    ),
 }
 
 
@@ -29,8 +46,14 @@ class _LazyGroup(click.Group):
         place = _COMMANDS.get(cmd_name)
         if place is None:
             return None
-        command: click.Command = getattr(import_module(place[0]), place[1])
+        command: click.Command = getattr(import_module(place.module), place.attribute)
         return command
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # click's own would import every command for its first line.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in _COMMANDS.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"max_content_width": 100})
@@ -39,5 +62,5 @@ def main() -> None:
     """Stowage: a Kubernetes scheduler that can say why.
 
     Run it as a second scheduler and set `schedulerName: stowage` on pods; or ask it about the
-    objects in a file without any cluster.
+    objects in a file without any cluster. `stowage COMMAND --help` says more about each command.
     """

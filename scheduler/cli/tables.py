@@ -1,7 +1,7 @@
 """Tables for people: plain columns that survive a pipe."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 import click
@@ -13,12 +13,14 @@ _WIDE: Final = 4000
 _HEADER_WIDTH: Final = 12
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> None:
-    """Print rows under headers; the first `text` columns are texts, the others numbers."""
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Container[int] = (0,)
+) -> None:
+    """Print rows under headers; the columns in `texts` are texts, the others numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for i, header in enumerate(headers):
         table.add_column(
-            header, justify="left" if i < text else "right", vertical="bottom", no_wrap=True
+            header, justify="left" if i in texts else "right", vertical="bottom", no_wrap=True
         )
     for row in rows:
         table.add_row(*row)

@@ -23,6 +23,9 @@ from scheduler.snapshot import Snapshot
 MIN_FEASIBLE_NODES_TO_FIND: Final = 100
 """Sampling never stops before this many. Source: minFeasibleNodesToFind."""
 
+_ALL_NODES: Final = 100
+"""Percent."""
+
 Nominated: TypeAlias = Mapping[str, Sequence[PodInfo]]
 
 
@@ -87,7 +90,7 @@ class SchedulingAlgorithm:
         if not snapshot.table.count:
             return NoNodesAvailable()
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
-        percentage = framework.percentage_of_nodes_to_score or self._percentage
+        percentage = self._percentage_in(framework)
         if percentage or pod.pod.status.nominated_node_name:
             rows = self._narrowed(found, pod, snapshot, percentage)
         elif framework.is_total_cached(found):
@@ -101,6 +104,12 @@ class SchedulingAlgorithm:
         totals = framework.totals(found, pod, snapshot, rows)
         best = rows[self._any_best(totals)]
         return self._result(found, snapshot, int(best), len(rows))
+
+    def _percentage_in(self, framework: Framework) -> int:
+        """What percentage of nodes is enough in a profile; 0 when all are looked at."""
+        own = framework.percentage_of_nodes_to_score
+        percentage = self._percentage if own is None else own
+        return percentage if percentage < _ALL_NODES else 0
 
     def _best_cached(
         self, found: Feasibility, snapshot: Snapshot
@@ -159,6 +168,6 @@ def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
         num_all_nodes: nodes in the cluster.
         percentage: percentageOfNodesToScore, 1 to 100.
     """
-    if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND or percentage >= 100:  # noqa: PLR2004 - percent
+    if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND or percentage >= _ALL_NODES:
         return num_all_nodes
     return max(num_all_nodes * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)

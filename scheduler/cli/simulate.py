@@ -1,0 +1,153 @@
+"""`stowage simulate`: where all waiting pods would go."""
+
+import math
+import sys
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import click
+import msgspec
+
+from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
+from scheduler.cli.tables import print_table
+from scheduler.errors import SchedulerError
+from scheduler.offline.cluster import Cluster
+from scheduler.offline.simulate import Outcome, Placement, simulate as simulate_pods
+from scheduler.offline.utilisation import Utilisation, utilisation_of
+
+_NAMES_SHOWN: Final = 5
+_NO_PREEMPTION: Final = (
+    "Preemption is not part of this version: nobody is evicted, so pods that kube-scheduler would "
+    "make room for stay pending."
+)
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Objects in YAML or JSON (JSON is read much faster); - is standard input. More files may "
+    "follow.",
+)
+@click.argument("more_files", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Decides between equally good nodes; the same seed gives the same placements.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="KubeSchedulerConfiguration whose profiles decide, each about the pods with its "
+    "schedulerName. Without it the default profile decides about the pods of default-scheduler and "
+    "of stowage.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people or for programs.",
+)
+def simulate(
+    *,
+    files: tuple[str, ...],
+    more_files: tuple[str, ...],
+    seed: int,
+    config_file: str | None,
+    output: Literal["text", "json"],
+) -> None:
+    """Schedule all waiting pods of a cluster described in files, and show where they go.
+
+    Pods are taken in queue order: by priority, then by age. Every decision builds on the ones
+    before it, and a pod that fits nowhere is tried again when a later placement may help it. No
+    cluster is asked and nothing is changed. Preemption is not part of this version.
+
+    \b
+      kubectl get nodes,pods,ns,svc,rs,sts,rc -A -o json | stowage simulate -f -
+      stowage simulate -f cluster.json -f new-pods.yaml --seed 7 -o json
+
+    The exit status is 2 when a file or the configuration cannot be used.
+    """  # noqa: D301 - \b is click's mark for lines to keep
+    try:
+        objects = read_files((*files, *more_files))
+        profiles, notices = read_profiles(config_file)
+        cluster = profiles.load(objects)
+    except SchedulerError as problem:
+        click.echo(f"stowage simulate: {problem}", err=True)
+        sys.exit(BAD_INPUT)
+    before = utilisation_of(cluster.snapshot)
+    outcome = simulate_pods(profiles, cluster, seed)
+    if output == "json":
+        sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
+        return
+    cluster.cache.update_snapshot(cluster.snapshot)
+    _print(outcome, seed)
+    _print_utilisation(before, utilisation_of(cluster.snapshot))
+    _print_notes(outcome, cluster, notices)
+
+
+def _print(outcome: Outcome, seed: int) -> None:
+    placements = outcome.placements
+    if not placements:
+        click.echo("No pod waits for a node.\n")
+        return
+    placed = [p for p in placements if p.node is not None]
+    click.echo(f"{len(placed)} of {len(placements)} waiting pods find a node (seed {seed}).\n")
+    if placed:
+        print_table(("pod", "node"), [(p.pod, p.node or "") for p in placed], texts=(0, 1))
+        click.echo()
+    _print_pending([p for p in placements if p.node is None])
+
+
+def _print_pending(pending: list[Placement]) -> None:
+    """Pods that stay pending, by the reason why."""
+    pods_by_message: dict[str, list[str]] = {}
+    for placement in pending:
+        pods_by_message.setdefault(placement.message, []).append(placement.pod)
+    for message, pods in sorted(pods_by_message.items(), key=lambda item: -len(item[1])):
+        count = "1 pod stays" if len(pods) == 1 else f"{len(pods)} pods stay"
+        click.echo(f"{count} pending: {message or 'no reason is known'}")
+        more = f" and {len(pods) - _NAMES_SHOWN} more" if len(pods) > _NAMES_SHOWN else ""
+        click.echo(f"  {', '.join(pods[:_NAMES_SHOWN])}{more}\n")
+
+
+def _print_utilisation(before: Utilisation, after: Utilisation) -> None:
+    if not after.nodes[-1]:
+        return
+    known = {name: i for i, name in enumerate(before.resources)}
+    click.echo("Requested of what the nodes have, before and after:")
+    rows = []
+    for z, zone in enumerate(after.zones):
+        cells = [
+            _change(
+                before.shares[z][known[name]] if name in known else math.nan, after.shares[z][r]
+            )
+            for r, name in enumerate(after.resources)
+        ]
+        rows.append((zone, str(after.nodes[z]), *cells))
+    print_table(("zone", "nodes", *after.resources), rows)
+
+
+def _change(before: float, after: float) -> str:
+    if math.isnan(after):
+        return "-"
+    was = 0.0 if math.isnan(before) else before
+    return f"{was:.0%} -> {after:.0%}" if was != after else f"{after:.0%}"
+
+
+def _print_notes(outcome: Outcome, cluster: Cluster, notices: Iterable[str]) -> None:
+    if any(p.node is None for p in outcome.placements):
+        click.echo(f"note: {_NO_PREEMPTION}", err=True)
+    if cluster.others:
+        names = ", ".join(f"{name} ({count})" for name, count in sorted(cluster.others.items()))
+        click.echo(f"note: Pods of other schedulers wait as well: {names}.", err=True)
+    for notice in notices:
+        click.echo(f"note: {notice}", err=True)
