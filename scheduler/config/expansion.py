@@ -5,6 +5,7 @@ expandMultiPointPlugins, getValidScoreWeights.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Final
 
 from scheduler.config.plugin_sets import EVERYTHING, IN_TREE, Implements
@@ -97,11 +98,20 @@ class _Expander:
         if point not in _SCORING:
             return tuple((name, 0) for name in names)
         # The weight at the point beats that of MultiPoint; none, or 0, counts as 1.
-        weights = {
-            plugin.name: plugin.weight
-            for plugin in reversed((*own.enabled, *self._plugins.multi_point.enabled))
-        }
-        return tuple((name, weights[name] or 1) for name in names)
+        weights: dict[str, int] = {}
+        for plugin in (*own.enabled, *self._plugins.multi_point.enabled):
+            if point in self._known.get(plugin.name, ()):
+                weights.setdefault(plugin.name, plugin.weight or 1)
+        self._check_weights(weights, point)
+        return tuple((name, weights[name]) for name in names if name in weights)
+
+    def _check_weights(self, weights: Mapping[str, int], point: ExtensionPoint) -> None:
+        """Refuse what kube-scheduler takes for an overflow: a sum that is negative on the way."""
+        *sums, _ = accumulate(weights.values(), initial=0)
+        if any(total < 0 for total in sums):
+            below = ", ".join(name for name, weight in weights.items() if weight < 0)
+            message = f"weights must not be negative, found negative ones for {below}"
+            self._problems.add((*self._path, point.value), message)
 
     def _check_own(self, own: PluginSet, point: ExtensionPoint) -> None:
         """Check what is enabled at a specific extension point."""
