@@ -22,13 +22,17 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.errors import SchedulerError
+from scheduler.offline import complaints
+from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
 
-WORKLOAD_KINDS: Final[Mapping[str, Any]] = {
+_WORKLOAD_KINDS: Final[Mapping[str, Any]] = {
     "Service": Service,
     "ReplicationController": ReplicationController,
     "ReplicaSet": ReplicaSet,
     "StatefulSet": StatefulSet,
 }
+_API_VERSIONS: Final = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1"}
+_CORE: Final = "v1"
 
 
 class InputError(SchedulerError):
@@ -36,11 +40,11 @@ class InputError(SchedulerError):
 
 
 class ClusterObjects:
-    """What the input describes, by kind, sorted by namespace and name.
+    """What the input describes. An object that is given twice counts as it is given last.
 
     Attributes:
-        nodes: all nodes.
-        pods: pods that have not ended.
+        nodes: all nodes, by name.
+        pods: pods that have not ended, by namespace and name.
         namespaces: namespaces.
         workloads: kind and object of what groups pods.
     """
@@ -50,10 +54,20 @@ class ClusterObjects:
         self.pods: list[PodInfo] = []
         self.namespaces: list[Namespace] = []
         self.workloads: list[tuple[str, Any]] = []
-        self._takers: dict[str, Callable[[Any], None]] = {
+
+
+class _Collector:
+    """Decodes objects one by one."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[tuple[str, str], PodInfo] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._workloads: dict[tuple[str, str, str], Any] = {}
+        self._takers: dict[str, Callable[[dict[str, Any]], None]] = {
             "Node": self._take_node,
             "Pod": self._take_pod,
-            "Namespace": lambda raw: self.namespaces.append(msgspec.convert(raw, Namespace)),
+            "Namespace": self._take_namespace,
         }
 
     def take(self, raw: Mapping[str, Any], place: str) -> None:
@@ -64,32 +78,58 @@ class ClusterObjects:
         """
         kind = raw.get("kind")
         if not isinstance(kind, str):
-            raise InputError(f"{place}: expected a Kubernetes object with a kind")
+            raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
+        if kind not in self._takers and kind not in _WORKLOAD_KINDS:
+            return
+        if raw.get("apiVersion", _api_version(kind)) != _api_version(kind):
+            # Somebody else's Service.
+            return
+        raw = without_nulls(raw)
         metadata = raw.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+        place = f"{place}: {kind} {name}".rstrip()
+        if not name:
+            raise InputError(f"{place}: metadata.name: required")
         try:
-            if kind in WORKLOAD_KINDS:
-                workload = msgspec.convert(_without_nulls(raw), WORKLOAD_KINDS[kind])
-                self.workloads.append((kind, workload))
-            elif kind in self._takers:
-                self._takers[kind](_without_nulls(raw))
+            if kind in _WORKLOAD_KINDS:
+                self._take_workload(kind, in_namespace(raw))
+            else:
+                self._takers[kind](dict(raw))
         except msgspec.ValidationError as problem:
-            raise InputError(f"{place}: {kind} {name}: {_readable(problem)}") from problem
+            raise InputError(f"{place}: {complaints.of_type(problem, raw)}") from problem
         except (InvalidPodError, InvalidNodeError) as problem:
-            raise InputError(f"{place}: {kind} {name}: {problem}") from problem
+            cause = problem.__cause__
+            told = cause if isinstance(cause, ValueError) else problem
+            raise InputError(f"{place}: {complaints.of_value(told, raw)}") from problem
 
-    def sort(self) -> None:
-        """Bring the objects into the order in which an API server lists them."""
-        self.nodes.sort(key=lambda node: node.metadata.name)
-        self.pods.sort(key=lambda pod: (pod.namespace, pod.name))
+    def result(self) -> ClusterObjects:
+        """The objects in the order in which an API server lists them."""
+        objects = ClusterObjects()
+        objects.nodes = [node for _, node in sorted(self._nodes.items())]
+        objects.pods = [pod for _, pod in sorted(self._pods.items())]
+        objects.namespaces = [namespace for _, namespace in sorted(self._namespaces.items())]
+        objects.workloads = [(key[0], found) for key, found in sorted(self._workloads.items())]
+        return objects
 
     def _take_node(self, raw: dict[str, Any]) -> None:
-        self.nodes.append(checked_node(msgspec.convert(raw, Node)))
+        node = checked_node(msgspec.convert(raw, Node))
+        self._nodes[node.metadata.name] = node
 
     def _take_pod(self, raw: dict[str, Any]) -> None:
-        pod = msgspec.convert(_completed(raw), Pod)
-        if not is_terminal(pod):
-            self.pods.append(pod_info(pod))
+        pod = msgspec.convert(completed_pod(raw), Pod)
+        key = (pod.metadata.namespace, pod.metadata.name)
+        if is_terminal(pod):
+            self._pods.pop(key, None)
+        else:
+            self._pods[key] = pod_info(pod)
+
+    def _take_namespace(self, raw: dict[str, Any]) -> None:
+        namespace = msgspec.convert(raw, Namespace)
+        self._namespaces[namespace.metadata.name] = namespace
+
+    def _take_workload(self, kind: str, raw: dict[str, Any]) -> None:
+        workload = msgspec.convert(raw, _WORKLOAD_KINDS[kind])
+        self._workloads[kind, workload.metadata.namespace, workload.metadata.name] = workload
 
 
 def objects_from_documents(documents: Iterable[tuple[str, Any]]) -> ClusterObjects:
@@ -98,19 +138,18 @@ def objects_from_documents(documents: Iterable[tuple[str, Any]]) -> ClusterObjec
     Raises:
         InputError: a document cannot be read.
     """
-    objects = ClusterObjects()
+    collector = _Collector()
     for place, document in documents:
         for item_place, raw in _items(document, place):
-            objects.take(raw, item_place)
-    objects.sort()
-    return objects
+            collector.take(raw, item_place)
+    return collector.result()
 
 
 def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
     """The documents of a YAML or JSON text, each with its place.
 
     Raises:
-        InputError: the text is neither.
+        InputError: the text is neither, or there is nothing in it.
     """
     try:
         # JSON is the much faster case, and the usual one for whole clusters.
@@ -119,11 +158,22 @@ def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
         yield from _yaml_documents(text, source)
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML as Kubernetes does: a time is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    is_empty = True
     try:
-        for number, document in enumerate(yaml.load_all(text, loader), 1):
+        for number, document in enumerate(yaml.load_all(text, _Loader), 1):
             if document is not None:
+                is_empty = False
                 yield f"{source}: document {number}", document
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
@@ -131,79 +181,35 @@ def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{place}: not valid YAML: {problem.problem}") from problem
     except yaml.YAMLError as problem:
         raise InputError(f"{source}: not valid YAML: {problem}") from problem
+    if is_empty:
+        raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
 
 
 def _items(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not isinstance(document, Mapping):
-        raise InputError(f"{place}: expected a Kubernetes object, got {_kind_of(document)}")
+        raise InputError(f"{place}: expected a Kubernetes object, got {_shown(document)}")
     items = document.get("items")
     if not str(document.get("kind", "")).endswith("List") or items is None:
         yield place, document
         return
     if not isinstance(items, list):
-        raise InputError(f"{place}: items: expected a list, got {_kind_of(items)}")
+        raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
     item_kind = str(document["kind"]).removesuffix("List")
     for index, item in enumerate(items):
         at = f"{place}: items[{index}]"
         if not isinstance(item, Mapping):
-            raise InputError(f"{at}: expected a Kubernetes object, got {_kind_of(item)}")
+            raise InputError(f"{at}: expected a Kubernetes object, got {_shown(item)}")
         # The items of a PodList carry no kind of their own.
         yield at, item if "kind" in item or not item_kind else {**item, "kind": item_kind}
 
 
-def _kind_of(value: Any) -> str:
+def _api_version(kind: str) -> str:
+    return _API_VERSIONS.get(kind, _CORE)
+
+
+def _shown(value: Any) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, list):
         return "a list"
     return f"{value!r}"
-
-
-def _readable(problem: msgspec.ValidationError) -> str:
-    text, _, path = str(problem).partition(" - at `$")
-    return f"{path.rstrip('`').lstrip('.')}: {text}" if path else text
-
-
-def _without_nulls(value: Any) -> Any:
-    """A field that is null is a field that is not there."""
-    if isinstance(value, Mapping):
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list):
-        return [_without_nulls(v) for v in value]
-    return value
-
-
-def _completed(raw: dict[str, Any]) -> dict[str, Any]:
-    """The pod with the defaults of the API server that decide about scheduling.
-
-    Source: pkg/apis/core/v1/defaults.go (SetDefaults_Pod) v1.36.
-    """
-    metadata = dict(raw.get("metadata", {}))
-    metadata.setdefault("namespace", "default")
-    metadata.setdefault("uid", f"{metadata['namespace']}/{metadata.get('name', '')}")
-    spec = raw.get("spec")
-    if not isinstance(spec, dict):
-        return {**raw, "metadata": metadata}
-    spec = dict(spec)
-    for field in ("containers", "initContainers"):
-        containers = spec.get(field)
-        if isinstance(containers, list):
-            spec[field] = [_completed_container(c, spec) for c in containers]
-    return {**raw, "metadata": metadata, "spec": spec}
-
-
-def _completed_container(container: Any, spec: Mapping[str, Any]) -> Any:
-    if not isinstance(container, dict):
-        return container
-    completed = dict(container)
-    resources = container.get("resources")
-    if isinstance(resources, dict) and isinstance(resources.get("limits"), dict):
-        requests = {**resources["limits"], **(resources.get("requests") or {})}
-        completed["resources"] = {**resources, "requests": requests}
-    ports = container.get("ports")
-    if spec.get("hostNetwork") and isinstance(ports, list):
-        completed["ports"] = [
-            {"hostPort": port.get("containerPort", 0), **port} if isinstance(port, dict) else port
-            for port in ports
-        ]
-    return completed

@@ -1,0 +1,181 @@
+"""Objects from files: what is read, and what is said about what cannot be read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from scheduler.offline.reading import (
+    ClusterObjects,
+    InputError,
+    documents_from_text,
+    objects_from_documents,
+)
+
+
+def read(*texts: str) -> ClusterObjects:
+    """The objects in texts that stand for files f0, f1, ..."""
+    documents = [d for i, text in enumerate(texts) for d in documents_from_text(text, f"f{i}")]
+    return objects_from_documents(documents)
+
+
+def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_lists_documents_and_files_come_together_in_order() -> None:
+    """A List, a PodList whose items have no kind, and several documents are the same to us."""
+    nodes = {"kind": "List", "items": [node("n2"), node("n1")]}
+    pods = {"kind": "PodList", "items": [{k: v for k, v in pod("b").items() if k != "kind"}]}
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {}\n---\n---\nkind: ConfigMap\n"
+
+    objects = read(json.dumps(nodes), json.dumps(pods), text)
+
+    assert [n.metadata.name for n in objects.nodes] == ["n1", "n2"]
+    assert [p.key for p in objects.pods] == ["default/a", "default/b"]
+
+
+def node(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+
+
+def test_what_is_given_last_counts() -> None:
+    """Files that overlap, such as a newer one behind an older one, are no problem."""
+    running = pod("p", nodeName="n1")
+    ended = {**running, "status": {"phase": "Succeeded"}}
+
+    assert [p.node_name for p in read(json.dumps(pod("p")), json.dumps(running)).pods] == ["n1"]
+    assert read(json.dumps(running), json.dumps(ended)).pods == []
+
+
+def test_objects_of_other_groups_are_not_mistaken() -> None:
+    """A Service of somebody else's API has the same kind and another meaning."""
+    foreign = {
+        "apiVersion": "serving.example.com/v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"selector": ["strange"]},
+    }
+
+    assert read(json.dumps(foreign)).workloads == []
+
+
+def test_hand_written_pods_are_completed() -> None:
+    """Namespace, UID, requests from limits, host ports of the host network, unquoted times."""
+    text = """
+kind: Pod
+metadata: {name: p, creationTimestamp: 2024-01-02T03:04:05Z, labels: null}
+spec:
+  hostNetwork: true
+  containers:
+  - resources: {limits: {cpu: 2, memory: 1Gi}, requests: {cpu: 500m}}
+    ports: [{containerPort: 80}]
+"""
+
+    (found,) = read(text).pods
+
+    assert (found.key, found.uid) == ("default/p", "default/p")
+    assert found.shape.requests == {"cpu": 500, "memory": 2**30}
+    assert [port.port for port in found.shape.host_ports] == [80]
+    assert found.pod.metadata.creation_timestamp == "2024-01-02T03:04:05Z"
+
+
+def test_workloads_without_a_namespace_are_in_default() -> None:
+    """As the API server would have put them there."""
+    service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}}}
+
+    ((kind, found),) = read(json.dumps(service)).workloads
+
+    assert (kind, found.metadata.namespace) == ("Service", "default")
+
+
+CONTAINER = "spec.containers[1]"
+QUANTITY = "'1x' is not a quantity: expected a number with an optional suffix"
+SELECTOR_PATH = (
+    "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+    ".labelSelector.matchExpressions[0].operator"
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        pytest.param(pod() | {"spec": 5}, "Pod p: spec: expected a mapping, got a whole number"),
+        pytest.param(
+            {"kind": "Pod", "metadata": {"name": "p"}}, "Pod p: spec: required", id="no spec"
+        ),
+        pytest.param({"kind": "Pod", "spec": {}}, "Pod: metadata.name: required", id="no name"),
+        pytest.param({"a": "b"}, "kind: expected the kind of a Kubernetes object", id="no kind"),
+        pytest.param(
+            pod(containers=[{}, {"resources": {"requests": {"cpu": "1", "memory": "1x"}}}]),
+            f"Pod p: {CONTAINER}.resources.requests[memory]: {QUANTITY}",
+            id="quantity of a pod",
+        ),
+        pytest.param(
+            node("n") | {"status": {"allocatable": {"cpu": "1x"}}},
+            f"Node n: status.allocatable[cpu]: {QUANTITY}",
+            id="quantity of a node",
+        ),
+        pytest.param(
+            node("n") | {"status": {"allocatable": {"cpu": [1]}}},
+            "Node n: status.allocatable[cpu]: expected a number or a text, got a list",
+            id="type of a quantity",
+        ),
+        pytest.param(
+            pod(nodeSelector={"a": "b", "c": 5}),
+            "Pod p: spec.nodeSelector[c]: expected a text, got a whole number",
+            id="label that is a number",
+        ),
+        pytest.param(
+            pod(
+                affinity={
+                    "podAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "topologyKey": "z",
+                                "labelSelector": {
+                                    "matchExpressions": [{"key": "k", "operator": "Gt"}]
+                                },
+                            }
+                        ]
+                    }
+                }
+            ),
+            f"Pod p: {SELECTOR_PATH}: operator 'Gt' of key 'k' is not one of",
+            id="operator",
+        ),
+        pytest.param(
+            {"kind": "List", "items": 5}, "items: expected a list, got 5", id="items no list"
+        ),
+        pytest.param(
+            {"kind": "List", "items": [pod(), 5]},
+            "items[1]: expected a Kubernetes object, got 5",
+            id="item no object",
+        ),
+        pytest.param([1], "expected a Kubernetes object, got a list", id="no object"),
+    ],
+)
+def test_the_field_is_named(raw: object, said: str) -> None:
+    """File, object and field, and what was expected there."""
+    with pytest.raises(InputError) as raised:
+        read(json.dumps(raw))
+
+    assert str(raised.value).startswith(f"f0: {said}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("kind: Pod\n---\nfoo\n", "f0: document 1: Pod: metadata.name", id="yaml"),
+        pytest.param("---\nfoo\n", "f0: document 1: expected a Kubernetes object, got 'foo'"),
+        pytest.param("a: [b\n", "f0:2:1: not valid YAML: ", id="not yaml"),
+        pytest.param("a: \x00", "f0: not valid YAML: ", id="not text"),
+        pytest.param("", "f0: empty; expected Kubernetes objects", id="empty"),
+    ],
+)
+def test_the_document_is_named(text: str, said: str) -> None:
+    """YAML files say which document, or which line."""
+    with pytest.raises(InputError) as raised:
+        read(text)
+
+    assert str(raised.value).startswith(said)
