@@ -26,7 +26,7 @@ from scheduler.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
 from scheduler.informers.kinds import Kind, MalformedObjectError
 from scheduler.informers.pacer import Pacer
 from scheduler.informers.states import Outcome, State, next_state
-from scheduler.informers.store import Handler, Store
+from scheduler.informers.store import Handler, Store, key_of
 from scheduler.informers.wire import (
     BOOKMARK,
     CHANGES,
@@ -212,7 +212,7 @@ class Informer(Generic[T]):
             if meta is not None:
                 # What we knew of it is better than nothing: a pod that cannot be read any more
                 # still uses its node.
-                self._seen.add(_key(meta))
+                self._seen.add(key_of(meta))
 
     def _complete_list(self, version: str) -> None:
         for key in [key for key in self.store if key not in self._seen]:
@@ -292,12 +292,12 @@ class Informer(Generic[T]):
             self._take_bookmark(meta)
             return
         if event.type == DELETED and meta is not None:
-            self.store.remove(_key(meta))
+            self.store.remove(key_of(meta))
         else:
             self._leave_out(meta, problem or ValueError(f"unknown event type {event.type!r}"))
         if meta is not None:
             if self.state is State.STREAMING:
-                self._seen.add(_key(meta))
+                self._seen.add(key_of(meta))
             self._pass(meta.resource_version)
 
     def _take_bookmark(self, meta: PartialMeta | None) -> None:
@@ -359,7 +359,7 @@ class Informer(Generic[T]):
         log.warning(
             "Object cannot be read; leaving it out",
             kind=self.kind.name,
-            object=UNKNOWN if meta is None else _key(meta),
+            object=UNKNOWN if meta is None else key_of(meta),
             reason=str(problem),
         )
 
@@ -369,7 +369,3 @@ def _partial(raw: msgspec.Raw) -> PartialMeta | None:
         return partial_decoder.decode(raw).metadata
     except msgspec.DecodeError:
         return None
-
-
-def _key(meta: PartialMeta) -> str:
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

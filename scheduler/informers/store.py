@@ -96,6 +96,20 @@ class Store(Mapping[str, T], Generic[T]):
                 handler.on_delete(old)
 
 
-def key_of(meta: ObjectMeta) -> str:
+class Named(Protocol):
+    """Metadata, as far as a key needs it."""
+
+    @property
+    def name(self) -> str:
+        """metadata.name."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """metadata.namespace, empty for kinds without namespaces."""
+        ...
+
+
+def key_of(meta: Named) -> str:
     """`namespace/name`, or `name` without a namespace."""
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

@@ -87,6 +87,7 @@ class LeaderElector:
         self._lease: Lease | None = None
         """The Lease as our last successful write left it; None when it must be read first."""
         self._reported_leader = ""
+        self._reported_problem = ""
         self._leads = asyncio.Event()
 
     @property
@@ -178,11 +179,13 @@ class LeaderElector:
             async with asyncio.timeout(timeout):
                 await self._acquire_or_renew(timeout)
         except ConflictError:
-            if verbose(4):  # noqa: PLR2004 - klog level of detail
+            if verbose(4):
                 log.info("Lease taken or changed by another", lease=self._lock.name)
         except Exception as problem:  # noqa: BLE001 - every failure counts as one attempt
             # Nothing may keep an elector from noticing that its time is over.
-            log.warning("Lease not reachable", reason=str(problem) or type(problem).__name__)
+            self._report_problem(str(problem) or type(problem).__name__)
+        else:
+            self._reported_problem = ""
         self._report_leader()
 
     async def _acquire_or_renew(self, timeout: float) -> None:
@@ -203,6 +206,12 @@ class LeaderElector:
             written = await lock.update(lease, spec, timeout)
         election.claimed(written.spec, sent_at, clock.monotonic())
         self._lease = written
+
+    def _report_problem(self, reason: str) -> None:
+        """A standby that lacks a right would say so every second."""
+        if reason != self._reported_problem:
+            self._reported_problem = reason
+            log.warning("Lease not reachable", lease=self._lock.name, reason=reason)
 
     def _report_leader(self) -> None:
         leader = self._election.holder
