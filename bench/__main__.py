@@ -16,7 +16,7 @@ from bench.latency import measure_latency
 from bench.machine import Machine
 from bench.results import Results, Throughput, default_path
 from bench.states import Prepared, prepared_state
-from bench.table import print_results
+from bench.tables import print_results
 from bench.throughput import Patience, measure_throughput
 from bench.workload import SHORT, Workload, WorkloadError, chosen, load_workloads
 from e2e.support.go_programs import CONTROL_PLANE, BuildError, build
@@ -71,6 +71,8 @@ def main(
         print_results(results)
         if path is not None:
             print(f"kept in {path}")
+    if run.failures:
+        sys.exit("error: " + "\n".join(run.failures))
 
 
 class Run:
@@ -86,6 +88,7 @@ class Run:
         throughput: bool,
         latency: bool,
     ) -> None:
+        self.failures: list[str] = []
         self._results = results
         self._path = path
         self._only = only
@@ -105,8 +108,8 @@ class Run:
                 for contestant in self._contestants(workload):
                     if self._latency and contestant not in (WALL, WALL_WITH_EVENTS):
                         self._run_latency(prepared, size, contestant, speeds.get(contestant))
-                if self._path is not None:
-                    self._results.save(self._path)
+            if self._path is not None:
+                self._results.save(self._path)
 
     def _contestants(self, workload: Workload) -> list[str]:
         if self._only:
@@ -115,10 +118,20 @@ class Run:
         return [*walls, KUBE_SCHEDULER, STOWAGE]
 
     def _run_throughput(self, prepared: Prepared, size: str, contestant: str) -> float:
-        result = measure_throughput(prepared, size, contestant, Patience())
+        try:
+            result = measure_throughput(prepared, size, contestant, Patience())
+        except ProgramError as problem:
+            self._fail(prepared, size, contestant, problem)
+            return 0.0
         self._results.throughput.append(result)
         _say(result)
         return result.pods_per_second_middle
+
+    def _fail(self, prepared: Prepared, size: str, contestant: str, problem: Exception) -> None:
+        """Notes that a program failed; the other figures of a long run are not lost for that."""
+        where = f"{prepared.workload.name}, size {size}, {contestant}"
+        self.failures.append(f"{where}: {problem}")
+        print(f"  {contestant} failed:\n{problem}", file=sys.stderr, flush=True)
 
     def _run_latency(
         self, prepared: Prepared, size: str, contestant: str, speed: float | None
@@ -131,7 +144,11 @@ class Run:
         if load.half and speed:
             rates.append((speed / 2, True))
         for rate, half in rates:
-            result = measure_latency(prepared, size, contestant, rate, seconds)
+            try:
+                result = measure_latency(prepared, size, contestant, rate, seconds)
+            except ProgramError as problem:
+                self._fail(prepared, size, contestant, problem)
+                return
             self._results.latency.append(msgspec.structs.replace(result, half=half))
             print(
                 f"  {contestant}: at {rate:.0f} pods/s p50 {result.p50_ms:.1f} ms, "

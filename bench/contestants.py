@@ -51,6 +51,7 @@ def _stowage(control_plane: ControlPlane) -> Program:
             "clientConnection": {"kubeconfig": str(kubeconfig)},
             "profiles": [_PROFILE],
         },
+        arguments=["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"],
     )
     control_plane.programs.append(program)
     return program

@@ -17,7 +17,7 @@ from typing import Self
 from bench import objects
 from bench.processor import wait_until_idle
 from bench.workload import MEASURED, Size, Workload
-from e2e.support.api import Api, Call
+from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.objects import Json
@@ -91,7 +91,7 @@ def _cluster(folder: Path, state: Path | None, *, audited: bool) -> Iterator[Clu
         cluster = Cluster("bench", control_plane.kubeconfig, folder, control_plane=control_plane)
         try:
             yield cluster
-        except Exception:
+        except ApiRefusedError:
             # The folder with the logs is about to be removed.
             print(control_plane.logs(), file=sys.stderr)
             raise

@@ -4,13 +4,11 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from bench.decisions.timing import time_decisions
 from bench.machine import Machine
-from bench.results import Decision, Results, default_path
-from bench.summary import growth_of
+from bench.results import Results, default_path
+from bench.tables import print_results
 from bench.workload import WorkloadError, chosen, load_workloads
 
 _SIZES = (1000, 2000, 5000, 20000)
@@ -52,33 +50,9 @@ def main(
             if path is not None:
                 results.save(path)
     finally:
-        Console(width=120).print(_table(results.decisions, sorted(set(sizes))))
+        print_results(results)
         if path is not None:
             print(f"kept in {path}")
-
-
-def _table(decisions: list[Decision], sizes: list[int]) -> Table:
-    table = Table(title="microseconds per decision: median (99th percentile), by number of nodes")
-    table.add_column("workload", no_wrap=True)
-    for nodes in sizes:
-        table.add_column(f"{nodes}", justify="right")
-    table.add_column(f"growth {sizes[0]} to {sizes[-1]}", justify="right")
-    for name in dict.fromkeys(each.workload for each in decisions):
-        found = {each.nodes: each for each in decisions if each.workload == name}
-        growth = growth_of(decisions, name, sizes[0], sizes[-1])
-        table.add_row(
-            name,
-            *(_cell(found.get(nodes)) for nodes in sizes),
-            "" if growth is None else f"{growth:.1f}",
-        )
-    return table
-
-
-def _cell(decision: Decision | None) -> str:
-    if decision is None:
-        return ""
-    mark = "!" if decision.note else ""
-    return f"{decision.median_us:.0f} ({decision.p99_us:.0f}){mark}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,195 @@
+"""Results as tables; how they are shown is for others to say."""
+
+from collections.abc import Iterator
+from statistics import median
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from bench.contestants import KUBE_SCHEDULER
+from bench.results import Decision, Latency, Results, Throughput
+from bench.summary import growth_of, latency_groups, throughput_groups
+from bench.targets import Verdict
+
+_WORDS = {True: "met", False: "MISSED", None: "not measured"}
+
+
+class Table(NamedTuple):
+    """A title and cells; the first ``words`` columns hold words, the others figures."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    words: int
+
+
+def tables_of(results: Results) -> Iterator[Table]:
+    """Gives a table for each kind of figure there is."""
+    if results.throughput:
+        yield _throughput_table(results.throughput)
+    if results.latency:
+        yield _latency_table(results.latency)
+    if results.decisions:
+        yield _decision_table(results.decisions)
+
+
+def target_table(found: list[Verdict]) -> Table:
+    """Gives the targets with what was measured."""
+    rows = [[each.about, each.wanted, each.measured, _WORDS[each.met]] for each in found]
+    return Table("Targets", ["target", "wanted", "measured", ""], rows, 4)
+
+
+def problems_of(results: Results) -> Iterator[str]:
+    """Tells what went wrong in which run."""
+    runs: list[Throughput | Latency] = [*results.throughput, *results.latency]
+    for run in runs:
+        found = [run.note] if run.note else []
+        if isinstance(run, Throughput):
+            found += run.violations
+            if run.refused:
+                found.append(f"{run.refused} bindings were refused")
+        for problem in found:
+            yield f"{run.workload}, size {run.size}, {run.contestant}: {problem}"
+    for decision in results.decisions:
+        if decision.note:
+            yield f"{decision.workload}, {decision.nodes} nodes: {decision.note}"
+
+
+def print_results(results: Results) -> None:
+    """Prints everything to a terminal, or a file, wide enough to be read."""
+    console = Console(width=190)
+    for table in tables_of(results):
+        shown = RichTable(title=table.title)
+        for number, column in enumerate(table.columns):
+            is_word = number < table.words
+            shown.add_column(column, justify="left" if is_word else "right", no_wrap=is_word)
+        for row in table.rows:
+            shown.add_row(*row)
+        console.print(shown)
+    for problem in problems_of(results):
+        print(problem)
+
+
+def _throughput_table(runs: list[Throughput]) -> Table:
+    columns = [
+        "workload",
+        "who",
+        "nodes",
+        "pods bound",
+        "pods/s",
+        "middle 80 %",
+        "ratio",
+        "CPU ms/pod",
+        "once ready",
+        "peak MB",
+        "first bind s",
+        "events",
+        "server ms/pod",
+        "stall ms",
+        "others %",
+    ]
+    rows = []
+    for group in throughput_groups(runs):
+        speeds = {name: median(run.pods_per_second for run in same) for name, same in group.items()}
+        rows += [
+            _throughput_row(same, _ratio(speeds, name, KUBE_SCHEDULER))
+            for name, same in group.items()
+        ]
+    return Table("Pods that wait, from the first bind to the last", columns, rows, 2)
+
+
+def _throughput_row(runs: list[Throughput], ratio: str) -> list[str]:
+    first = runs[0]
+    bound = min(run.bound for run in runs)
+    return [
+        first.workload,
+        first.contestant,
+        f"{first.nodes}",
+        f"{bound}" if bound == first.pods else f"{bound} of {first.pods}",
+        f"{median(run.pods_per_second for run in runs):.0f}",
+        f"{median(run.pods_per_second_middle for run in runs):.0f}",
+        ratio,
+        f"{median(run.cpu_ms_per_pod for run in runs):.2f}",
+        f"{median(run.cpu_ms_per_pod_ready for run in runs):.2f}",
+        f"{max(run.peak_memory_bytes for run in runs) / 1e6:.0f}",
+        f"{median(run.first_bind_seconds for run in runs):.1f}",
+        f"{min(run.events for run in runs)}",
+        f"{median(run.server_cpu_ms_per_pod for run in runs):.2f}",
+        _stall([run.loop_stall_ms for run in runs]),
+        f"{100 * max(run.foreign_share for run in runs):.0f}",
+    ]
+
+
+def _latency_table(runs: list[Latency]) -> Table:
+    columns = [
+        "workload",
+        "who",
+        "size",
+        "offered pods/s",
+        "bound",
+        "p50 ms",
+        "p99 ms",
+        "longest ms",
+        "p99 ratio",
+        "CPU ms/pod",
+        "stall ms",
+        "others %",
+    ]
+    rows = []
+    for group in latency_groups(runs):
+        waits = {name: median(run.p99_ms for run in same) for name, same in group.items()}
+        rows += [
+            _latency_row(same, _ratio(waits, KUBE_SCHEDULER, name)) for name, same in group.items()
+        ]
+    return Table("Pods that come at a fixed rate, from creation to bind", columns, rows, 2)
+
+
+def _latency_row(runs: list[Latency], ratio: str) -> list[str]:
+    first = runs[0]
+    bound = min(run.bound for run in runs)
+    rate = f"{median(run.offered_per_second for run in runs):.0f}"
+    return [
+        first.workload,
+        first.contestant,
+        first.size,
+        f"{rate} (half of its maximum)" if first.half else rate,
+        f"{bound}" if bound == first.created else f"{bound} of {first.created}",
+        f"{median(run.p50_ms for run in runs):.1f}",
+        f"{median(run.p99_ms for run in runs):.1f}",
+        f"{max(run.longest_ms for run in runs):.0f}",
+        "" if first.half else ratio,
+        f"{median(run.cpu_ms_per_pod for run in runs):.2f}",
+        _stall([run.loop_stall_ms for run in runs]),
+        f"{100 * max(run.foreign_share for run in runs):.0f}",
+    ]
+
+
+def _decision_table(decisions: list[Decision]) -> Table:
+    sizes = sorted({each.nodes for each in decisions})
+    columns = ["workload", *(f"{nodes} nodes" for nodes in sizes)]
+    columns.append(f"growth {sizes[0]} to {sizes[-1]}")
+    rows = []
+    for name in dict.fromkeys(each.workload for each in decisions):
+        found = {each.nodes: each for each in decisions if each.workload == name}
+        growth = growth_of(decisions, name, sizes[0], sizes[-1])
+        cells = [_decision_cell(found.get(nodes)) for nodes in sizes]
+        rows.append([name, *cells, "" if growth is None else f"{growth:.1f}"])
+    title = "Microseconds of one decision, median (99th percentile); six pods run on each node"
+    return Table(title, columns, rows, 1)
+
+
+def _decision_cell(decision: Decision | None) -> str:
+    return "" if decision is None else f"{decision.median_us:.0f} ({decision.p99_us:.0f})"
+
+
+def _ratio(figures: dict[str, float], above: str, below: str) -> str:
+    """Gives a quotient of two contestants' figures; nothing for a contestant and itself."""
+    if above == below or above not in figures or not figures.get(below):
+        return ""
+    return f"{figures[above] / figures[below]:.2f}"
+
+
+def _stall(stalls: list[float | None]) -> str:
+    known = [stall for stall in stalls if stall is not None]
+    return f"<= {max(known):.0f}" if known else ""
