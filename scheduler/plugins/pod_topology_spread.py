@@ -119,16 +119,14 @@ class _SoftState:
     Attributes:
         plan: the constraints.
         scored: which of the candidates are scored; None when all are.
-        scored_count: how many those are.
         weights: per constraint; grows with the number of domains.
     """
 
-    __slots__ = ("plan", "scored", "scored_count", "weights")
+    __slots__ = ("plan", "scored", "weights")
 
-    def __init__(self, plan: SpreadPlan, scored: Mask | None, scored_count: int) -> None:
+    def __init__(self, plan: SpreadPlan, scored: Mask | None) -> None:
         self.plan = plan
         self.scored = scored
-        self.scored_count = scored_count
         self.weights: list[float] = []
 
 
@@ -256,7 +254,7 @@ class PodTopologySpread(
             scored = scope.has_all_keys[candidates]
             candidates = candidates[scored]
             ignored = len(scored) - len(candidates)
-        soft = _SoftState(plan, scored if ignored else None, len(candidates))
+        soft = _SoftState(plan, scored if ignored else None)
         for constraint, domains in zip(plan.soft, scope.domains, strict=True):
             size = len(candidates)
             if constraint.topology_key != _HOSTNAME:

@@ -3,9 +3,10 @@
 A cluster is kept as plain objects: the naive rules walk over its nodes and pods one by one.
 """
 
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -28,6 +29,8 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code
 from scheduler.snapshot import Change, NamespaceChanged, NodeSet, PodAdded, Snapshot
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
+
+T = TypeVar("T")
 
 RACK = "example.com/rack"
 KEYS = (HOSTNAME, ZONE, RACK)
@@ -135,109 +138,127 @@ def by_name(snapshot: Snapshot, rows: Any, column: Any) -> dict[str, int]:
 
 # --- random clusters ------------------------------------------------------------------------------
 
-label_sets = st.fixed_dictionaries(
-    {}, optional={"app": st.sampled_from(("web", "db")), "tier": st.sampled_from(("a", "b"))}
+# Values that come up more often are listed more often: cases should bite.
+_NAMESPACES = ("red", "red", "red", *NAMESPACES)
+LABEL_SETS = (
+    {"app": "web"},
+    {"app": "web"},
+    {"app": "web", "tier": "a"},
+    {"app": "web", "tier": "b"},
+    {"app": "db", "tier": "a"},
+    {"tier": "b"},
+    {},
 )
-
-_expressions = st.one_of(
-    st.builds(
-        LabelSelectorRequirement,
-        key=st.sampled_from(("app", "tier")),
-        operator=st.sampled_from(("In", "NotIn")),
-        values=st.sampled_from((("web",), ("db", "web"), ("a",))),
-    ),
-    st.builds(
-        LabelSelectorRequirement,
-        key=st.sampled_from(("app", "tier")),
-        operator=st.sampled_from(("Exists", "DoesNotExist")),
+LABEL_SELECTORS = (
+    LabelSelector({"app": "web"}),
+    LabelSelector({"app": "web"}),
+    LabelSelector({"tier": "a"}),
+    LabelSelector({"app": "web", "tier": "b"}),
+    LabelSelector(),
+    None,
+    *(
+        LabelSelector(match_expressions=expressions)
+        for expressions in (
+            (LabelSelectorRequirement("app", "In", ("web", "db")),),
+            (LabelSelectorRequirement("app", "NotIn", ("db",)),),
+            (
+                LabelSelectorRequirement("app", "Exists"),
+                LabelSelectorRequirement("tier", "DoesNotExist"),
+            ),
+        )
     ),
 )
-label_selectors = st.one_of(
-    st.builds(LabelSelector, match_labels=label_sets),
-    st.builds(
-        LabelSelector,
-        match_labels=label_sets,
-        match_expressions=st.lists(_expressions, max_size=2).map(tuple),
-    ),
-    st.none(),
-)
+NAMESPACE_LABELS = ({}, {"team": "a"}, {"team": "b"})
 
 _DEDICATED = Taint("dedicated", "x", "NoSchedule")
 _FLAKY = Taint("flaky", "", "PreferNoSchedule")
-tolerations = st.lists(
-    st.sampled_from((Toleration("dedicated", "Exists"), Toleration("other", "Exists"))), max_size=1
-)
-_node_terms = st.lists(
-    st.builds(
-        NodeSelectorRequirement,
-        key=st.sampled_from((ZONE, RACK)),
-        operator=st.sampled_from(("In", "NotIn", "Exists")),
-        values=st.just(("z1",)),
-    ),
-    max_size=2,
-).map(lambda requirements: NodeSelectorTerm(tuple(requirements)))
-node_affinities = st.one_of(
-    st.none(),
-    st.lists(_node_terms, min_size=1, max_size=2).map(
-        lambda terms: NodeAffinitySpec(NodeSelector(tuple(terms)))
-    ),
+_TAINTS = ((), (), (_DEDICATED,), (_FLAKY,), (_FLAKY, _DEDICATED))
+_TOLERATIONS = ((), (Toleration("dedicated", "Exists"),), (Toleration("other", "Exists"),))
+_NODE_TERMS = tuple(
+    NodeSelectorTerm((NodeSelectorRequirement(key, operator, values),))
+    for key, operator, values in (
+        (ZONE, "In", ("z1", "z2")),
+        (ZONE, "NotIn", ("z1",)),
+        (RACK, "Exists", ()),
+    )
 )
 
 
-@st.composite
-def clusters(draw: st.DrawFn, affinities: st.SearchStrategy[Affinity | None]) -> Cluster:
-    """Up to six nodes, keys missing here and there, with up to twelve pods."""
-    count = draw(st.integers(1, 6))
-    infos = [make_node_info(draw(_nodes(f"node-{i}"))) for i in range(count)]
-    for i in range(draw(st.integers(0, 12))):
-        info = draw(st.sampled_from(infos))
-        pod = draw(running_pods(f"pod-{i}", info.name, affinities))
-        info.pods[pod.uid] = pod
-    namespaces = {
-        name: draw(st.sampled_from(({}, {"team": "a"}, {"team": "b"}))) for name in NAMESPACES[:2]
-    }
-    return Cluster(infos, namespaces)
+class Draw(random.Random):
+    """Random objects; the same seed gives the same ones."""
+
+    def pick(self, values: Sequence[T]) -> T:
+        return self.choice(values)
+
+    def maybe(self, probability: float) -> bool:
+        return self.random() < probability
+
+    def namespace(self) -> str:
+        return self.pick(_NAMESPACES)
+
+    def labels(self) -> dict[str, str]:
+        return self.pick(LABEL_SETS)
+
+    def selector(self) -> LabelSelector | None:
+        return self.pick(LABEL_SELECTORS)
+
+    def cluster(
+        self, nodes: int, pods: int, affinity: Callable[["Draw"], Affinity | None]
+    ) -> Cluster:
+        """Nodes, keys missing here and there, with pods that have such affinity."""
+        infos = [make_node_info(self._node(f"node-{i}")) for i in range(nodes)]
+        for i in range(pods):
+            info = self.pick(infos)
+            pod = self.running_pod(f"pod-{i}", info.name, affinity(self))
+            info.pods[pod.uid] = pod
+        return Cluster(infos, {name: self.pick(NAMESPACE_LABELS) for name in NAMESPACES[:2]})
+
+    def running_pod(self, name: str, node_name: str, affinity: Affinity | None = None) -> PodInfo:
+        return make_pod_info(
+            name,
+            namespace=self.namespace(),
+            labels=self.labels(),
+            node_name=node_name,
+            affinity=affinity,
+            deletion_timestamp="2026-01-01T00:00:00Z" if self.maybe(0.15) else None,
+        )
+
+    def node_demands(self) -> dict[str, Any]:
+        """Arguments of a pod that chooses nodes by label and tolerates taints."""
+        affinity = None
+        if self.maybe(0.25):
+            terms = tuple(self.sample(_NODE_TERMS, self.randint(1, 2)))
+            affinity = Affinity(node_affinity=NodeAffinitySpec(NodeSelector(terms)))
+        return {
+            "node_selector": {ZONE: "z1"} if self.maybe(0.25) else {},
+            "affinity": affinity,
+            "tolerations": self.pick(_TOLERATIONS),
+        }
+
+    def candidates(self, cluster: Cluster) -> set[str] | None:
+        """Which nodes are scored; None means all of them."""
+        if self.maybe(0.5):
+            return None
+        names = [info.name for info in cluster.nodes]
+        return set(self.sample(names, self.randint(1, len(names))))
+
+    def _node(self, name: str) -> Node:
+        values = {
+            ZONE: self.pick(("z1", "z1", "z2", "z2", "z3", "", None)),
+            RACK: self.pick(("r1", "r1", "r2", "", None)),
+            HOSTNAME: self.pick((name, name, name, "shared", None)),
+        }
+        node = make_node(
+            name,
+            labels={key: value for key, value in values.items() if value is not None},
+            taints=self.pick(_TAINTS),
+            unschedulable=self.maybe(0.3),
+        )
+        if values[HOSTNAME] is None:
+            del node.metadata.labels[HOSTNAME]
+        return node
 
 
-@st.composite
-def running_pods(
-    draw: st.DrawFn, name: str, node_name: str, affinities: st.SearchStrategy[Affinity | None]
-) -> PodInfo:
-    return make_pod_info(
-        name,
-        namespace=draw(st.sampled_from(NAMESPACES)),
-        labels=draw(label_sets),
-        node_name=node_name,
-        affinity=draw(affinities),
-        deletion_timestamp=draw(st.sampled_from((None, None, None, "2026-01-01T00:00:00Z"))),
-    )
-
-
-@st.composite
-def _nodes(draw: st.DrawFn, name: str) -> Node:
-    labels = {}
-    if draw(st.booleans()):
-        labels[RACK] = draw(st.sampled_from(("", "r1", "r2")))
-    if draw(st.integers(0, 4)) == 0:
-        labels[HOSTNAME] = "shared"
-    labels[ZONE] = draw(st.sampled_from(("z1", "z2", "z3", "", "absent")))
-    node = make_node(
-        name,
-        labels=labels,
-        taints=draw(st.lists(st.sampled_from((_DEDICATED, _FLAKY)), unique=True, max_size=2)),
-        unschedulable=draw(st.booleans()),
-    )
-    if labels[ZONE] == "absent":
-        del node.metadata.labels[ZONE]
-    if draw(st.integers(0, 5)) == 0:
-        del node.metadata.labels[HOSTNAME]
-    return node
-
-
-@st.composite
-def candidate_sets(draw: st.DrawFn, cluster: Cluster) -> set[str] | None:
-    """Which nodes are scored; None means all of them."""
-    names = [info.name for info in cluster.nodes]
-    if draw(st.booleans()):
-        return None
-    return set(draw(st.lists(st.sampled_from(names), min_size=1, unique=True)))
+node_counts = st.integers(1, 6)
+pod_counts = st.integers(0, 14)
+draws = st.integers(0, 2**32).map(Draw)

@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from scheduler.api.objects import (
-    Affinity,
     LabelSelector,
     LabelSelectorRequirement,
     ObjectMeta,
@@ -40,18 +39,14 @@ from tests.support.builders import (
 )
 from tests.unit.plugins.clusters import (
     KEYS,
-    NAMESPACES,
     RACK,
     Cluster,
-    candidate_sets,
-    clusters,
+    Draw,
+    draws,
     judge,
-    label_selectors,
-    label_sets,
-    node_affinities,
+    node_counts,
+    pod_counts,
     rejections,
-    running_pods,
-    tolerations,
 )
 from tests.unit.plugins.naive_spread import NO_KEY, SKEWED, naive_spread
 
@@ -112,67 +107,62 @@ def make_zones(**web_pods_per_node: int) -> Cluster:
     return Cluster(infos)
 
 
+def no_affinity(draw: Draw) -> None:
+    """What the running pods of these tests have."""
+
+
 def rejected(pod: PodInfo, cluster: Cluster, plugin: PodTopologySpread | None = None) -> Any:
     return judge(plugin or make_plugin(), pod, cluster.snapshot(), None).rejected
 
 
-# --- all rules together -----------------------------------------------------------------------------
-
-constraints = st.builds(
-    TopologySpreadConstraint,
-    max_skew=st.integers(1, 3),
-    topology_key=st.sampled_from(KEYS),
-    when_unsatisfiable=st.sampled_from((HARD, SOFT)),
-    label_selector=label_selectors,
-    min_domains=st.sampled_from((None, None, 1, 2, 3, 4)),
-    node_affinity_policy=st.sampled_from((None, "Honor", "Ignore")),
-    node_taints_policy=st.sampled_from((None, "Honor", "Ignore")),
-    match_label_keys=st.sampled_from(((), (), ("app",), ("tier", "absent"))),
-)
+# --- all rules together ---------------------------------------------------------------------------
 
 
-@st.composite
-def waiting_pods(draw: st.DrawFn) -> PodInfo:
+def random_constraint(draw: Draw) -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        max_skew=draw.pick((1, 1, 1, 2, 3)),
+        topology_key=draw.pick(KEYS),
+        when_unsatisfiable=draw.pick((HARD, SOFT)),
+        label_selector=draw.selector(),
+        min_domains=draw.pick((None, None, None, 1, 2, 3, 4)),
+        node_affinity_policy=draw.pick((None, "Honor", "Ignore")),
+        node_taints_policy=draw.pick((None, "Honor", "Ignore")),
+        match_label_keys=draw.pick(((), (), ("app",), ("tier", "absent"))),
+    )
+
+
+def random_pod(draw: Draw, constraints: int) -> PodInfo:
     return make_pod_info(
         "waiting",
-        namespace=draw(st.sampled_from(NAMESPACES)),
-        labels=draw(label_sets),
-        topology_spread_constraints=draw(st.lists(constraints, max_size=3)),
-        node_selector=draw(st.sampled_from(({}, {}, {ZONE: "z1"}))),
-        affinity=draw(node_affinities.map(lambda a: a and Affinity(node_affinity=a))),
-        tolerations=draw(tolerations),
+        namespace=draw.namespace(),
+        labels=draw.labels(),
+        topology_spread_constraints=[random_constraint(draw) for _ in range(constraints)],
+        **draw.node_demands(),
     )
 
 
-plain_clusters = clusters(st.none())
-
-
-@settings(deadline=None, max_examples=400)
-@given(data=st.data(), cluster=plain_clusters, pod=waiting_pods())
+@settings(deadline=None, max_examples=600)
+@given(draw=draws, nodes=node_counts, pods=pod_counts, constraints=st.integers(0, 3))
 def test_verdicts_and_scores_equal_the_naive_rules(
-    data: st.DataObject, cluster: Cluster, pod: PodInfo
+    draw: Draw, nodes: int, pods: int, constraints: int
 ) -> None:
     """Feasibility, reasons, codes, scores and normalised scores are those of the rules."""
-    candidates = data.draw(candidate_sets(cluster))
-    defaults = (
-        data.draw(st.lists(constraints, max_size=2))
-        if not pod.spec.topology_spread_constraints
-        else []
-    )
-    selector = data.draw(st.sampled_from((Selector(), selector_from_labels({"app": "web"}))))
+    cluster, pod = draw.cluster(nodes, pods, no_affinity), random_pod(draw, constraints)
+    candidates = draw.candidates(cluster)
+    defaults = () if constraints else tuple(random_constraint(draw) for _ in range(2))
+    selector = draw.pick((Selector(), selector_from_labels({"app": "web"})))
 
     actual = judge(make_plugin(*defaults, selector=selector), pod, cluster.snapshot(), candidates)
 
-    assert actual == naive_spread(pod, cluster, candidates, tuple(defaults), selector)
+    assert actual == naive_spread(pod, cluster, candidates, defaults, selector)
 
 
 @settings(deadline=None, max_examples=200)
-@given(data=st.data(), cluster=plain_clusters, pod=waiting_pods())
-def test_system_defaults_equal_the_naive_rules(
-    data: st.DataObject, cluster: Cluster, pod: PodInfo
-) -> None:
+@given(draw=draws, nodes=node_counts, pods=pod_counts)
+def test_system_defaults_equal_the_naive_rules(draw: Draw, nodes: int, pods: int) -> None:
     """The built-in constraints score nodes without the keys as well."""
-    candidates = data.draw(candidate_sets(cluster))
+    cluster, pod = draw.cluster(nodes, pods, no_affinity), random_pod(draw, 0)
+    candidates = draw.candidates(cluster)
     selector = selector_from_labels({"app": "web"})
     plugin = PodTopologySpread(PodTopologySpreadArgs(), FixedSelector(selector))
 
@@ -183,18 +173,18 @@ def test_system_defaults_equal_the_naive_rules(
     )
 
 
-@settings(deadline=None, max_examples=150)
-@given(data=st.data(), cluster=plain_clusters, pod=waiting_pods())
+@settings(deadline=None, max_examples=200)
+@given(draw=draws, nodes=node_counts, pods=pod_counts, constraints=st.integers(0, 3))
 def test_a_pod_tried_on_a_node_counts_as_if_it_ran_there(
-    data: st.DataObject, cluster: Cluster, pod: PodInfo
+    draw: Draw, nodes: int, pods: int, constraints: int
 ) -> None:
     """AddPod leads to the verdicts of the cluster with that pod, RemovePod takes it back."""
-    if any(c.label_selector == LabelSelector() for c in pod.spec.topology_spread_constraints):
-        return  # counts no running pod, but does count pods that are tried; tested by itself
-    info = data.draw(st.sampled_from(cluster.nodes))
-    tried = data.draw(
-        running_pods("tried", info.name, st.none()).filter(lambda p: not p.is_terminating)
-    )
+    cluster, pod = draw.cluster(nodes, pods, no_affinity), random_pod(draw, constraints)
+    info = draw.pick(cluster.nodes)
+    tried = draw.running_pod("tried", info.name)
+    # The empty selector and dying pods count no running pod, but do count pods that are tried.
+    assume(not tried.is_terminating)
+    assume(all(c.label_selector != LabelSelector() for c in pod.spec.topology_spread_constraints))
     snapshot, plugin, state = cluster.snapshot(), make_plugin(), CycleState()
     if plugin.pre_filter(state, pod, snapshot)[1].code is Code.SKIP:
         assert plugin.add_pod(state, pod, snapshot, tried, 0).is_success
@@ -214,7 +204,7 @@ def test_a_pod_tried_on_a_node_counts_as_if_it_ran_there(
     assert rejections(plugin, state, pod, snapshot) == before
 
 
-# --- filtering --------------------------------------------------------------------------------------
+# --- filtering ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,7 +267,7 @@ def test_nodes_that_lack_one_of_the_keys_do_not_count_at_all() -> None:
 def test_with_too_few_domains_the_emptiest_counts_as_empty(
     min_domains: int | None, expected: Any
 ) -> None:
-    """minDomains holds pods back until there are enough domains."""
+    """The field minDomains holds pods back until there are enough domains."""
     cluster = make_zones(a=1, b=1)
 
     assert rejected(make_web_pod("p", constraint(min_domains=min_domains)), cluster) == expected
@@ -292,7 +282,7 @@ def test_with_too_few_domains_the_emptiest_counts_as_empty(
     ],
 )
 def test_nodes_the_pod_does_not_select_count_by_policy(policy: str | None, expected: Any) -> None:
-    """nodeAffinityPolicy decides whether unselected nodes form domains."""
+    """The field nodeAffinityPolicy decides whether unselected nodes form domains."""
     cluster = make_zones(a=1, b=0)
     pod = make_web_pod("p", constraint(node_affinity_policy=policy), node_selector={ZONE: "a"})
 
@@ -312,7 +302,7 @@ def test_nodes_the_pod_does_not_select_count_by_policy(policy: str | None, expec
 def test_tainted_nodes_count_by_policy(
     policy: str | None, tolerations: tuple[Toleration, ...], expected: Any
 ) -> None:
-    """nodeTaintsPolicy decides whether nodes with untolerated taints form domains."""
+    """The field nodeTaintsPolicy decides whether nodes with untolerated taints form domains."""
     cluster = make_zones(a=1)
     cluster.nodes.append(
         make_node_info(make_node("b", zone="b", taints=[Taint("k", "", "NoSchedule")]))
@@ -413,7 +403,7 @@ def test_a_selector_that_cannot_be_read_is_an_error() -> None:
     assert plugin.pre_score(CycleState(), pod, snapshot, slice(0, 1)) == status
 
 
-# --- scoring ----------------------------------------------------------------------------------------
+# --- scoring --------------------------------------------------------------------------------------
 
 
 def test_fuller_zones_score_lower() -> None:
@@ -497,7 +487,7 @@ def test_hard_default_constraints_filter() -> None:
     assert rejected(make_web_pod("p"), make_zones(a=1, b=0), plugin) == {"a": SKEWED}
 
 
-# --- following the cluster --------------------------------------------------------------------------
+# --- following the cluster ------------------------------------------------------------------------
 
 
 def test_what_is_remembered_of_nodes_follows_their_changes() -> None:
@@ -545,7 +535,7 @@ def test_memory_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(plugin._plans._shapes) <= 2
 
 
-# --- queueing hints ---------------------------------------------------------------------------------
+# --- queueing hints -------------------------------------------------------------------------------
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
 
