@@ -4,11 +4,11 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import uvloop
@@ -33,8 +33,9 @@ _MOST_NODES: Final = 5_000
 _FEWEST_PODS: Final = 120
 _PODS_PER_NODE: Final = 60
 _FRAME_SECONDS: Final = 0.125
+_FRAME_SECONDS_PER_POD: Final = 50e-6
 _LIMIT_SECONDS: Final = 27.0
-_SLOWEST_PODS_PER_SECOND: Final = 100.0
+_PATIENCE_SECONDS: Final = 3.0
 _INTERRUPTED: Final = 130
 
 
@@ -151,7 +152,8 @@ class _Stage:
         self._connection = connection
         self._screen = screen
         self._is_performed = False
-        self._settled = asyncio.Event()
+        # Every frame looks at all pods.
+        self._frame_seconds = max(_FRAME_SECONDS, len(load.pods) * _FRAME_SECONDS_PER_POD)
         self.cluster = cluster
         self.load = load
         self.story = Story(connection, cluster, load, screen.tell)
@@ -163,36 +165,39 @@ class _Stage:
             DemoError: the daemon ends, or the API server refuses something.
         """
         await self.story.prepare()
-        helpers = [
-            asyncio.create_task(self._connection.follow(NODES, NodeObject, self._node_event)),
-            asyncio.create_task(self._connection.follow(PODS, PodObject, self._pod_event)),
-            asyncio.create_task(_died(daemon)),
-            asyncio.create_task(self._draw()),
-        ]
-        acting = asyncio.create_task(self._act())
+        activities: tuple[Coroutine[Any, Any, None], ...] = (
+            self._connection.follow(NODES, NodeObject, self._node_event),
+            self._connection.follow(PODS, PodObject, self._pod_event),
+            _died(daemon),
+            self._act(),
+            self._draw_until_finished(),
+        )
+        tasks = [asyncio.create_task(activity) for activity in activities]
         try:
-            done, _ = await asyncio.wait([*helpers, acting], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in (*helpers, acting):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*helpers, acting, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _act(self) -> None:
-        limit = max(_LIMIT_SECONDS, len(self.load.pods) / _SLOWEST_PODS_PER_SECOND)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(limit - self.seconds()):
-                await self.story.perform()
-                self._is_performed = True
-                await self._settled.wait()
+        await self.story.perform()
+        self._is_performed = True
+        await asyncio.Event().wait()
 
-    async def _draw(self) -> None:
-        while True:
+    async def _draw_until_finished(self) -> None:
+        while not self._has_finished():
             self._screen.show()
-            if self._is_performed and self.cluster.is_settled(self.load.expected):
-                self._settled.set()
-            await asyncio.sleep(_FRAME_SECONDS)
+            await asyncio.sleep(self._frame_seconds)
+
+    def _has_finished(self) -> bool:
+        """Whether all that fits has a node, or nothing happens any more though it is late."""
+        if self._is_performed and self.cluster.is_settled(self.load.expected):
+            return True
+        is_late = self.seconds() > _LIMIT_SECONDS
+        return is_late and self.seconds() - self.cluster.last_bound_at > _PATIENCE_SECONDS
 
     def _node_event(self, kind: str, node: NodeObject) -> None:
         if kind in {"ADDED", "MODIFIED"}:

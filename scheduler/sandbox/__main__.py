@@ -52,6 +52,12 @@ _GC_THRESHOLDS: Final = (50_000, 20, 50)
     help="Let bound pods begin to run, and deleted ones end.",
 )
 @click.option(
+    "--workloads/--no-workloads",
+    default=True,
+    show_default=True,
+    help="Give Deployments and ReplicaSets their pods.",
+)
+@click.option(
     "--history",
     default=DEFAULT_HISTORY,
     show_default=True,
@@ -67,6 +73,7 @@ def main(  # noqa: PLR0913 - one for each option
     nodes: int,
     zones: int,
     kubelet: bool,
+    workloads: bool,
     history: int,
 ) -> None:
     """Serve a Kubernetes API from memory until SIGTERM or SIGINT."""
@@ -77,6 +84,7 @@ def main(  # noqa: PLR0913 - one for each option
         accounts=[Account("admin", token, ("system:masters",))] if token else (),
         history_limit=history,
         run_kubelet=kubelet,
+        run_workloads=workloads,
     )
     gc.set_threshold(*_GC_THRESHOLDS)
     uvloop.run(_serve(settings, kubeconfig_path, nodes, zones))

@@ -1,9 +1,9 @@
 """A stand-in for all kubelets: bound pods begin to run, pods being deleted end."""
 
-import asyncio
 from contextlib import suppress
 from typing import Final
 
+from scheduler.sandbox.background import BackgroundLoop
 from scheduler.sandbox.deletion import DeleteOptions, Deleter
 from scheduler.sandbox.kinds import PODS
 from scheduler.sandbox.registry import Registry
@@ -29,31 +29,9 @@ class Kubelet:
         self._deleter = deleter
         self._collection = registry.store.collection(PODS)
         self._cursor = self._collection.end_cursor
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
         self._started = 0
-
-    def start(self) -> None:
-        """Begins to follow."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def stop(self) -> None:
-        """Ends following."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _run(self) -> None:
-        unsubscribe = self._collection.subscribe(self._wake.set)
-        try:
-            while True:
-                self._wake.clear()
-                if not self._follow():
-                    await self._wake.wait()
-                await asyncio.sleep(0)
-        finally:
-            unsubscribe()
+        self.loop = BackgroundLoop([self._collection], self._follow)
+        """Where it runs."""
 
     def _follow(self) -> bool:
         """Looks at the next changes; false when there are none."""

@@ -10,6 +10,7 @@ from typing import Final, Self
 from scheduler.clock import Clock, SystemClock
 from scheduler.sandbox.accounts import Account, Accounts
 from scheduler.sandbox.api import Api
+from scheduler.sandbox.background import BackgroundLoop
 from scheduler.sandbox.binding import bind
 from scheduler.sandbox.deletion import DeleteOptions, Deleter
 from scheduler.sandbox.errors import SandboxError
@@ -27,6 +28,7 @@ from scheduler.sandbox.server import BOOKMARK_SECONDS, Server
 from scheduler.sandbox.store import DEFAULT_HISTORY, Key, Store
 from scheduler.sandbox.tls import ServingCertificate, self_signed
 from scheduler.sandbox.watch_sessions import WatchSessions
+from scheduler.sandbox.workloads import Workloads
 
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 DEFAULT_NAMESPACE: Final = "default"
@@ -47,6 +49,8 @@ class Settings:
     bookmark_seconds: float = BOOKMARK_SECONDS
     run_kubelet: bool = False
     """Whether bound pods begin to run and deleted ones end."""
+    run_workloads: bool = False
+    """Whether Deployments and ReplicaSets get pods."""
     seed: int | None = None
     """For uids and generated names; none makes them different each time."""
 
@@ -81,7 +85,11 @@ class Sandbox:
             random=random,
             bookmark_seconds=settings.bookmark_seconds,
         )
-        self._kubelet = Kubelet(self._registry, self._deleter) if settings.run_kubelet else None
+        self._background: list[BackgroundLoop] = []
+        if settings.run_kubelet:
+            self._background.append(Kubelet(self._registry, self._deleter).loop)
+        if settings.run_workloads:
+            self._background.append(Workloads(self._registry, self._deleter).loop)
         if settings.use_tls:
             self._certificate = self_signed(settings.host, clock.wall())
         self.url = ""
@@ -110,13 +118,13 @@ class Sandbox:
         port = await self._server.start(settings.host, settings.port, context)
         scheme = "https" if context else "http"
         self.url = f"{scheme}://{settings.host}:{port}"
-        if self._kubelet is not None:
-            self._kubelet.start()
+        for loop in self._background:
+            loop.start()
 
     async def stop(self) -> None:
         """Ends all watches and stops to serve."""
-        if self._kubelet is not None:
-            await self._kubelet.stop()
+        for loop in self._background:
+            await loop.stop()
         await self._server.stop()
 
     async def __aenter__(self) -> Self:

@@ -1,7 +1,7 @@
 """The demo's own conversation with the API server."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 import aiohttp
@@ -45,15 +45,11 @@ class Connection:
 
     async def create_all(self, path: str, contents: Iterable[Object]) -> None:
         """Creates many objects, some at the same time."""
-        following = iter(contents)
+        await _several_at_once(self.create(path, content) for content in contents)
 
-        async def work() -> None:
-            for content in following:
-                await self.create(path, content)
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(_CONCURRENCY):
-                group.create_task(work())
+    async def change_all(self, paths: Iterable[str], patch: Object) -> None:
+        """Changes many objects alike, some at the same time."""
+        await _several_at_once(self.change(path, patch) for path in paths)
 
     async def change(self, path: str, patch: Object) -> None:
         """Changes one object by a merge patch."""
@@ -85,3 +81,15 @@ class Connection:
                 event = decode(line)
                 handle(event.type, event.object)
         raise DemoError(f"the API server ended the watch of {path}")
+
+
+async def _several_at_once(requests: Iterable[Awaitable[None]]) -> None:
+    following = iter(requests)
+
+    async def work() -> None:
+        for request in following:
+            await request
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_CONCURRENCY):
+            group.create_task(work())

@@ -19,6 +19,7 @@ _CELLS_PER_ZONE: Final = 40
 _DECISIONS_SHOWN: Final = 8
 _PENDING_SHOWN: Final = 4
 _STEPS_SHOWN: Final = 6
+_APP_WIDTH: Final = 16
 _LINE_SECONDS: Final = 1.0
 _FRAMES_PER_SECOND: Final = 8
 
@@ -98,10 +99,10 @@ class LineScreen(Screen):
             f"{counts.waiting} waiting, {counts.rejected} unschedulable, {counts.gated} gated; "
             f"cluster {_fill(self._cluster.nodes.values()):.0%} full"
         )
-        for app, message in _reasons(self._cluster):
+        for app, count, message in _reasons(self._cluster):
             if self._reasons.get(app) != message:
                 self._reasons[app] = message
-                self._print(f"  pending {app}: {message}")
+                self._print(f"  pending {_counted(app, count)}: {message}")
 
     @override
     def end(self) -> None:
@@ -204,11 +205,11 @@ class LiveScreen(Screen):
         return grid
 
     def _pending(self) -> RenderableType:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(no_wrap=True)
-        grid.add_column(no_wrap=True, overflow="ellipsis")
-        for app, message in list(_reasons(self._cluster))[:_PENDING_SHOWN]:
-            grid.add_row(Text(app, style="yellow"), message)
+        grid = Table.grid(padding=(0, 2), expand=True)
+        grid.add_column(no_wrap=True, width=_APP_WIDTH)
+        grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for app, count, message in list(_reasons(self._cluster))[:_PENDING_SHOWN]:
+            grid.add_row(Text(_counted(app, count), style="yellow"), message)
         for _ in range(_PENDING_SHOWN - grid.row_count):
             grid.add_row("")
         return grid
@@ -232,11 +233,14 @@ def _bars(nodes: list[NodeView]) -> Text:
     return bars
 
 
-def _reasons(cluster: Cluster) -> Iterable[tuple[str, str]]:
-    """What pending pods wait for, once for each workload."""
+def _reasons(cluster: Cluster) -> Iterable[tuple[str, int, str]]:
+    """What pending pods wait for: workload, number of pods, the latest reason."""
     by_app: dict[str, list[str]] = {}
     for pod in cluster.pending():
         by_app.setdefault(pod.name.rpartition("-")[0] or pod.name, []).append(pod.message)
     for app, messages in by_app.items():
-        count = f" ({len(messages)} pods)" if len(messages) > 1 else ""
-        yield f"{app}{count}", messages[-1]
+        yield app, len(messages), messages[-1]
+
+
+def _counted(app: str, count: int) -> str:
+    return f"{app}, {count} pods" if count > 1 else app

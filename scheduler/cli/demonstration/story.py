@@ -74,8 +74,8 @@ class Story:
     async def _cordon(self) -> None:
         fullest = sorted(self._cluster.nodes.values(), key=lambda node: -node.pods)
         chosen = [node.name for node in fullest[: max(3, len(fullest) // 20)]]
-        for name in chosen:
-            await self._connection.change(f"{NODES}/{name}", {"spec": {"unschedulable": True}})
+        paths = (f"{NODES}/{name}" for name in chosen)
+        await self._connection.change_all(paths, {"spec": {"unschedulable": True}})
         self._tell(f"cordoned {', '.join(chosen[:4])}{' ...' if len(chosen) > 4 else ''}")  # noqa: PLR2004 - what fits on a line
         # Decisions made before the daemon saw the change are right, their bindings may still come.
         await asyncio.sleep(_PAUSE_SECONDS)
@@ -85,6 +85,6 @@ class Story:
         gated = [
             pod["metadata"]["name"] for pod in self._load.pods if "schedulingGates" in pod["spec"]
         ]
-        for name in gated:
-            await self._connection.change(f"{PODS}/{name}", {"spec": {"schedulingGates": None}})
+        paths = (f"{PODS}/{name}" for name in gated)
+        await self._connection.change_all(paths, {"spec": {"schedulingGates": None}})
         self._tell(f"removed the gate {GATE} from {len(gated)} pods")
