@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from itertools import chain, repeat
 from random import Random
 from statistics import median
 from time import thread_time_ns
@@ -18,7 +19,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.cycle.algorithm import ScheduleResult, SchedulingAlgorithm
 from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects
+from scheduler.offline.reading import objects_from_documents
 
 PODS_PER_NODE: Final = 6
 WARM_UP: Final = 100
@@ -36,11 +37,13 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     nodes = objects.nodes_of(workload.nodes, node_count)
     names = [node["metadata"]["name"] for node in nodes]
     factory = objects.PodFactory(workload.pods, names, "pod")
-    running = ClusterObjects()
-    others = (*nodes, *objects.namespaces_of(workload), *objects.services_of(workload))
-    for body in (*others, *_decoded_running(workload, factory, nodes, PODS_PER_NODE * node_count)):
-        running.take(body, "workload")
-    cluster = profiles.load(running)
+    bodies = chain(
+        nodes,
+        objects.namespaces_of(workload),
+        objects.services_of(workload),
+        _running(workload, factory, nodes, PODS_PER_NODE * node_count),
+    )
+    cluster = profiles.load(objects_from_documents(zip(repeat(workload.name), bodies)))
     pods = _waiting_pods(factory, PODS_PER_NODE * node_count, WARM_UP + decisions)
     algorithm = SchedulingAlgorithm(Random(0))
     framework = profiles.frameworks[objects.SCHEDULER_NAME]
@@ -72,7 +75,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     )
 
 
-def _decoded_running(
+def _running(
     workload: Workload, factory: objects.PodFactory, nodes: list[Json], count: int
 ) -> Iterator[Json]:
     for _, body in objects.running_pods(workload, factory, nodes, count):
@@ -80,7 +83,5 @@ def _decoded_running(
 
 
 def _waiting_pods(factory: objects.PodFactory, first: int, count: int) -> list[PodInfo]:
-    waiting = ClusterObjects()
-    for index in range(first, first + count):
-        waiting.take(msgspec.json.decode(factory.waiting(index)), "workload")
-    return waiting.pods
+    bodies = (msgspec.json.decode(factory.waiting(first + each)) for each in range(count))
+    return objects_from_documents(zip(repeat("waiting pods"), bodies)).pods

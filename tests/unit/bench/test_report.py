@@ -1,0 +1,196 @@
+"""Reports: targets beside figures, a page people may add to, a picture that is one."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from bench import page
+from bench.contestants import KUBE_SCHEDULER, STOWAGE, WALL
+from bench.machine import Machine
+from bench.plot import draw_throughput
+from bench.results import Decision, Latency, Results, ResultsError, Throughput, load_results
+from bench.tables import problems_of, tables_of
+from bench.targets import Verdict, verdicts
+from bench.workload import load_workloads
+
+MACHINE = Machine(
+    started="2025-01-02T03:04:05+00:00",
+    commit="0123456789abcdef",
+    cores=2,
+    processor="Some processor",
+    memory_bytes=2**34,
+    system="Linux 6",
+    python="3.11.7",
+    kubernetes="v1.36.3",
+    libraries={"numpy": "2.4"},
+    load=0.1,
+)
+
+
+def test_targets_are_met_missed_or_not_measured() -> None:
+    """Each target says what was wanted, what was measured, and whether that is enough."""
+    results = Results(
+        MACHINE,
+        throughput=[
+            _throughput(KUBE_SCHEDULER, 400.0),
+            _throughput(STOWAGE, 700.0),
+            _throughput(STOWAGE, 900.0),
+            _throughput(STOWAGE, 1000.0),
+            _throughput(WALL, 1500.0),
+        ],
+        latency=[_latency(p99_ms=49.0)],
+        decisions=[
+            Decision(workload="plain", nodes=n, pods=6, decisions=9, median_us=us, p99_us=us)
+            for n, us in ((2000, 20.0), (5000, 149.0), (20000, 101.0))
+        ],
+    )
+
+    found = {each.about: each for each in verdicts(results, load_workloads())}
+
+    assert found["plain pods: pods/s to kube-scheduler's"][1:] == ("at least 2 x", "2.25 x", True)
+    assert found["plain pods: pods/s to raw binding"][1:] == ("at least 0.85 x", "0.60 x", False)
+    assert found["plain pods: pods/s to raw binding and events"].met is None
+    assert found["hard spread by zone: pods/s to kube-scheduler's"] == Verdict(
+        "hard spread by zone: pods/s to kube-scheduler's", "at least 4 x"
+    )
+    assert found["plain pods at half of maximum: p99 creation to bind"].met is True
+    assert found["longest stall of the loop while pods come"].met is False
+    assert found["plain pods: one decision at 5000 nodes"].met is True
+    assert found["plain pods: growth of a decision from 2000 to 20000 nodes"].met is False
+
+
+def test_other_sizes_do_not_count_for_targets() -> None:
+    """A target about 5,000 nodes is not met with 500."""
+    runs = [
+        _throughput(KUBE_SCHEDULER, 400.0, size="500"),
+        _throughput(STOWAGE, 1000.0, size="500"),
+    ]
+
+    found = verdicts(Results(MACHINE, throughput=runs), load_workloads())
+
+    assert {each.met for each in found} == {None}
+
+
+def test_results_are_kept_and_read_again(tmp_path: Path) -> None:
+    """Nothing is lost on the way through a file; another file is refused by name."""
+    results = Results(MACHINE, [_throughput(STOWAGE, 1.0)], [_latency()])
+    results.save(tmp_path / "deep" / "results.json")
+    (tmp_path / "other.json").write_text('{"machine": 3}')
+
+    assert load_results(tmp_path / "deep" / "results.json") == results
+    with pytest.raises(ResultsError, match=r"other\.json"):
+        load_results(tmp_path / "other.json")
+
+
+def test_the_page_keeps_what_people_wrote(tmp_path: Path) -> None:
+    """Only what lies between the marks is replaced, again and again."""
+    kept = tmp_path / "results.json"
+    Results(MACHINE, [_throughput(STOWAGE, 321.0)]).save(kept)
+    target = tmp_path / "performance.md"
+    made = _make_page(target, kept)
+    target.write_text(made.replace("# Performance", "# Performance\n\nWritten by hand."))
+
+    again = _make_page(target, kept)
+
+    assert "| plain | stowage | 5000 | 10000 | 321 |" in again
+    assert "Written by hand." in again
+    assert again.count("## Targets") == 1
+    assert again == _make_page(target, kept)
+
+
+def test_repeated_runs_become_one_line() -> None:
+    """The median of the repeats, the worst of their peaks, and the ratio to kube-scheduler."""
+    runs = [_throughput(STOWAGE, speed) for speed in (100.0, 300.0, 200.0)]
+    results = Results(MACHINE, [_throughput(KUBE_SCHEDULER, 50.0), *runs])
+
+    (table,) = tables_of(results)
+
+    assert [row[:7] for row in table.rows] == [
+        ["plain", "kube-scheduler", "5000", "10000", "50", "50", ""],
+        ["plain", "stowage", "5000", "10000", "200", "200", "4.00"],
+    ]
+
+
+def test_what_went_wrong_is_told() -> None:
+    """Wrong placements and runs that were cut short do not hide among figures."""
+    run = _throughput(STOWAGE, 1.0, violations=("node a is full",), note="no bind for 60 s")
+
+    assert list(problems_of(Results(MACHINE, [run]))) == [
+        "plain, size 5000, stowage: no bind for 60 s",
+        "plain, size 5000, stowage: node a is full",
+    ]
+
+
+def test_the_picture_is_svg_with_a_bar_per_figure() -> None:
+    """Bars are as long as their figures are great."""
+    runs = [_throughput(KUBE_SCHEDULER, 250.0), _throughput(STOWAGE, 1000.0)]
+
+    root = ET.fromstring(  # noqa: S314 -- our own text
+        draw_throughput(runs, {"plain": "plain & simple"})
+    )
+
+    bars = [
+        float(each.get("width", "0"))
+        for each in root.iter("{http://www.w3.org/2000/svg}rect")
+        if each.get("height") == "8"
+    ]
+    assert bars[1] == pytest.approx(4 * bars[0], abs=0.5)
+    assert "plain & simple" in [each.text for each in root]
+
+
+def _make_page(target: Path, kept: Path) -> str:
+    done = CliRunner().invoke(page.main, ["--page", str(target), str(kept)])
+    assert done.exit_code == 0, done.output
+    assert target.with_suffix(".svg").exists()
+    return target.read_text()
+
+
+def _throughput(
+    contestant: str,
+    pods_per_second: float,
+    *,
+    size: str = "5000",
+    violations: tuple[str, ...] = (),
+    note: str = "",
+) -> Throughput:
+    return Throughput(
+        workload="plain",
+        size=size,
+        contestant=contestant,
+        nodes=5000,
+        running=1000,
+        pods=10000,
+        bound=10000,
+        refused=0,
+        pods_per_second=pods_per_second,
+        pods_per_second_middle=pods_per_second,
+        first_bind_seconds=1.0,
+        cpu_ms_per_pod=0.5,
+        cpu_ms_per_pod_ready=0.4,
+        peak_memory_bytes=100,
+        events=10000,
+        server_cpu_ms_per_pod=1.0,
+        foreign_share=0.0,
+        violations=violations,
+        note=note,
+    )
+
+
+def _latency(p99_ms: float = 10.0) -> Latency:
+    return Latency(
+        workload="plain",
+        size="5000",
+        contestant=STOWAGE,
+        half=True,
+        offered_per_second=100.0,
+        created=100,
+        bound=100,
+        p50_ms=1.0,
+        p99_ms=p99_ms,
+        longest_ms=50.0,
+        cpu_ms_per_pod=0.5,
+        foreign_share=0.0,
+        loop_stall_ms=32.0,
+    )
