@@ -157,8 +157,6 @@ class QueueingHints:
         observed: ObservedEvent,
     ) -> Strategy:
         """What the event does to a pod that these plugins rejected."""
-        if not unschedulable_plugins and not pending_plugins:
-            return Strategy.AFTER_BACKOFF
         if observed.interest.is_wildcard:
             # An object given with such an event is the one pod it is meant for.
             is_meant = observed.new is None or observed.pod_uid == pod.uid

@@ -410,4 +410,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueLaws = QueueMachine.TestCase
-TestQueueLaws.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestQueueLaws.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
