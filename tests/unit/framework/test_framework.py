@@ -1,0 +1,360 @@
+"""The other extension points: PreEnqueue, PostFilter, Reserve, Permit, PreBind, Bind, PostBind."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.interface import (
+    BindPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    ReservePlugin,
+)
+from scheduler.framework.runtime import PluginError, PluginSet, PluginSetError
+from scheduler.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
+from tests.support.builders import make_pod_info
+from tests.support.fake_plugins import ColumnFilter, Sort, make_framework, make_snapshot
+
+POD = make_pod_info("p")
+STATE = CycleState()
+
+
+class Named:
+    """Has a name of its own, an answer, and a shared log."""
+
+    def __init__(self, name: str, answer: Any = SUCCESS, log: list[str] | None = None) -> None:
+        self.NAME = name
+        self.answer = answer
+        self.log = [] if log is None else log
+
+    def say(self, what: str) -> Any:
+        self.log.append(f"{self.NAME}.{what}")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Gate(Named, PreEnqueuePlugin):
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        status: Status = self.say("pre_enqueue")
+        return status
+
+
+class Post(Named, PostFilterPlugin):
+    @override
+    def post_filter(self, *_: Any) -> tuple[PostFilterResult | None, Status]:
+        answer: tuple[PostFilterResult | None, Status] = self.say("post_filter")
+        return answer
+
+
+class Reserve(Named, ReservePlugin):
+    @override
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        status: Status = self.say("reserve")
+        return status
+
+    @override
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self.log.append(f"{self.NAME}.unreserve")
+
+
+class Permit(Named, PermitPlugin):
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        answer: tuple[Status, float] = self.say("permit")
+        return answer
+
+
+class PreBind(Named, PreBindPlugin):
+    def __init__(self, name: str, flight: Status, answer: Any, log: list[str]) -> None:
+        super().__init__(name, answer, log)
+        self._flight = flight
+
+    @override
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return self._flight
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        status: Status = self.say("pre_bind")
+        return status
+
+
+class Bind(Named, BindPlugin):
+    @override
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        status: Status = self.say("bind")
+        return status
+
+
+class PostBind(Named, PostBindPlugin):
+    @override
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self.say("post_bind")
+
+
+def test_the_first_gate_holds_the_pod() -> None:
+    """It is named, and nobody after it is asked."""
+    log: list[str] = []
+    framework = make_framework(
+        Gate("A", log=log), Gate("B", unschedulable("wait"), log), Gate("C", log=log)
+    )
+
+    assert framework.run_pre_enqueue_plugins(POD) == unschedulable("wait").by("B")
+    assert log == ["A.pre_enqueue", "B.pre_enqueue"]
+
+
+NO_HELP = (None, unschedulable("no help"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        pytest.param([], (None, unschedulable()), id="no plugin"),
+        pytest.param(
+            [NO_HELP, (PostFilterResult("n"), SUCCESS)],
+            (PostFilterResult("n"), SUCCESS.by("P1")),
+            id="first success",
+        ),
+        pytest.param(
+            [(PostFilterResult("n"), unschedulable("one")), (None, unschedulable("two"))],
+            (PostFilterResult("n"), unschedulable("one", "two")),
+            id="reasons together",
+        ),
+        pytest.param(
+            [(None, unresolvable("stop")), NO_HELP],
+            (None, unresolvable("stop").by("P0")),
+            id="unresolvable ends",
+        ),
+        pytest.param([(None, error("boom"))], (None, error("boom").by("P0")), id="error ends"),
+    ],
+)
+def test_post_filter(answers: list[Any], expected: Any) -> None:
+    """The first plugin that helps, or fails, ends it; rejections are collected."""
+    framework = make_framework(*(Post(f"P{i}", answer) for i, answer in enumerate(answers)))
+    snapshot = make_snapshot("a")
+    diagnosis = framework.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
+
+    assert framework.run_post_filter_plugins(STATE, POD, snapshot, diagnosis) == expected
+
+
+def test_unreserve_goes_backwards() -> None:
+    """Reserve stops at the first failure; all are unreserved, the last one first."""
+    log: list[str] = []
+    framework = make_framework(
+        Reserve("A", log=log), Reserve("B", unschedulable("taken"), log), Reserve("C", log=log)
+    )
+
+    status = framework.run_reserve_plugins(STATE, POD, "n")
+    framework.run_unreserve_plugins(STATE, POD, "n")
+
+    assert status == unschedulable("taken").by("B")
+    assert log == ["A.reserve", "B.reserve", "C.unreserve", "B.unreserve", "A.unreserve"]
+
+
+WAIT = Status(Code.WAIT)
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        pytest.param([(SUCCESS, 0.0)], (SUCCESS, {}), id="allowed"),
+        pytest.param(
+            [(WAIT, 5.0), (SUCCESS, 0.0), (WAIT, 7.0)],
+            (WAIT, {"P0": 5.0, "P2": 7.0}),
+            id="everybody's time limit",
+        ),
+        pytest.param(
+            [(WAIT, 5.0), (unschedulable("no"), 0.0)],
+            (unschedulable("no").by("P1"), {}),
+            id="rejection beats waiting",
+        ),
+    ],
+)
+def test_permit(answers: list[Any], expected: Any) -> None:
+    """Wait is collected, a rejection ends it."""
+    framework = make_framework(*(Permit(f"P{i}", answer) for i, answer in enumerate(answers)))
+
+    assert framework.run_permit_plugins(STATE, POD, "n") == expected
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(coroutine)
+
+
+def test_pre_bind_is_skipped_by_its_pre_flight() -> None:
+    """A plugin with nothing to do is not run; the first failure ends it."""
+    log: list[str] = []
+    framework = make_framework(
+        PreBind("A", SKIP, SUCCESS, log),
+        PreBind("B", SUCCESS, error("no disk"), log),
+        PreBind("C", SUCCESS, SUCCESS, log),
+    )
+
+    status = run(framework.run_pre_bind_plugins(STATE, POD, "n"))
+
+    assert (status, log) == (error("no disk").by("B"), ["B.pre_bind"])
+
+
+def test_the_first_plugin_that_does_not_skip_binds() -> None:
+    """Skip hands the pod on; when all skip, nobody has bound it."""
+    log: list[str] = []
+    framework = make_framework(Bind("A", SKIP, log), Bind("B", log=log), Bind("C", log=log))
+
+    assert run(framework.run_bind_plugins(STATE, POD, "n")) == SUCCESS.by("B")
+    assert log == ["A.bind", "B.bind"]
+    assert run(make_framework(Bind("A", SKIP)).run_bind_plugins(STATE, POD, "n")) == SKIP
+
+
+BOOM = ValueError("boom")
+
+
+@pytest.mark.parametrize(
+    ("point", "call"),
+    [
+        ("PreEnqueue", lambda: make_framework(Gate("X", BOOM)).run_pre_enqueue_plugins(POD)),
+        (
+            "Reserve",
+            lambda: make_framework(Reserve("X", BOOM)).run_reserve_plugins(STATE, POD, "n"),
+        ),
+        ("Permit", lambda: make_framework(Permit("X", BOOM)).run_permit_plugins(STATE, POD, "n")),
+        (
+            "PreBind",
+            lambda: run(
+                make_framework(PreBind("X", SUCCESS, BOOM, [])).run_pre_bind_plugins(
+                    STATE, POD, "n"
+                )
+            ),
+        ),
+        ("Bind", lambda: run(make_framework(Bind("X", BOOM)).run_bind_plugins(STATE, POD, "n"))),
+        (
+            "PostBind",
+            lambda: make_framework(PostBind("X", BOOM)).run_post_bind_plugins(STATE, POD, "n"),
+        ),
+    ],
+    ids=str,
+)
+def test_a_plugin_that_raises_is_named(point: str, call: Callable[[], object]) -> None:
+    """At every extension point, with the exception that it raised as the cause."""
+    with pytest.raises(PluginError) as raised:
+        call()
+
+    assert str(raised.value) == f'running {point} plugin "X": ValueError: boom'
+    assert raised.value.__cause__ is BOOM
+
+
+class Observer:
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, str]] = []
+
+    def plugin_called(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        self.heard.append((plugin, point, status))
+
+    def plugin_evaluated(self, plugin: str, point: str) -> None:
+        return None
+
+
+def test_calls_are_timed_in_sampled_cycles_only() -> None:
+    """Each call with its plugin, extension point and outcome, failures included."""
+    observer = Observer()
+    framework = make_framework(
+        Gate("A", unschedulable("x")), Bind("B", BOOM), Permit("C", (WAIT, 1.0)), observer=observer
+    )
+
+    framework.run_pre_enqueue_plugins(POD)
+    framework.calls.sampled = True
+    framework.run_pre_enqueue_plugins(POD)
+    framework.run_permit_plugins(STATE, POD, "n")
+    with pytest.raises(PluginError):
+        run(framework.run_bind_plugins(STATE, POD, "n"))
+
+    assert observer.heard == [
+        ("A", "PreEnqueue", "Unschedulable"),
+        ("C", "Permit", "Wait"),
+        ("B", "Bind", "Error"),
+    ]
+
+
+@pytest.mark.parametrize("names", [[], ["S", "T"]], ids=["none", "two"])
+def test_exactly_one_plugin_sorts_the_queue(names: list[str]) -> None:
+    """Anything else cannot be a profile."""
+    enabled = {"queueSort": [(name, 0) for name in names]}
+
+    with pytest.raises(PluginSetError, match="exactly one queueSort plugin is needed"):
+        PluginSet(enabled, lambda name: Sort())
+
+
+def test_a_plugin_is_built_once_for_all_points() -> None:
+    """It may keep state between its extension points."""
+    built = []
+
+    def build(name: str) -> Any:
+        built.append(name)
+        return Sort() if name == "Sort" else ColumnFilter(name, {})
+
+    enabled = {"queueSort": [("Sort", 0)], "filter": [("F", 0)], "postFilter": [], "reserve": []}
+    plugins = PluginSet(enabled, build)
+
+    assert built == ["Sort", "F"]
+    assert plugins.filter == [plugins.by_name["F"]]
+
+
+# --- state ----------------------------------------------------------------------------------------
+
+
+class Countable:
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def clone(self) -> "Countable":
+        return Countable(self.count)
+
+
+def test_a_copy_of_the_state_is_independent_where_values_can_be_copied() -> None:
+    """Trying pods on a node must not change the attempt."""
+    key: StateKey[Countable] = StateKey("count")
+    shared: StateKey[list[int]] = StateKey("list")
+    state = CycleState()
+    state.write(key, Countable(1))
+    state.write(shared, [])
+
+    copy = state.clone()
+    copy.read(key).count = 5
+
+    assert state.read(key).count == 1
+    assert copy.read(shared) is state.read(shared)
+
+
+def test_a_state_reads_through_to_its_parent() -> None:
+    """What is known of the pod's class is found, and covered by what is written."""
+    key: StateKey[int] = StateKey("number")
+    parent = CycleState()
+    parent.write(key, 1)
+
+    child = CycleState(parent)
+    assert child.read(key) == 1
+    child.write(key, 2)
+
+    assert (child.read(key), parent.read(key), child.clone().read(key)) == (2, 1, 2)
+    with pytest.raises(KeyError, match="other"):
+        child.read(StateKey("other"))

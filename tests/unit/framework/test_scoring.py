@@ -1,0 +1,222 @@
+"""From feasible nodes to totals: weights, normalisation, who takes part, what is refused."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import PreScorePlugin, Reads, Scores
+from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.status import SUCCESS, Status, unschedulable
+from scheduler.snapshot import NodeRemoved, Rows, Snapshot
+from tests.support.builders import make_pod_info
+from tests.support.fake_plugins import (
+    ColumnFilter,
+    ColumnScore,
+    NodeScore,
+    PreFilter,
+    RelativeScore,
+    make_framework,
+    make_snapshot,
+)
+
+POD = make_pod_info("judged")
+READS = [Reads.NODE, Reads.PODS, Reads.IMAGES, Reads.CLUSTER]
+
+
+def totals(framework: Framework, snapshot: Snapshot) -> dict[str, float]:
+    """Totals by name of the nodes that fit; the score table must add up to them."""
+    found = framework.find_nodes_that_fit(POD, snapshot)
+    rows = found.feasible_rows()
+    sums = framework.totals(found, POD, snapshot, rows)
+    if framework.plugins.score:
+        table = framework.score_table(found, POD, snapshot, rows)
+        assert sum((c * w for _, w, c in table), np.zeros(len(rows))).tolist() == sums.tolist()
+    names = [snapshot.table.names[row] for row in rows]
+    return dict(zip(names, sums.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+def test_scores_count_by_weight(reads: Reads) -> None:
+    """Whatever a plugin reads, its score counts as often as the profile says."""
+    framework = make_framework(
+        ColumnScore("A", {"a": 10, "b": 20}, reads=reads),
+        ColumnScore("B", {"a": 1}),
+        NodeScore("C", lambda node: 7),
+        weights={"A": 3, "B": 100},
+    )
+
+    assert totals(framework, make_snapshot("a", "b")) == {"a": 137, "b": 67}
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+def test_normalisation_looks_at_nodes_that_fit_only(reads: Reads) -> None:
+    """The highest score of all is on a node that is rejected: it sets no scale."""
+    framework = make_framework(
+        ColumnFilter("F", {"best": 1}),
+        RelativeScore("R", {"best": 1000, "a": 10, "b": 5}, reads=reads),
+    )
+
+    assert totals(framework, make_snapshot("best", "a", "b")) == {"a": 100, "b": 50}
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+def test_scores_within_a_set_of_nodes(reads: Reads) -> None:
+    """The same holds where PreFilter leaves only some nodes."""
+    framework = make_framework(
+        PreFilter("Set", nodes=("a", "b")),
+        RelativeScore("R", {"best": 1000, "a": 10, "b": 5}, reads=reads),
+        ColumnScore("S", {"a": 1, "b": 2, "best": 3}, reads=reads),
+    )
+
+    assert totals(framework, make_snapshot("best", "a", "b")) == {"a": 101, "b": 52}
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+def test_who_skips_gives_no_score(reads: Reads) -> None:
+    """A plugin that skips is not in the table and adds nothing."""
+    log: list[str] = []
+    framework = make_framework(
+        ColumnScore("S", {"a": 9}, reads=reads, skips=True, log=log), ColumnScore("T", {"a": 1})
+    )
+    snapshot = make_snapshot("a")
+    found = framework.find_nodes_that_fit(POD, snapshot)
+
+    table = framework.score_table(found, POD, snapshot, found.feasible_rows())
+
+    assert [name for name, _, _ in table] == ["T"]
+    assert totals(framework, snapshot) == {"a": 1}
+    assert "S.score" not in log
+
+
+def test_without_score_plugins_every_node_gets_one() -> None:
+    """The same as upstream; with plugins that all skip it is nothing."""
+    snapshot = make_snapshot("a", "b")
+
+    assert totals(make_framework(), snapshot) == {"a": 1, "b": 1}
+    skipping = make_framework(ColumnScore("S", {}, skips=True))
+    assert totals(skipping, snapshot) == {"a": 0, "b": 0}
+
+
+def test_all_are_prepared_before_the_first_scores() -> None:
+    """What one plugin prepares, another may read."""
+    log: list[str] = []
+    framework = make_framework(
+        ColumnScore("A", {}, reads=Reads.CLUSTER, log=log),
+        ColumnScore("B", {}, reads=Reads.CLUSTER, log=log),
+    )
+    snapshot = make_snapshot("a")
+    found = framework.find_nodes_that_fit(POD, snapshot)
+
+    framework.totals(found, POD, snapshot, found.feasible_rows())
+
+    assert log == ["A.pre_score", "B.pre_score", "A.score", "B.score"]
+
+
+class OnlyPrepares(PreScorePlugin):
+    """Takes part in PreScore, gives no score."""
+
+    NAME = "OnlyPrepares"
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+        self.rows: list[list[int]] = []
+
+    @override
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        assert not isinstance(rows, slice)
+        self.rows.append(rows.tolist())
+        return self._status
+
+
+def test_a_plugin_may_only_prepare() -> None:
+    """It hears of the nodes that fit, and its presence keeps totals from being remembered."""
+    plugin = OnlyPrepares(SUCCESS)
+    framework = make_framework(plugin, ColumnFilter("F", {"a": 1}), ColumnScore("S", {}))
+    snapshot = make_snapshot("a", "b")
+    found = framework.find_nodes_that_fit(POD, snapshot)
+
+    framework.totals(found, POD, snapshot, found.feasible_rows())
+
+    assert plugin.rows == [[1]]
+    assert not framework.is_total_cached(found)
+
+
+@pytest.mark.parametrize("reads", [Reads.NODE, Reads.CLUSTER], ids=str)
+def test_prescore_cannot_reject(reads: Reads) -> None:
+    """A rejection after Filter is a failure."""
+
+    class Rejecting(ColumnScore):
+        def pre_score(self, *_: Any) -> Status:
+            return unschedulable("too late")
+
+    framework = make_framework(Rejecting("R", {}, reads=reads))
+
+    with pytest.raises(PluginError, match='running PreScore plugin "R": too late'):
+        totals(framework, make_snapshot("a"))
+
+
+@pytest.mark.parametrize("bad", [-1, 101, math.nan, math.inf, 0.5], ids=str)
+@pytest.mark.parametrize("form", ["node", "cluster", "row", "normalised"])
+def test_a_score_out_of_range_fails_the_attempt(form: str, bad: float) -> None:
+    """Only whole numbers from 0 to 100 can be added up; the message says who and what."""
+
+    class Normalising(RelativeScore):
+        def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
+            return scores
+
+    plugin = {
+        "node": NodeScore("Mine", lambda node: bad),
+        "cluster": ColumnScore("Mine", {"a": bad}, reads=Reads.CLUSTER),
+        "row": ColumnScore("Mine", {"a": bad}),
+        "normalised": Normalising("Mine", {"a": bad}),
+    }[form]
+
+    with pytest.raises(PluginError, match=f'plugin "Mine": .*invalid score {bad:g}, expected'):
+        totals(make_framework(plugin), make_snapshot("a", "b"))
+
+
+@pytest.mark.parametrize("bad", [None, "high"], ids=str)
+def test_a_score_that_is_no_number_fails_the_attempt(bad: object) -> None:
+    """The usual slip of the pen in a node-form plugin."""
+    with pytest.raises(PluginError, match='running Score plugin "Mine": '):
+        totals(make_framework(NodeScore("Mine", lambda node: bad)), make_snapshot("a"))
+
+
+def test_rows_without_a_node_may_have_any_score() -> None:
+    """A division by an allocatable of 0 where there is no node harms nobody."""
+    snapshot = make_snapshot("gone", "a")
+    snapshot.update([NodeRemoved("gone")])
+    framework = make_framework(ColumnScore("S", {"": math.nan, "a": 5}))
+
+    assert totals(framework, snapshot) == {"a": 5}
+
+
+def test_trusted_plugins_are_not_checked() -> None:
+    """In-tree plugins are right by their own tests, and every check costs."""
+    framework = make_framework(ColumnScore("S", {"a": 500}), trusted=["S"])
+
+    assert totals(framework, make_snapshot("a")) == {"a": 500}
+
+
+def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
+    """Plain row-local plugins: yes. Cluster scores, or a relative score that tells nodes apart: no.
+
+    A relative score that is 0 everywhere adds the same to all.
+    """
+    snapshot = make_snapshot("a", "b")
+
+    def cached(*plugins: Any) -> bool:
+        framework = make_framework(*plugins)
+        return framework.is_total_cached(framework.find_nodes_that_fit(POD, snapshot))
+
+    assert cached(ColumnFilter("F", {"a": 1}), ColumnScore("S", {"a": 1}))
+    assert cached(RelativeScore("R", {}))
+    assert not cached(RelativeScore("R", {"a": 1}))
+    assert not cached(ColumnScore("S", {}, reads=Reads.CLUSTER))
+    assert not cached(ColumnFilter("F", {}, reads=Reads.CLUSTER))
+    assert not cached(PreFilter("Set", nodes=("a",)))
