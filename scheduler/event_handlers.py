@@ -110,6 +110,9 @@ class PodHandler:
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
         start = self._now()
         if self._cache.is_assumed_pod(new.uid):
+            if self._queue.latest(new.uid) is not None:
+                # Should its binding fail, the pod comes back as it is by then.
+                self._queue.update(old, new)
             if new.is_terminating and not old.is_terminating:
                 self._drop_assumed(new)
             return
