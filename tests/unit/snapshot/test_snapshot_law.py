@@ -1,25 +1,11 @@
 """The law of the snapshot: what it was told piece by piece equals what it is told at once."""
 
-import random
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from scheduler.api.nodes import NodeInfo
-from scheduler.api.objects import (
-    Affinity,
-    ContainerImage,
-    ContainerPort,
-    LabelSelector,
-    LabelSelectorRequirement,
-    PodAffinitySpec,
-    PodAffinityTerm,
-    Taint,
-    WeightedPodAffinityTerm,
-)
 from scheduler.api.pods import HostPort, PodInfo
 from scheduler.api.selectors import (
     EVERYTHING,
@@ -29,31 +15,11 @@ from scheduler.api.selectors import (
     Selector,
     selector_from_labels,
 )
-from scheduler.snapshot import (
-    Change,
-    NamespaceChanged,
-    NodeRemoved,
-    NodeSet,
-    PodAdded,
-    PodRemoved,
-    Snapshot,
-)
+from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_selectors import PodSelector
-from scheduler.snapshot.port_counts import WILDCARD_IP
 from scheduler.snapshot.term_counts import TermKind
-from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
-
-NAMESPACES = ("red", "green", "blue")
-APPS = ("web", "db", "cache")
-RACK = "example.com/rack"
-KEYS = (HOSTNAME, ZONE, RACK)
-PORTS = (
-    HostPort(WILDCARD_IP, "TCP", 80),
-    HostPort("10.0.0.1", "TCP", 80),
-    HostPort(WILDCARD_IP, "UDP", 80),
-)
-IMAGES = tuple(ContainerImage((f"image-{i}", f"alias-{i % 2}"), 10) for i in range(4))
-RESOURCES = ("cpu", "memory", "example.com/gpu")
+from tests.support.builders import make_pod_info
+from tests.support.histories import APPS, IMAGES, KEYS, NAMESPACES, PORTS, History
 
 SELECTORS = (
     EVERYTHING,
@@ -77,156 +43,6 @@ PROBES = tuple(
     for namespace in NAMESPACES
     for app in APPS
 )
-
-
-class Cluster:
-    """A cluster that changes at random and says how."""
-
-    def __init__(self, seed: int, nodes: int) -> None:
-        self.random = random.Random(seed)
-        self.names = [f"node-{i}" for i in range(nodes)]
-        self.nodes: dict[str, NodeInfo] = {}
-        self.namespaces: dict[str, dict[str, str]] = {}
-        self._serial = 0
-
-    def change(self) -> Iterator[Change]:
-        """One random event, as the changes the cache would report."""
-        events: tuple[tuple[int, Callable[[], Iterator[Change]]], ...] = (
-            (12, self._add_pod),
-            (6, self._remove_pod),
-            (2, self._relabel_pod),
-            (4, self._set_node),
-            (1, self._remove_node),
-            (1, self._change_namespace),
-        )
-        weights = [weight for weight, _ in events]
-        _, event = self.random.choices(events, weights)[0]
-        yield from event()
-
-    def rebuild(self) -> Iterator[Change]:
-        """The changes that build the cluster as it is now."""
-        for name, labels in self.namespaces.items():
-            yield NamespaceChanged(name, labels)
-        for info in self.nodes.values():
-            if info.node is not None:
-                yield NodeSet(info, info.node)
-        for info in self.nodes.values():
-            yield from map(PodAdded, info.pods.values())
-
-    def _set_node(self) -> Iterator[Change]:
-        draw = self.random
-        name = draw.choice(self.names)
-        self._serial += 1
-        labels = {RACK: draw.choice(("", "r1", "r2"))} if draw.random() < 0.7 else {}
-        if draw.random() < 0.5:
-            labels[HOSTNAME] = f"host-{self._serial}"
-        node = make_node(
-            name,
-            zone=draw.choice(("", "a", "b", "c")),
-            labels=labels,
-            allocatable={"example.com/gpu": draw.randint(0, 2)} if draw.random() < 0.3 else None,
-            taints=draw.choice(((), (Taint("dedicated", "x", "NoSchedule"),))),
-            unschedulable=draw.random() < 0.2,
-            images=draw.sample(IMAGES, draw.randint(0, 3)),
-            declared_features=draw.choice(((), ("F",))),
-        )
-        info = self.nodes.setdefault(name, make_node_info(node))
-        info.node = node
-        yield NodeSet(info, node)
-
-    def _remove_node(self) -> Iterator[Change]:
-        if self.nodes:
-            info = self.nodes.pop(self.random.choice(list(self.nodes)))
-            yield from map(PodRemoved, info.pods.values())
-            yield NodeRemoved(info.name)
-
-    def _add_pod(self) -> Iterator[Change]:
-        if self.nodes:
-            info = self.nodes[self.random.choice(list(self.nodes))]
-            pod = self._new_pod().on_node(info.name)
-            info.pods[pod.uid] = pod
-            yield PodAdded(pod)
-
-    def _remove_pod(self) -> Iterator[Change]:
-        info = self._busy_node()
-        if info is not None:
-            yield PodRemoved(info.pods.pop(self.random.choice(list(info.pods))))
-
-    def _relabel_pod(self) -> Iterator[Change]:
-        info = self._busy_node()
-        if info is not None:
-            old = info.pods.pop(self.random.choice(list(info.pods)))
-            new = self._new_pod().on_node(info.name)
-            info.pods[new.uid] = new
-            yield PodRemoved(old)
-            yield PodAdded(new)
-
-    def _change_namespace(self) -> Iterator[Change]:
-        name = self.random.choice(NAMESPACES)
-        labels = self.random.choice((None, {}, {"team": "a"}, {"team": "b"}))
-        if labels is None:
-            self.namespaces.pop(name, None)
-        else:
-            self.namespaces[name] = labels
-        yield NamespaceChanged(name, labels)
-
-    def _busy_node(self) -> NodeInfo | None:
-        busy = [info for info in self.nodes.values() if info.pods]
-        return self.random.choice(busy) if busy else None
-
-    def _new_pod(self) -> PodInfo:
-        draw = self.random
-        self._serial += 1
-        labels = {"app": draw.choice(APPS)}
-        if draw.random() < 0.5:
-            labels["tier"] = draw.choice(("front", "back"))
-        ports = [p for p in PORTS if draw.random() < 0.1]
-        return make_pod_info(
-            f"pod-{self._serial}",
-            namespace=draw.choice(NAMESPACES),
-            labels=labels,
-            requests={draw.choice(RESOURCES): draw.randint(0, 3)},
-            host_ports=[ContainerPort(p.port, p.port, p.host_ip, p.protocol) for p in ports],
-            affinity=self._affinity() if draw.random() < 0.5 else None,
-            deletion_timestamp="2026-01-01T00:00:00Z" if draw.random() < 0.1 else None,
-        )
-
-    def _affinity(self) -> Affinity:
-        return Affinity(pod_affinity=self._terms(), pod_anti_affinity=self._terms())
-
-    def _terms(self) -> PodAffinitySpec | None:
-        draw = self.random
-        if draw.random() < 0.3:
-            return None
-        return PodAffinitySpec(
-            required_during_scheduling_ignored_during_execution=tuple(
-                self._term() for _ in range(draw.randint(0, 2))
-            ),
-            preferred_during_scheduling_ignored_during_execution=tuple(
-                WeightedPodAffinityTerm(draw.choice((1, 5)), self._term())
-                for _ in range(draw.randint(0, 2))
-            ),
-        )
-
-    def _term(self) -> PodAffinityTerm:
-        draw = self.random
-        return PodAffinityTerm(
-            topology_key=draw.choice(KEYS),
-            label_selector=draw.choice(
-                (
-                    None,
-                    LabelSelector(),
-                    LabelSelector({"app": draw.choice(APPS)}),
-                    LabelSelector(
-                        match_expressions=(LabelSelectorRequirement("app", "In", ("web", "db")),)
-                    ),
-                )
-            ),
-            namespaces=draw.choice(((), (), ("red",), ("green", "blue"))),
-            namespace_selector=draw.choice(
-                (None, None, LabelSelector(), LabelSelector({"team": "a"}))
-            ),
-        )
 
 
 def view(snapshot: Snapshot) -> dict[str, Any]:
@@ -336,7 +152,7 @@ def _names(snapshot: Snapshot, rows: Any) -> list[str]:
     return sorted(snapshot.table.names[row] for row in rows)
 
 
-def assert_equal_to_rebuilt(snapshot: Snapshot, cluster: Cluster) -> None:
+def assert_equal_to_rebuilt(snapshot: Snapshot, cluster: History) -> None:
     rebuilt = Snapshot()
     rebuilt.update(cluster.rebuild())
     actual, expected = view(snapshot), view(rebuilt)
@@ -347,13 +163,13 @@ def assert_equal_to_rebuilt(snapshot: Snapshot, cluster: Cluster) -> None:
 @pytest.mark.parametrize(("seed", "nodes"), [(1, 5), (2, 30), (3, 150), (4, 400)])
 def test_a_long_history_leads_where_a_fresh_start_leads(seed: int, nodes: int) -> None:
     """After thousands of changes the snapshot equals one built from the cluster as it is."""
-    cluster = Cluster(seed, nodes)
+    cluster = History(seed, nodes)
     snapshot = Snapshot()
 
-    for step in range(4000):
+    for step in range(3000):
         snapshot.update(cluster.change())
         ask_about_terms(snapshot)
-        if step % 800 == 799:
+        if step % 1000 == 999:
             assert_equal_to_rebuilt(snapshot, cluster)
 
     assert snapshot.namespace_epoch > 0
@@ -366,7 +182,7 @@ def test_any_short_history_leads_where_a_fresh_start_leads(
     seed: int, nodes: int, steps: int
 ) -> None:
     """The same, with questions asked before anything happened."""
-    cluster = Cluster(seed, nodes)
+    cluster = History(seed, nodes)
     snapshot = Snapshot()
     view(snapshot)
 
