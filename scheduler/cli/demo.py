@@ -37,6 +37,7 @@ _FRAME_SECONDS_PER_POD: Final = 50e-6
 _LIMIT_SECONDS: Final = 27.0
 _PATIENCE_SECONDS: Final = 3.0
 _INTERRUPTED: Final = 130
+_TERMINATED: Final = 143
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ def demo(nodes: int, pods: int, seed: int, *, keep: bool) -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    except asyncio.CancelledError:
+        sys.exit(_TERMINATED)
 
 
 async def _run(options: Options, clock: Clock) -> int:
@@ -98,6 +101,7 @@ async def _run(options: Options, clock: Clock) -> int:
     def seconds() -> float:
         return clock.monotonic() - start
 
+    _end_on_sigterm()
     console = Console()
     load = make_load(options.nodes, options.pods, options.seed)
     cluster = Cluster()
@@ -118,6 +122,13 @@ async def _run(options: Options, clock: Clock) -> int:
         if options.keep:
             await _stay(console, kubeconfig, daemon)
         return await _end(console, daemon, is_good=is_good)
+
+
+def _end_on_sigterm() -> None:
+    """Lets SIGTERM end the demo with its children, as Ctrl-C does."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 @asynccontextmanager

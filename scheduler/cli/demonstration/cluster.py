@@ -154,7 +154,7 @@ class Cluster:
     decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     broken: list[str] = field(default_factory=list)
     """What happened that must not happen."""
-    first_bound_at: float = 0.0
+    first_bound_at: float | None = None
     last_bound_at: float = 0.0
     has_bound: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a pod has a node."""
@@ -236,7 +236,8 @@ class Cluster:
         if not view.is_ours:
             self.broken.append(f"pod {view.name} of {view.scheduler} was bound to {node}")
         view.node, view.bound_at = node, now
-        self.first_bound_at = self.first_bound_at or now
+        if self.first_bound_at is None:
+            self.first_bound_at = now
         self.last_bound_at = now
         self.has_bound.set()
         self._recent.append(now)

@@ -1,4 +1,7 @@
-"""The two processes of the demo: the sandbox and the daemon, started as anybody would."""
+"""The two processes of the demo: the sandbox and the daemon, started as anybody would.
+
+Each is in a session of its own, so that Ctrl-C reaches the demo alone, which then ends them.
+"""
 
 import asyncio
 import sys
@@ -74,7 +77,7 @@ async def start_sandbox(kubeconfig: Path) -> tuple[Program, str]:
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "scheduler.sandbox", "--port", "0", "--kubeconfig", str(kubeconfig),
-        stdout=PIPE, stderr=STDOUT, stdin=DEVNULL,
+        stdout=PIPE, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
     )  # fmt: skip
     program = Program("sandbox", process, None)
     said: list[str] = []
@@ -105,6 +108,6 @@ async def start_daemon(kubeconfig: Path, log: Path) -> Program:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "scheduler", "run", "--kubeconfig", str(kubeconfig),
             "--leader-elect=false", "--secure-port", "0",
-            stdout=output, stderr=STDOUT, stdin=DEVNULL,
+            stdout=output, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
         )  # fmt: skip
     return Program("stowage run", process, log)

@@ -57,7 +57,7 @@ def judge(cluster: Cluster, load: Load, cordoned: Mapping[str, int]) -> list[Pro
 def speed(cluster: Cluster) -> str:
     """How fast it went, in a sentence."""
     bound = [pod for pod in cluster.pods.values() if pod.node and pod.is_ours]
-    seconds = cluster.last_bound_at - cluster.first_bound_at
+    seconds = cluster.last_bound_at - (cluster.first_bound_at or 0.0)
     if len(bound) < 2 or seconds <= 0:  # noqa: PLR2004 - a rate needs two points
         return f"{len(bound)} pods bound"
     waited = quantiles((pod.bound_at - pod.created_at for pod in bound), n=100)
