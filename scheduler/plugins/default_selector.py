@@ -129,7 +129,7 @@ class Workloads:
         else:
             owner = (WorkloadKind(kind), metadata.name)
             changed = namespace.controllers.pop(owner, None) is not None
-        if changed:
+        if changed or namespace.is_empty:
             self._forget_answers(namespace)
         if namespace.is_empty:
             del self._namespaces[metadata.namespace]
