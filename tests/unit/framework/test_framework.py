@@ -266,12 +266,21 @@ class Observer:
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, str, str]] = []
+        self.points: list[tuple[str, str]] = []
+        self.failed: list[tuple[str, str]] = []
 
     def plugin_called(self, plugin: str, point: str, status: str, seconds: float) -> None:
         self.heard.append((plugin, point, status))
 
     def plugin_evaluated(self, plugin: str, point: str) -> None:
         return None
+
+    def plugin_failed(self, plugin: str, point: str) -> None:
+        self.failed.append((plugin, point))
+
+    def extension_point_done(self, point: str, status: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.points.append((point, status))
 
 
 def test_calls_are_timed_in_sampled_cycles_only() -> None:
@@ -292,6 +301,30 @@ def test_calls_are_timed_in_sampled_cycles_only() -> None:
         ("A", "PreEnqueue", "Unschedulable"),
         ("C", "Permit", "Wait"),
         ("B", "Bind", "Error"),
+    ]
+    assert observer.failed == [("B", "Bind")]
+
+
+def test_every_extension_point_is_reported_in_every_cycle() -> None:
+    """With how it ended, whether it has plugins or not."""
+    observer = Observer()
+    framework = make_framework(
+        Permit("C", (WAIT, 1.0)), Bind("B", unschedulable("no")), observer=observer
+    )
+    snapshot = make_snapshot(nodes=2)
+
+    found = framework.find_nodes_that_fit(POD, snapshot)
+    framework.totals(found, POD, snapshot, found.feasible_rows())
+    framework.run_reserve_plugins(STATE, POD, "n")
+    framework.run_permit_plugins(STATE, POD, "n")
+    run(framework.run_bind_plugins(STATE, POD, "n"))
+
+    assert observer.points == [
+        ("PreFilter", "Success"),
+        ("Filter", "Success"),
+        ("Reserve", "Success"),
+        ("Permit", "Wait"),
+        ("Bind", "Unschedulable"),
     ]
 
 
