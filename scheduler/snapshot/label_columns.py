@@ -68,18 +68,19 @@ class LabelColumn:
             case Operator.EXISTS | Operator.DOES_NOT_EXIST:
                 table = np.full(ids, requirement.operator is Operator.EXISTS)
                 table[ABSENT] = not table[ABSENT]
+                return table
             case Operator.IN | Operator.NOT_IN:
                 table = np.full(ids, requirement.operator is Operator.NOT_IN)
                 for value in requirement.values:
                     found = self.values.get(value)
                     if found is not None:
                         table[found] = requirement.operator is Operator.IN
+                return table
             case Operator.GT | Operator.LT:
                 judged = (requirement.matches_value(v) for v in self.values.values)
-                table = np.fromiter(judged, np.bool_, ids)
+                return np.fromiter(judged, np.bool_, ids)
             case _ as unreachable:
                 assert_never(unreachable)
-        return table
 
     def _grow(self, capacity: int) -> None:
         ids = np.zeros(capacity, np.intp)

@@ -152,5 +152,4 @@ class RowCounts:
 def _sums(
     ids: NDArray[np.intp], weights: NDArray[np.float64], minlength: int
 ) -> NDArray[np.float64]:
-    sums: NDArray[np.float64] = np.bincount(ids, weights=weights, minlength=minlength)
-    return sums
+    return np.bincount(ids, weights=weights, minlength=minlength).astype(np.float64, copy=False)

@@ -165,6 +165,19 @@ def test_unknown_objects_can_be_removed() -> None:
     assert workloads.selector_of(WEB_POD) == NOTHING_KNOWN
 
 
+def test_memory_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are forgotten, never wrong."""
+    monkeypatch.setattr(default_selector, "_MAX_REMEMBERED", 5)
+    workloads = Workloads()
+    workloads.set("Service", service(app="web"))
+    pods = [make_pod_info(labels={"app": "web", "index": str(i)}) for i in range(12)]
+
+    found = {workloads.selector_of(pod) for pod in pods * 2}
+
+    assert found == {selector_from_labels({"app": "web"})}
+    assert workloads._remembered <= 5
+
+
 def test_random_changes_lead_where_a_fresh_start_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers never outlive what they were deduced from, however few are remembered."""
     monkeypatch.setattr(default_selector, "_MAX_REMEMBERED", 5)
