@@ -21,6 +21,7 @@ from scheduler.queue import SchedulingQueue
 SLICE_SECONDS: Final = 0.001
 """How long cycles run before the loop serves others; see docs/architecture.md, one loop."""
 BACKOFF_FLUSH_SECONDS: Final = 1.0
+EARLY_SECONDS: Final = 0.005
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 """Source: scheduling_queue.go (Run) v1.36."""
 DRAIN_SECONDS: Final = 20.0
@@ -221,9 +222,10 @@ class Daemon:
         """Let back-off end and nobody wait for ever."""
         next_leftover = self._clock.monotonic() + UNSCHEDULABLE_FLUSH_SECONDS
         while True:
-            # Back-off ends at whole seconds of the clock, as upstream's does.
+            # Back-off ends at whole seconds of the clock, as upstream's does. A timer that fires
+            # a little early must not make it last another second.
             now = self._clock.monotonic()
-            await asyncio.sleep(BACKOFF_FLUSH_SECONDS - now % BACKOFF_FLUSH_SECONDS)
+            await asyncio.sleep(BACKOFF_FLUSH_SECONDS - now % BACKOFF_FLUSH_SECONDS + EARLY_SECONDS)
             self._queue.flush_backoff_completed()
             if self._clock.monotonic() >= next_leftover:
                 self._queue.flush_unschedulable_leftover()

@@ -38,7 +38,8 @@ def start_stowage(
     command = [sys.executable, "-m", "scheduler", "run", f"--kubeconfig={kubeconfig}"]
     if configuration is not None:
         file = directory / f"{name}.yaml"
-        file.write_text(yaml.safe_dump(_document(configuration), sort_keys=False))
+        document = _document(configuration, kubeconfig)
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
         command.append(f"--config={file}")
     command += [
         f"--secure-port={port}",
@@ -62,9 +63,11 @@ def is_ready(program: Program) -> bool:
     return status_of(f"{program.url}/readyz", unverified()) == 200
 
 
-def _document(configuration: Mapping[str, Any]) -> dict[str, Any]:
+def _document(configuration: Mapping[str, Any], kubeconfig: Path) -> dict[str, Any]:
+    """With a file, kube-scheduler's --kubeconfig does not count; the file must name it."""
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
         **configuration,
     }

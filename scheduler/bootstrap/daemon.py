@@ -62,6 +62,9 @@ from scheduler.serving.server import Server
 LAST_WORDS_SECONDS: Final = 5.0
 """How long events and status patches may take after the last bind."""
 
+MASTER_STATUS_NAME: Final = "kube-scheduler"
+"""What dashboards select leader_election_master_status by, whatever the Lease is called."""
+
 WORKLOAD_KINDS: Final[tuple[tuple[Kind[Any], str, EventResource | None], ...]] = (
     (SERVICES, "Service", EventResource.SERVICE),
     (REPLICATION_CONTROLLERS, "ReplicationController", None),
@@ -247,7 +250,7 @@ class RunningDaemon:
         if not election.leader_elect:
             return None
         name, namespace = election.resource_name, election.resource_namespace
-        status = self.metrics.leader_election_master_status[name]
+        status = self.metrics.leader_election_master_status[MASTER_STATUS_NAME]
         profile = self._config.profiles[0].scheduler_name
 
         def report(text: str) -> None:

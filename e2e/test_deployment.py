@@ -1,0 +1,144 @@
+"""Promise: the manifests deploy Stowage, with exactly the rights it uses."""
+
+import shutil
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.objects import make_node, make_pod, make_pods
+from e2e.support.processes import Program
+from e2e.support.waiting import wait_for
+
+DEPLOY = CHECKOUT / "deploy"
+ACCOUNT = "system:serviceaccount:stowage:stowage"
+
+
+def kubectl(cluster: Cluster, *arguments: str) -> str:
+    program = CHECKOUT / ".cache" / "controlplane" / "kubectl"
+    command = str(program) if program.exists() else shutil.which("kubectl")
+    if command is None:
+        pytest.skip("no kubectl here")
+    done = subprocess.run(
+        [command, f"--kubeconfig={cluster.kubeconfig}", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=CHECKOUT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def deployed(cluster: Cluster) -> Iterator[str]:
+    """The base manifests, applied as the README says."""
+    yield kubectl(cluster, "apply", "-k", "deploy/base")
+    if cluster.control_plane is None:
+        # Our own control plane never finishes the deletion of a namespace, and ends anyway.
+        kubectl(cluster, "delete", "-k", "deploy/base")
+
+
+@pytest.mark.parametrize("folder", ["overlays/kind", "overlays/default-scheduler", "examples"])
+def test_every_folder_is_accepted(cluster: Cluster, deployed: str, folder: str) -> None:
+    """By the API server's own validation."""
+    answer = kubectl(cluster, "apply", "--dry-run=server", "-k", f"deploy/{folder}")
+
+    assert "Deployment" in answer or "deployment.apps" in answer
+
+
+def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
+    cluster: Cluster, own_cluster: ControlPlane, deployed: str, run_stowage: StartStowage
+) -> None:
+    """A token from the TokenRequest API; no request is forbidden, no granted verb unused."""
+    namespace = "rights"
+    config = yaml.safe_load((DEPLOY / "base" / "config.yaml").read_text())
+    account = cluster.service_account_kubeconfig("stowage", "stowage")
+    cluster.create_nodes([make_node("roomy")])
+    daemon = run_stowage(
+        account, leader_elect=True, configuration={k: config[k] for k in config if k[0] not in "ak"}
+    )
+
+    cluster.create_pods(make_pods(20, namespace=namespace, requests={"cpu": "10m"}))
+    cluster.wait_until_bound(namespace)
+    use_every_right(cluster, own_cluster, namespace, daemon)
+    assert daemon.stop() == 0
+
+    seen = [e for e in cluster.audit_events() if e.user.username == ACCOUNT]
+    refused = {(e.verb, e.request_uri, e.code) for e in seen if e.code in (401, 403)}
+    assert refused == set()
+    used = {
+        (
+            e.verb,
+            e.object_ref.api_group,
+            "/".join(filter(None, (e.object_ref.resource, e.object_ref.subresource))),
+        )
+        for e in seen
+    }
+    assert used == granted_verbs()
+
+
+def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon: Program) -> None:
+    """Do what makes the daemon patch a status, repeat an event, and ask about a caller."""
+    # The same failure twice makes a series of its event: a pod goes, and the place is still too small.
+    cluster.create_pods([make_pod("big", namespace=namespace, requests={"cpu": "3950m"})])
+    wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the pod to fail", 20)
+    cluster.delete_pods(namespace, ["pod-00000"])
+    wait_for(
+        lambda: any(
+            e.verb == "patch" and e.object_ref.resource == "events" and e.user.username == ACCOUNT
+            for e in cluster.audit_events()
+        ),
+        "an event to be repeated",
+        60,
+    )
+    token = yaml.safe_load(cluster.service_account_kubeconfig("default", "default").read_text())[
+        "users"
+    ][0]["user"]["token"]
+    assert status_of(f"{daemon.url}/metrics", token) == 403
+
+
+def granted_verbs() -> set[tuple[str, str, str]]:
+    """What the manifests allow the service account, as (verb, group, resource)."""
+    granted = set()
+    for document in yaml.safe_load_all((DEPLOY / "base" / "rbac.yaml").read_text()):
+        if document["kind"] in ("ClusterRole", "Role") and "metrics" not in str(
+            document["metadata"]["name"]
+        ):
+            granted |= verbs_of(document)
+    return granted
+
+
+def verbs_of(role: dict[str, Any]) -> set[tuple[str, str, str]]:
+    return {
+        (verb, group, resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def status_of(url: str, token: str = "", certificate: tuple[Path, Path] | None = None) -> int:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if certificate is not None:
+        context.load_cert_chain(*certificate)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own loopback
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=10) as answer:  # noqa: S310
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code

@@ -1,0 +1,161 @@
+"""Promise: of two replicas one schedules; when it is gone the other does, and never both."""
+
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.audit import AuditEvent
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.objects import make_nodes, make_pods
+from e2e.support.placements import bindings_by_pod, overcommitted_nodes
+from e2e.support.processes import Program
+from e2e.support.proxy import FaultProxy
+from e2e.support.waiting import wait_for
+
+LEASE_SECONDS = 4.0
+TAKEOVER_SECONDS = 2.0
+LEADER, STANDBY = "replica-a", "replica-b"
+
+
+@dataclass
+class Replicas:
+    """Two replicas, the first of which leads."""
+
+    leader: Program
+    standby: Program
+    proxy: FaultProxy
+
+    def ends(self, how: str) -> None:
+        if how == "killed":
+            self.leader.kill()
+        elif how == "frozen":
+            self.leader.signal(signal.SIGSTOP)
+        else:
+            self.proxy.cut()
+
+    def returns(self, how: str) -> None:
+        if how == "frozen":
+            self.leader.signal(signal.SIGCONT)
+        elif how == "cut off":
+            self.proxy.restore()
+
+
+@pytest.fixture
+def replicas(
+    own_cluster: ControlPlane, run_stowage: StartStowage, tmp_path: Path, namespace: str
+) -> Iterator[Replicas]:
+    """Each speaks as a user of its own, so that the audit log tells them apart."""
+    flags = [
+        f"--leader-elect-lease-duration={LEASE_SECONDS:g}s",
+        "--leader-elect-renew-deadline=3s",
+        "--leader-elect-retry-period=500ms",
+        f"--leader-elect-resource-name={namespace}",
+        "--leader-elect-resource-namespace=default",
+    ]
+    masters = ["system:masters"]
+    with FaultProxy(own_cluster.kubeconfig_for(LEADER, masters)) as proxy:
+        through_proxy = proxy.kubeconfig(tmp_path / "a.kubeconfig")
+        leader = run_stowage(through_proxy, name=LEADER, leader_elect=True, arguments=flags)
+        wait_for(lambda: "Leading" in leader.tail(100), "the first replica to lead", 20)
+        direct = own_cluster.kubeconfig_for(STANDBY, masters)
+        standby = run_stowage(direct, name=STANDBY, leader_elect=True, arguments=flags)
+        yield Replicas(leader, standby, proxy)
+
+
+def is_lease_write(event: AuditEvent) -> bool:
+    return (
+        event.object_ref.resource == "leases"
+        and event.verb in ("create", "update")
+        and event.code in (200, 201)
+    )
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+@pytest.mark.parametrize("how", ["killed", "frozen", "cut off"])
+def test_the_other_replica_takes_over(
+    cluster: Cluster, namespace: str, replicas: Replicas, how: str
+) -> None:
+    """Under load: nothing is bound twice, nothing by who could have lost the lease."""
+    cluster.create_nodes(make_nodes(200))
+    requests = {"cpu": "50m"}
+    with ThreadPoolExecutor(1) as background:
+        before = make_pods(3000, namespace=namespace, requests=requests)
+        creating = background.submit(cluster.create_pods, before)
+        wait_for(
+            lambda: any(e.is_binding() for e in cluster.audit_events()),
+            "the leader to bind",
+            30,
+            every_seconds=0.02,
+        )
+
+        replicas.ends(how)
+        creating.result()
+    cluster.create_pods(make_pods(500, prefix="later", namespace=namespace, requests=requests))
+    wait_for(lambda: "Leading" in replicas.standby.tail(200), "the take-over", LEASE_SECONDS * 4)
+    replicas.returns(how)
+
+    cluster.wait_until_bound(namespace, timeout_seconds=90)
+    time.sleep(1)
+    pods = cluster.pods(namespace)
+    assert overcommitted_nodes(cluster.nodes(), pods) == {}
+    events = [e for e in cluster.audit_events() if e.user.username in (LEADER, STANDBY)]
+    check_audit(events, namespace)
+    if how != "killed":
+        wait_for(lambda: not replicas.leader.is_running(), "the old leader to end", 20)
+        assert replicas.leader.stop() == 1
+
+
+def check_audit(events: list[AuditEvent], namespace: str) -> None:
+    """What the API server saw of both."""
+    ours = [e for e in events if e.object_ref.namespace == namespace]
+    assert set(bindings_by_pod(ours).values()) == {1}
+    taken = min(
+        at(e.stage_timestamp)
+        for e in events
+        if e.user.username == STANDBY and e.object_ref.name == namespace and is_lease_write(e)
+    )
+    late = [
+        e.request_uri
+        for e in ours
+        if e.user.username == LEADER and e.is_binding() and at(e.request_received_timestamp) > taken
+    ]
+    assert late == []
+    first_bind = min(
+        at(e.request_received_timestamp)
+        for e in ours
+        if e.user.username == STANDBY and e.is_binding()
+    )
+    assert first_bind - taken < TAKEOVER_SECONDS
+
+
+def test_a_leader_that_is_asked_to_end_hands_over_at_once(
+    cluster: Cluster, namespace: str, replicas: Replicas
+) -> None:
+    """The lease is released, so nobody waits for its end."""
+    started = time.monotonic()
+
+    assert replicas.leader.stop() == 0
+    wait_for(lambda: "Leading" in replicas.standby.tail(200), "the take-over", LEASE_SECONDS)
+
+    assert time.monotonic() - started < LEASE_SECONDS
+    lease = cluster.run(
+        cluster.api.get(f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{namespace}")
+    )
+    assert lease["spec"]["leaseTransitions"] >= 1
+    notes = {e["note"].split("_", 1)[-1].split(" ", 1)[-1] for e in leader_events(cluster)}
+    assert "became leader" in notes
+
+
+def leader_events(cluster: Cluster) -> list[dict[str, str]]:
+    return cluster.events("default", "LeaderElection")
