@@ -30,7 +30,13 @@ from scheduler.framework.status import (
     unschedulable,
 )
 from tests.support.builders import make_pod_info
-from tests.support.fake_plugins import ColumnFilter, Sort, make_framework, make_snapshot
+from tests.support.fake_plugins import (
+    ColumnFilter,
+    ColumnScore,
+    Sort,
+    make_framework,
+    make_snapshot,
+)
 
 POD = make_pod_info("p")
 STATE = CycleState()
@@ -309,9 +315,12 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
     """With how it ended, whether it has plugins or not."""
     observer = Observer()
     framework = make_framework(
-        Permit("C", (WAIT, 1.0)), Bind("B", unschedulable("no")), observer=observer
+        ColumnScore("S", {"a": 1}),
+        Permit("C", (WAIT, 1.0)),
+        Bind("B", unschedulable("no")),
+        observer=observer,
     )
-    snapshot = make_snapshot(nodes=2)
+    snapshot = make_snapshot("a", "b")
 
     found = framework.find_nodes_that_fit(POD, snapshot)
     framework.totals(found, POD, snapshot, found.feasible_rows())
@@ -322,6 +331,8 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
     assert observer.points == [
         ("PreFilter", "Success"),
         ("Filter", "Success"),
+        ("PreScore", "Success"),
+        ("Score", "Success"),
         ("Reserve", "Success"),
         ("Permit", "Wait"),
         ("Bind", "Unschedulable"),

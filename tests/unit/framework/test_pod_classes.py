@@ -1,0 +1,162 @@
+"""Which pods share their row-local answers, and what that saves."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.interface import FilterPlugin, Reads
+from scheduler.framework.runtime import Framework, PluginError
+from scheduler.snapshot import NodeSet, PodAdded, Snapshot
+from tests.support.builders import make_node, make_node_info, make_pod_info
+from tests.support.fake_plugins import (
+    ColumnFilter,
+    ColumnScore,
+    NodeFilter,
+    PreFilter,
+    make_framework,
+    make_snapshot,
+)
+
+
+class Signing(ColumnFilter):
+    """Signs as it is told."""
+
+    def __init__(self, name: str, sign: Any, reads: Reads = Reads.NODE) -> None:
+        super().__init__(name, {}, reads=reads)
+        self._sign = sign
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        fragment: Hashable | None = self._sign(pod)
+        return fragment
+
+
+def hits(framework: Framework, snapshot: Snapshot, *pods: PodInfo) -> int:
+    """How many of the pods, one after the other, belong to a class that is known."""
+    for pod in pods:
+        framework.find_nodes_that_fit(pod, snapshot)
+    classes = framework.classes
+    assert classes.hits + classes.misses == len(pods)
+    return classes.hits
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({"labels": {"a": "b"}}, 1, id="labels it reads"),
+        pytest.param({"namespace": "other"}, 1, id="namespace it reads"),
+        pytest.param({"requests": {"cpu": 1}}, 2, id="a specification it does not read"),
+    ],
+)
+def test_pods_with_equal_signatures_are_one_class(fields: dict[str, Any], expected: int) -> None:
+    """What plugins say they read decides, nothing else."""
+    plugin = Signing("S", lambda pod: (tuple(pod.labels.items()), pod.namespace))
+    framework = make_framework(plugin)
+
+    pods = [make_pod_info("a"), make_pod_info("b", **fields), make_pod_info("c")]
+
+    assert hits(framework, make_snapshot("n"), *pods) == expected
+
+
+class Unsigned(FilterPlugin):
+    """Reads only the row, and does not sign."""
+
+    NAME = "Unsigned"
+    READS = Reads.NODE
+
+    @override
+    def filter(self, *_: Any) -> None:
+        return None
+
+    @override
+    def reasons(self, *_: Any) -> tuple[()]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        pytest.param(Signing("S", lambda pod: None), id="None"),
+        pytest.param(Unsigned(), id="no signature at all"),
+        pytest.param(PreFilter("P", nodes=("n",)), id="a set of nodes"),
+    ],
+)
+def test_what_must_not_be_shared_is_not(plugin: Any) -> None:
+    """Each pod is judged anew."""
+    framework = make_framework(plugin, Signing("T", lambda pod: 1))
+    expected = 2 if plugin.NAME == "P" else 0
+
+    # A PreFilter plugin that reads the cluster restricts the pod, not its class.
+    assert hits(framework, make_snapshot("n"), *(make_pod_info("p") for _ in range(3))) == expected
+
+
+def test_plugins_that_read_the_cluster_need_not_sign() -> None:
+    """Nothing of theirs is kept."""
+    framework = make_framework(
+        NodeFilter("N", lambda node: pytest.fail("no nodes")), Signing("S", lambda pod: 1)
+    )
+
+    assert hits(framework, Snapshot(), make_pod_info("a"), make_pod_info("b")) == 1
+
+
+def test_a_signature_that_cannot_be_compared_names_its_plugin() -> None:
+    """A list, for instance."""
+    framework = make_framework(Signing("Mine", lambda pod: []))
+
+    with pytest.raises(PluginError, match='running Sign plugin "Mine": TypeError: unhashable'):
+        framework.find_nodes_that_fit(make_pod_info("p"), make_snapshot("n"))
+
+
+def test_only_changed_rows_are_looked_at_again() -> None:
+    """A node for those who read nodes, a pod's row for those who read pods."""
+    reads_node = ColumnFilter("Node", {})
+    reads_pods = ColumnFilter("Pods", {}, reads=Reads.PODS)
+    framework = make_framework(reads_node, reads_pods)
+    names = [f"n{i}" for i in range(20)]
+    snapshot = make_snapshot(*names)
+
+    def asked_for() -> list[list[list[int]]]:
+        for plugin in (reads_node, reads_pods):
+            plugin.rows_asked.clear()
+        framework.find_nodes_that_fit(make_pod_info("p"), snapshot)
+        return [
+            [list(range(20))[rows] if isinstance(rows, slice) else rows.tolist() for rows in asked]
+            for asked in (reads_node.rows_asked, reads_pods.rows_asked)
+        ]
+
+    everything = list(range(20))
+    assert asked_for() == [[everything], [everything]]
+    assert asked_for() == [[], []]
+    snapshot.update([PodAdded(make_pod_info("r", node_name="n3"))] * 2)
+    assert asked_for() == [[], [[3]]]
+    changed = make_node("n5")
+    snapshot.update([NodeSet(make_node_info(changed), changed)])
+    assert asked_for() == [[[5]], [[5]]]
+
+
+def test_memory_is_bounded() -> None:
+    """Beyond it, the class that was used longest ago is forgotten."""
+    plugins = [Signing("S", lambda pod: pod.labels["c"]), ColumnScore("T", {})]
+    one_class = make_framework(*plugins).classes.class_of(
+        make_pod_info("p", labels={"c": "x"}), make_snapshot("n")
+    )
+    capacity = make_snapshot("n").table.capacity
+    framework = make_framework(*plugins, class_cache_bytes=2 * one_class.bytes_per_row * capacity)
+    pods = {c: make_pod_info(c, labels={"c": c}) for c in "abc"}
+    snapshot = make_snapshot("n")
+
+    assert hits(framework, snapshot, *(pods[c] for c in "aba")) == 1
+    for c, known in (("c", False), ("a", True), ("b", False)):
+        before = framework.classes.hits
+        framework.find_nodes_that_fit(pods[c], snapshot)
+        assert (framework.classes.hits > before) is known
+
+
+def test_without_memory_nothing_is_kept() -> None:
+    """The answers are the same (see the law), every pod is a new class."""
+    framework = make_framework(Signing("S", lambda pod: 1), class_cache_bytes=0)
+
+    assert hits(framework, make_snapshot("n"), make_pod_info("a"), make_pod_info("b")) == 0
