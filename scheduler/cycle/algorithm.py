@@ -94,7 +94,7 @@ class SchedulingAlgorithm:
         if percentage or pod.pod.status.nominated_node_name:
             rows = self._narrowed(found, pod, snapshot, percentage)
         elif framework.is_total_cached(found):
-            return self._best_cached(found, snapshot)
+            return self._best_cached(framework, found, snapshot)
         else:
             rows = found.feasible_rows()
         if not len(rows):
@@ -112,14 +112,18 @@ class SchedulingAlgorithm:
         return percentage if percentage < _ALL_NODES else 0
 
     def _best_cached(
-        self, found: Feasibility, snapshot: Snapshot
+        self, framework: Framework, found: Feasibility, snapshot: Snapshot
     ) -> ScheduleResult | Unschedulable:
         """The usual case of a plain pod: its class keeps the totals of all rows."""
+        start = framework.calls.now()
         totals = found.pod_class.total[: snapshot.table.size]
         best = self._any_best(totals)
         if totals[best] == INFEASIBLE_TOTAL:
             return Unschedulable(found.state, found.diagnosis(snapshot))
-        return self._result(found, snapshot, best, -1)
+        result = self._result(found, snapshot, best, -1)
+        if result.feasible_nodes > 1:
+            framework.scored_from_cache(start)
+        return result
 
     def _any_best(self, totals: NDArray[np.float64]) -> int:
         """One of the places with the highest total, each as likely as the others."""

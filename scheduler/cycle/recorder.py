@@ -22,9 +22,6 @@ class CycleRecorder(Protocol):
     def pod_bound(self, profile: str, queued: QueuedPodInfo, seconds: float, now: float) -> None:
         """A pod is bound; `seconds` since its attempt began, `now` of the same clock."""
 
-    def extension_point_done(self, profile: str, point: str, status: str, seconds: float) -> None:
-        """All plugins of an extension point have run for one pod."""
-
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod held by Permit was let go or rejected."""
 
@@ -42,10 +39,6 @@ class NoRecorder(CycleRecorder):
 
     @override
     def pod_bound(self, profile: str, queued: QueuedPodInfo, seconds: float, now: float) -> None:
-        pass
-
-    @override
-    def extension_point_done(self, profile: str, point: str, status: str, seconds: float) -> None:
         pass
 
     @override

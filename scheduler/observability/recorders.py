@@ -48,10 +48,6 @@ class CycleMetrics:
         if queued.was_flushed:
             metrics.pod_scheduled_after_flush.inc()
 
-    def extension_point_done(self, profile: str, point: str, status: str, seconds: float) -> None:
-        """All plugins of an extension point have run for one pod."""
-        self._metrics.framework_extension_point_duration[point, status, profile].observe(seconds)
-
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod held by Permit was let go or rejected."""
         self._metrics.permit_wait_duration[result].observe(seconds)
@@ -66,6 +62,11 @@ class QueueMetrics:
 
     def __init__(self, metrics: SchedulerMetrics) -> None:
         self._metrics = metrics
+
+    def pre_enqueue_done(self, profile: str, status: str, seconds: float) -> None:
+        """The PreEnqueue plugins have let a pod pass, or not."""
+        family = self._metrics.framework_extension_point_duration
+        family["PreEnqueue", status, profile].observe(seconds)
 
     def incoming_pod(self, queue: str, event: str) -> None:
         """A pod came to `active`, `backoff` or `unschedulable` because of an event."""
@@ -92,7 +93,7 @@ class QueueMetrics:
 
 
 class PluginMetrics:
-    """Times the plugins of one profile."""
+    """Times the plugins and the extension points of one profile."""
 
     def __init__(self, metrics: SchedulerMetrics, profile: str) -> None:
         self._metrics = metrics
@@ -105,6 +106,15 @@ class PluginMetrics:
     def plugin_evaluated(self, plugin: str, point: str) -> None:
         """A plugin took part in an extension point for one pod."""
         self._metrics.plugin_evaluation[plugin, point, self._profile].inc()
+
+    def plugin_failed(self, plugin: str, point: str) -> None:
+        """A plugin raised, or answered what it must not; the attempt fails with a message."""
+        self._metrics.plugin_errors[plugin, point].inc()
+
+    def extension_point_done(self, point: str, status: str, seconds: float) -> None:
+        """All plugins of an extension point have run for one pod."""
+        family = self._metrics.framework_extension_point_duration
+        family[point, status, self._profile].observe(seconds)
 
 
 def _attempts(attempts: int) -> str:

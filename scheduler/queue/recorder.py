@@ -10,6 +10,12 @@ from scheduler.api.pods import PodInfo
 class QueueRecorder(Protocol):
     """Receives what happens in the queue. Must be quick and must not call the queue."""
 
+    def pre_enqueue_done(self, profile: str, status: str, seconds: float) -> None:
+        """The PreEnqueue plugins have let a pod pass (`Success`), or not.
+
+        Source: metric framework_extension_point_duration_seconds.
+        """
+
     def incoming_pod(self, queue: str, event: str) -> None:
         """A pod came to `active`, `backoff` or `unschedulable` because of an event.
 
@@ -36,6 +42,10 @@ class QueueRecorder(Protocol):
 
 class NoRecorder(QueueRecorder):
     """Listens to nothing."""
+
+    @override
+    def pre_enqueue_done(self, profile: str, status: str, seconds: float) -> None:
+        pass
 
     @override
     def incoming_pod(self, queue: str, event: str) -> None:

@@ -107,7 +107,9 @@ class SchedulingQueue:
             {name: profile.events for name, profile in profiles.items()}, clock, self._recorder
         )
         self._gates = Gates(
-            {name: profile.pre_enqueue for name, profile in profiles.items()}, self._recorder
+            {name: profile.pre_enqueue for name, profile in profiles.items()},
+            self._recorder,
+            clock.monotonic,
         )
         self._active = PodHeap()
         self._backoff = BackoffQueue(settings.backoff, clock)

@@ -30,10 +30,16 @@ class FakeRecorder(QueueRecorder):
     """Remembers what the queue reported."""
 
     def __init__(self) -> None:
+        self.pre_enqueued: list[tuple[str, str]] = []
         self.incoming: list[tuple[str, str]] = []
         self.unschedulable: Counter[tuple[str, str]] = Counter()
         self.hints: list[tuple[str, str, str]] = []
         self.raised: list[tuple[str, str, str, str]] = []
+
+    @override
+    def pre_enqueue_done(self, profile: str, status: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.pre_enqueued.append((profile, status))
 
     @override
     def incoming_pod(self, queue: str, event: str) -> None:

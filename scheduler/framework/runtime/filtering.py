@@ -113,9 +113,11 @@ class Filtering:
         nominated: Mapping[str, Sequence[PodInfo]] | None = None,
     ) -> Feasibility:
         """See `Framework.find_nodes_that_fit`."""
+        start = self._calls.now()
         pod_class = self._classes.class_of(pod, snapshot)
         state = CycleState(pod_class.state)
         found = self.pre_filter(state, pod, snapshot, pod_class)
+        start = self._calls.point_done("PreFilter", found.status.code, start)
         if not found.status.is_success:
             return Feasibility(
                 state, pod_class, None, pre_filter=found.status, restricting=found.restricting
@@ -140,6 +142,7 @@ class Filtering:
             attempt.apply(active, state, snapshot, verdicts)
         if nominated:
             self._look_again_with_nominated_pods(attempt, snapshot, verdicts, nominated)
+        self._calls.point_done("Filter", Code.SUCCESS, start)
         return Feasibility(
             state,
             pod_class,

@@ -141,6 +141,11 @@ class Framework:
         """Whether the class's total column ranks all rows as the full sum would."""
         return self._scoring.is_total_cached(found)
 
+    def scored_from_cache(self, start: float) -> None:
+        """Report PreScore and Score of a pod whose totals were known; `start` as of `calls.now`."""
+        start = self.calls.point_done("PreScore", Code.SUCCESS, start)
+        self.calls.point_done("Score", Code.SUCCESS, start)
+
     def score_table(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> list[tuple[str, int, Scores]]:
@@ -159,6 +164,14 @@ class Framework:
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         """The first success, or all reasons together."""
+        start = self.calls.now()
+        result, status = self._post_filter(state, pod, snapshot, diagnosis)
+        self.calls.point_done("PostFilter", status.code, start)
+        return result, status
+
+    def _post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
         result: PostFilterResult | None = None
         reasons: list[str] = []
         for plugin in self.plugins.post_filter:
@@ -175,11 +188,15 @@ class Framework:
 
     def run_reserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Success, or the first failure; on failure the caller must unreserve."""
+        start = self.calls.now()
+        ended = SUCCESS
         for plugin in self.plugins.reserve:
             status = self.calls.call(plugin, "Reserve", plugin.reserve, state, pod, node_name)
             if not status.is_success:
-                return status.by(plugin.NAME)
-        return SUCCESS
+                ended = status.by(plugin.NAME)
+                break
+        self.calls.point_done("Reserve", ended.code, start)
+        return ended
 
     def run_unreserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Unreserve all, in reverse order."""
@@ -190,6 +207,14 @@ class Framework:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         """Success, a rejection, or Wait with the time limit of every plugin that waits."""
+        start = self.calls.now()
+        status, waits = self._permit(state, pod, node_name)
+        self.calls.point_done("Permit", status.code, start)
+        return status, waits
+
+    def _permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
         for plugin in self.plugins.permit:
             status, timeout = self.calls.call(
@@ -209,6 +234,12 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
+        start = self.calls.now()
+        status = await self._pre_bind(state, pod, node_name)
+        self.calls.point_done("PreBind", status.code, start)
+        return status
+
+    async def _pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         for plugin in self.plugins.pre_bind:
             flight = self.calls.call(
                 plugin, "PreBindPreFlight", plugin.pre_bind_pre_flight, state, pod, node_name
@@ -228,13 +259,19 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
+        start = self.calls.now()
+        ended = Status(Code.SKIP)
         for plugin in self.plugins.bind:
             status = await self.calls.call_async(plugin, "Bind", plugin.bind, state, pod, node_name)
             if status.code is not Code.SKIP:
-                return status.by(plugin.NAME)
-        return Status(Code.SKIP)
+                ended = status.by(plugin.NAME)
+                break
+        self.calls.point_done("Bind", ended.code, start)
+        return ended
 
     def run_post_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell everybody who wants to know."""
+        start = self.calls.now()
         for plugin in self.plugins.post_bind:
             self.calls.call(plugin, "PostBind", plugin.post_bind, state, pod, node_name)
+        self.calls.point_done("PostBind", Code.SUCCESS, start)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from scheduler.errors import SchedulerError
 from scheduler.framework.interface import Plugin
-from scheduler.framework.status import Status
+from scheduler.framework.status import Code, Status
 
 R = TypeVar("R")
 
@@ -36,20 +36,45 @@ class PluginObserver(Protocol):
         """A plugin took part in an extension point for one pod, in a cycle that is sampled."""
         ...
 
+    def plugin_failed(self, plugin: str, point: str) -> None:
+        """A plugin raised, or answered what it must not."""
+        ...
+
+    def extension_point_done(self, point: str, status: str, seconds: float) -> None:
+        """All plugins of an extension point have run for one pod; told in every cycle."""
+        ...
+
 
 class PluginCalls:
     """Calls plugins; every call of every extension point goes through here.
 
     Attributes:
         sampled: whether the calls of the present cycle are timed.
+        now: monotonic seconds.
     """
 
-    __slots__ = ("_now", "_observer", "sampled")
+    __slots__ = ("_observer", "now", "sampled")
 
     def __init__(self, observer: PluginObserver | None, now: Callable[[], float]) -> None:
         self._observer = observer
-        self._now = now
+        self.now = now
         self.sampled = False
+
+    def point_done(self, point: str, status: Code, start: float) -> float:
+        """Report a whole extension point, whatever plugins it has.
+
+        Args:
+            point: its name.
+            status: how it ended for the pod.
+            start: when it began.
+
+        Returns:
+            When it ended: the start of what follows.
+        """
+        end = self.now()
+        if self._observer is not None:
+            self._observer.extension_point_done(point, status.upstream_name, end - start)
+        return end
 
     def call(self, plugin: Plugin, point: str, method: Callable[..., R], *args: Any) -> R:
         """The plugin's answer.
@@ -62,7 +87,7 @@ class PluginCalls:
         try:
             return method(*args)
         except Exception as problem:
-            raise _plugin_error(plugin, point, problem) from problem
+            raise self._plugin_error(plugin, point, problem) from problem
 
     async def call_async(
         self, plugin: Plugin, point: str, method: Callable[..., Awaitable[R]], *args: Any
@@ -74,16 +99,16 @@ class PluginCalls:
         """
         # Whichever cycle `sampled` is about by now: it is a share of the calls all the same.
         observer = self._observer if self.sampled else None
-        start = self._now()
+        start = self.now()
         status = "Error"
         try:
             answer = await method(*args)
             status = _status_name(answer)
         except Exception as problem:
-            raise _plugin_error(plugin, point, problem) from problem
+            raise self._plugin_error(plugin, point, problem) from problem
         finally:
             if observer is not None:
-                observer.plugin_called(plugin.NAME, point, status, self._now() - start)
+                observer.plugin_called(plugin.NAME, point, status, self.now() - start)
                 observer.plugin_evaluated(plugin.NAME, point)
         return answer
 
@@ -95,21 +120,22 @@ class PluginCalls:
         method: Callable[..., R],
         args: tuple[Any, ...],
     ) -> R:
-        start = self._now()
+        start = self.now()
         status = "Error"
         try:
             answer = method(*args)
             status = _status_name(answer)
         except Exception as problem:
-            raise _plugin_error(plugin, point, problem) from problem
+            raise self._plugin_error(plugin, point, problem) from problem
         finally:
-            observer.plugin_called(plugin.NAME, point, status, self._now() - start)
+            observer.plugin_called(plugin.NAME, point, status, self.now() - start)
             observer.plugin_evaluated(plugin.NAME, point)
         return answer
 
-
-def _plugin_error(plugin: Plugin, point: str, problem: Exception) -> PluginError:
-    return PluginError(plugin.NAME, point, f"{type(problem).__name__}: {problem}")
+    def _plugin_error(self, plugin: Plugin, point: str, problem: Exception) -> PluginError:
+        if self._observer is not None:
+            self._observer.plugin_failed(plugin.NAME, point)
+        return PluginError(plugin.NAME, point, f"{type(problem).__name__}: {problem}")
 
 
 def _status_name(answer: object) -> str:

@@ -41,10 +41,13 @@ class Scoring:
         """See `Framework.totals`."""
         if not self._all:
             return np.full(len(rows), _TOTAL_WITHOUT_PLUGINS)
-        self._prepare(found.state, pod, snapshot, rows)
+        start = self._calls.now()
+        active = self._prepare(self._cluster, found.state, pod, snapshot, rows)
+        start = self._calls.point_done("PreScore", Code.SUCCESS, start)
         total = self._row_local_total(found, pod, snapshot, rows)
-        for scored, column in self._columns(self._cluster, found.state, pod, snapshot, rows):
+        for scored, column in self._columns(active, found.state, pod, snapshot, rows):
             total += column * scored.weight
+        self._calls.point_done("Score", Code.SUCCESS, start)
         return total
 
     def is_total_cached(self, found: Feasibility) -> bool:
@@ -60,16 +63,27 @@ class Scoring:
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> list[tuple[str, int, Scores]]:
         """See `Framework.score_table`."""
-        self._prepare(found.state, pod, snapshot, rows)
-        columns = self._columns(self._all, found.state, pod, snapshot, rows)
+        active = self._prepare(self._all, found.state, pod, snapshot, rows)
+        columns = self._columns(active, found.state, pod, snapshot, rows)
         return [(scored.plugin.NAME, scored.weight, column) for scored, column in columns]
 
     def _prepare(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> None:
-        """Run the PreScore plugins that give no score themselves."""
+        self,
+        plugins: Sequence[Weighted],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+    ) -> list[Weighted]:
+        """Run PreScore, before the first plugin scores; gives those that do not skip the pod."""
         for plugin in self._only_preparing:
             self._skips(plugin, state, pod, snapshot, rows)
+        return [
+            scored
+            for scored in plugins
+            if scored.pre_score is None
+            or not self._skips(scored.pre_score, state, pod, snapshot, rows)
+        ]
 
     def _row_local_total(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -98,17 +112,8 @@ class Scoring:
         snapshot: Snapshot,
         rows: NDArray[np.intp],
     ) -> Iterator[tuple[Weighted, Scores]]:
-        """The normalised scores of the plugins that do not skip the pod.
-
-        All are prepared before the first one scores.
-        """
-        active = [
-            scored
-            for scored in plugins
-            if scored.pre_score is None
-            or not self._skips(scored.pre_score, state, pod, snapshot, rows)
-        ]
-        for scored in active:
+        """The normalised scores of plugins that are prepared."""
+        for scored in plugins:
             plugin = scored.plugin
             column = self._calls.call(plugin, "Score", plugin.score, state, pod, snapshot, rows)
             yield scored, self._normalized(scored, state, pod, column)

@@ -102,16 +102,18 @@ def test_failed_attempts_and_extension_points_count_by_outcome() -> None:
     cycle = CycleMetrics(metrics)
 
     cycle.attempt_failed("p", "unschedulable", 0.25)
-    cycle.extension_point_done("p", "Filter", "Success", 0.001)
     cycle.permit_waited("Success", 2.0)
     plugins = PluginMetrics(metrics, "p")
     plugins.plugin_called("NodeName", "Filter", "Success", 0.0001)
     plugins.plugin_evaluated("NodeName", "Filter")
+    plugins.plugin_failed("Mine", "Score")
+    plugins.extension_point_done("Filter", "Success", 0.001)
 
     point = metrics.framework_extension_point_duration["Filter", "Success", "p"]
     assert metrics.schedule_attempts["unschedulable", "p"].value == 1
     assert metrics.scheduling_attempt_duration["unschedulable", "p"].sum == 0.25
     assert point.sum == 0.001
+    assert metrics.plugin_errors["Mine", "Score"].value == 1
     assert metrics.permit_wait_duration["Success"].sum == 2.0
     assert metrics.plugin_execution_duration["NodeName", "Filter", "Success"].sum == 0.0001
     assert metrics.plugin_evaluation["NodeName", "Filter", "p"].value == 1

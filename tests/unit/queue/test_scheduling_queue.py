@@ -447,6 +447,8 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
         ("unschedulable", "UnschedulablePodAdd"),
         ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
     ]
+    outcomes = [status for _, status in under_test.recorder.pre_enqueued]
+    assert outcomes == ["Unschedulable", "Success"]
 
 
 def test_the_gating_plugin_is_asked_first() -> None:
