@@ -99,7 +99,8 @@ class Run:
     def measure(self, workload: Workload, size: str) -> None:
         """Measures one workload at one size."""
         print(f"{workload.name}, size {size}: preparing", file=sys.stderr, flush=True)
-        with prepared_state(workload, workload.sizes[size]) as prepared:
+        with_quiet = self._latency and workload.latency is not None
+        with prepared_state(workload, workload.sizes[size], with_quiet=with_quiet) as prepared:
             for _ in range(self._repeat):
                 speeds = {}
                 for contestant in self._contestants(workload):

@@ -86,7 +86,7 @@ def _source(name: str, machine: Machine) -> str:
 
 def _markdown(table: Table) -> Iterator[str]:
     sides = ["---" if number < table.words else "--:" for number in range(len(table.columns))]
-    yield from ("", f"## {table.title}", "")
+    yield from ("", f"### {table.title}", "")
     for cells in (table.columns, sides, *table.rows):
         yield f"| {' | '.join(cells)} |"
 

@@ -36,7 +36,7 @@ class Prepared:
     """The states of one workload at one size.
 
     Attributes:
-        quiet: nodes, running and waiting pods; for pods to come.
+        quiet: nodes, running and waiting pods, for pods to come; not made unless asked for.
         loaded: the measured pods wait too.
     """
 
@@ -46,23 +46,27 @@ class Prepared:
     loaded: Path
 
     @classmethod
-    def prepare(cls, workload: Workload, size: Size, folder: Path) -> Self:
-        """Makes both states below ``folder``."""
+    def prepare(cls, workload: Workload, size: Size, folder: Path, *, with_quiet: bool) -> Self:
+        """Makes the states below ``folder``."""
         prepared = cls(workload, size, folder / "quiet", folder / "loaded")
-        with _cluster(folder / "preparing", None, audited=False) as cluster:
+        making = folder / "preparing"
+        with _cluster(making, None, audited=False) as cluster:
             cluster.run(_fill(cluster.api, workload, size))
-        _move_data(folder / "preparing", prepared.quiet)
-        with _cluster(folder / "preparing", prepared.quiet, audited=False) as cluster:
-            cluster.run(_load(cluster.api, workload, size))
-        _move_data(folder / "preparing", prepared.loaded)
+            if not with_quiet:
+                cluster.run(_load(cluster.api, workload, size))
+        if with_quiet:
+            _move_data(making, prepared.quiet)
+            with _cluster(making, prepared.quiet, audited=False) as cluster:
+                cluster.run(_load(cluster.api, workload, size))
+        _move_data(making, prepared.loaded)
         return prepared
 
 
 @contextmanager
-def prepared_state(workload: Workload, size: Size) -> Iterator[Prepared]:
+def prepared_state(workload: Workload, size: Size, *, with_quiet: bool) -> Iterator[Prepared]:
     """Prepares a workload and removes all of it at the end."""
     with tempfile.TemporaryDirectory(prefix="stowage-bench-") as folder:
-        yield Prepared.prepare(workload, size, Path(folder))
+        yield Prepared.prepare(workload, size, Path(folder), with_quiet=with_quiet)
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def test_the_page_keeps_what_people_wrote(tmp_path: Path) -> None:
 
     assert "| plain | stowage | 5000 | 10000 | 321 |" in again
     assert "Written by hand." in again
-    assert again.count("## Targets") == 1
+    assert again.count("### Targets") == 1
     assert again == _make_page(target, kept)
 
 
