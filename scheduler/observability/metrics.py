@@ -254,7 +254,7 @@ class SchedulerMetrics:
         self.loop_stall = add.histogram(
             "stowage_loop_stall_seconds",
             "How much later than asked for the event loop ran a timer.",
-            bounds=exponential(0.001, 2, 12),
+            bounds=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
         )[()]
         self.watch_restarts = add.counter(
             "stowage_watch_restarts_total",
