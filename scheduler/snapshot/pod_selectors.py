@@ -4,7 +4,7 @@ Thousands of selectors must not be tried on every pod: each is filed under its n
 label it demands, so that a pod meets only those filed under its own namespace and labels.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -35,6 +35,11 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
     selector: Selector
     namespace_selector: Selector = NOTHING
     skip_terminating: bool = False
+
+    @property
+    def reads_namespace_labels(self) -> bool:
+        """Whether the labels of namespaces decide which are meant."""
+        return bool(self.namespace_selector.requirements)
 
     def matches_namespace(self, namespace: str, namespaces: NamespaceLabels) -> bool:
         """Whether pods of the namespace are meant."""
@@ -67,15 +72,22 @@ class SelectorIndex(Generic[S]):
 
     def __init__(self) -> None:
         self._buckets: dict[_BucketKey, dict[int, S]] = {}
+        self._filed: dict[int, list[_BucketKey]] = {}
 
     def add(self, item: S) -> None:
-        """File an item."""
-        for key in _bucket_keys(item.pods):
-            self._buckets.setdefault(key, {})[id(item)] = item
+        """File an item, where it has the fewest neighbours."""
+        buckets = self._buckets
+        keys = min(
+            _bucket_keys(item.pods),
+            key=lambda choice: sum(len(buckets.get(key, ())) for key in choice),
+        )
+        self._filed[id(item)] = keys
+        for key in keys:
+            buckets.setdefault(key, {})[id(item)] = item
 
     def discard(self, item: S) -> None:
         """Take an item out that is filed."""
-        for key in _bucket_keys(item.pods):
+        for key in self._filed.pop(id(item)):
             bucket = self._buckets[key]
             del bucket[id(item)]
             if not bucket:
@@ -103,20 +115,19 @@ class SelectorIndex(Generic[S]):
                     yield from bucket.values()
 
 
-def label_pairs(selector: Selector) -> list[tuple[str, str]] | None:
-    """The label pairs of which a matching pod has exactly one; None when it may have none."""
-    best = None
-    for requirement in selector.requirements:
-        if requirement.operator is Operator.IN and (
-            best is None or len(requirement.values) < len(best.values)
-        ):
-            best = requirement
-    return None if best is None else [(best.key, value) for value in best.values]
+def label_choices(selector: Selector) -> list[list[tuple[str, str]]]:
+    """Lists of label pairs; of each list a matching pod has exactly one. Best lists first."""
+    demands = [r for r in selector.requirements if r.operator is Operator.IN]
+    demands.sort(key=lambda requirement: (len(requirement.values), requirement.key))
+    return [[(demand.key, value) for value in sorted(demand.values)] for demand in demands]
 
 
-def _bucket_keys(pods: PodSelector) -> list[_BucketKey]:
+def _bucket_keys(pods: PodSelector) -> list[list[_BucketKey]]:
+    """Where an item may be filed, several choices."""
     places: Iterable[str | None] = (None,)
     if pods.namespace_selector.nothing and len(pods.namespaces) <= _MAX_NAMESPACES_FILED:
-        places = pods.namespaces
-    pairs: Sequence[tuple[str, str] | None] | None = label_pairs(pods.selector)
-    return [(place, pair) for place in places for pair in (pairs if pairs is not None else (None,))]
+        places = sorted(pods.namespaces)
+    choices: list[list[tuple[str, str] | None]] = [
+        [*pairs] for pairs in label_choices(pods.selector)
+    ]
+    return [[(place, pair) for place in places for pair in pairs] for pairs in choices or [[None]]]

@@ -19,6 +19,7 @@ from scheduler.snapshot import (
     PodAdded,
     PodRemoved,
     Snapshot,
+    pod_groups,
     selector_counts,
 )
 from scheduler.snapshot.pod_selectors import PodSelector
@@ -113,8 +114,31 @@ def test_nothing_is_kept_of_pods_that_are_gone() -> None:
         counts.change(i, pod, 1, CAPACITY)
         counts.change(i, pod, -1, CAPACITY)
 
-    assert counts._groups == {}
-    assert counts._groups_by_namespace == {}
+    assert counts._groups._namespaces == {}
+
+
+def test_new_selectors_find_pods_by_any_of_their_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups are filed by the keys selectors demand; filings are bounded and follow the pods."""
+    monkeypatch.setattr(pod_groups, "_MAX_INDEXED_KEYS", 1)
+    counts = SelectorCounts({})
+    labelled = [{"app": "a", "job": f"job-{i % 4}"} for i in range(8)] + [{}]
+    pods = [make_pod_info(f"p-{i}", labels=labels) for i, labels in enumerate(labelled)]
+    for row, pod in enumerate(pods):
+        counts.change(row, pod, 1, CAPACITY)
+
+    def rows_of(**labels: str) -> list[int]:
+        selected = PodSelector(frozenset({"default"}), selector_from_labels(labels))
+        return counts.counts(selected, CAPACITY).rows().tolist()
+
+    assert rows_of(app="a") == list(range(8))
+    assert rows_of(job="job-1") == [1, 5]
+    counts.change(1, pods[1], -1, CAPACITY)
+    counts.change(5, pods[5], -1, CAPACITY)
+    counts.change(9, make_pod_info(labels={"app": "b", "job": "job-1"}), 1, CAPACITY)
+    assert rows_of(app="a", job="job-1") == []
+    assert rows_of(app="b") == [9]
+    assert rows_of(app="b", job="job-1") == [9]
+    assert rows_of() == [0, 2, 3, 4, 6, 7, 8, 9]
 
 
 def test_a_selector_that_can_match_nothing_matches_nothing() -> None:

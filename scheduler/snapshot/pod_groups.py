@@ -1,0 +1,145 @@
+"""Running pods in groups that no selector can tell apart, found by namespace and label.
+
+Workloads whose every pod has labels of its own (Jobs, StatefulSets) make as many groups as pods, so
+a new selector must not look at all of them: for each label key that selectors demand, the groups
+are filed by value.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.snapshot.pod_selectors import PodSelector, label_choices
+
+_MAX_INDEXED_KEYS: Final = 64
+"""Label keys filed per namespace; all are forgotten when there would be more."""
+
+GroupKey: TypeAlias = tuple[str, LabelSet, bool]
+"""Namespace, labels, and whether the pods are being deleted."""
+
+C = TypeVar("C")
+
+
+class PodGroup(Generic[C]):
+    """Pods that agree in namespace, labels and being deleted.
+
+    Attributes:
+        key: what they agree in.
+        rows: how many of them there are, by row.
+        classes: what counts them.
+    """
+
+    __slots__ = ("classes", "key", "rows")
+
+    def __init__(self, key: GroupKey) -> None:
+        self.key = key
+        self.rows: dict[int, int] = {}
+        self.classes: list[C] = []
+
+
+_Groups: TypeAlias = dict[GroupKey, PodGroup[C]]
+
+
+class _Namespace(Generic[C]):
+    """The groups of one namespace, and those of them that have a label, by key and value."""
+
+    __slots__ = ("groups", "indexes")
+
+    def __init__(self) -> None:
+        self.groups: _Groups[C] = {}
+        self.indexes: dict[str, dict[str, _Groups[C]]] = {}
+
+    def add(self, group: PodGroup[C]) -> None:
+        """File a new group."""
+        self.groups[group.key] = group
+        for label_key, index in self.indexes.items():
+            _file(index, label_key, group)
+
+    def remove(self, group: PodGroup[C]) -> None:
+        """Take a group out."""
+        del self.groups[group.key]
+        labels = group.key[1].labels
+        for label_key, index in self.indexes.items():
+            value = labels.get(label_key)
+            if value is not None:
+                bucket = index[value]
+                del bucket[group.key]
+                if not bucket:
+                    del index[value]
+
+    def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterator[PodGroup[C]]:
+        """The groups that have one of the label pairs, for the choice with the fewest groups."""
+        if not choices:
+            yield from self.groups.values()
+            return
+        best = min(
+            ([self._bucket(pair) for pair in pairs] for pairs in choices),
+            key=lambda buckets: sum(map(len, buckets)),
+        )
+        for bucket in best:
+            yield from bucket.values()
+
+    def _bucket(self, pair: tuple[str, str]) -> _Groups[C]:
+        label_key, value = pair
+        index = self.indexes.get(label_key)
+        if index is None:
+            if len(self.indexes) >= _MAX_INDEXED_KEYS:
+                self.indexes.clear()
+            index = self.indexes[label_key] = {}
+            for group in self.groups.values():
+                _file(index, label_key, group)
+        return index.get(value, {})
+
+
+class PodGroups(Generic[C]):
+    """The groups of all running pods."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, _Namespace[C]] = {}
+
+    def get(self, pod: PodInfo) -> PodGroup[C] | None:
+        """The group of a pod, if it exists."""
+        namespace = self._namespaces.get(pod.namespace)
+        return None if namespace is None else namespace.groups.get(_key_of(pod))
+
+    def new(self, pod: PodInfo) -> PodGroup[C]:
+        """Make the group of a pod."""
+        group: PodGroup[C] = PodGroup(_key_of(pod))
+        namespace = self._namespaces.get(pod.namespace)
+        if namespace is None:
+            namespace = self._namespaces[pod.namespace] = _Namespace()
+        namespace.add(group)
+        return group
+
+    def drop(self, group: PodGroup[C]) -> None:
+        """Forget a group without pods."""
+        name = group.key[0]
+        namespace = self._namespaces[name]
+        namespace.remove(group)
+        if not namespace.groups:
+            del self._namespaces[name]
+
+    def of_namespace(self, name: str) -> Iterable[PodGroup[C]]:
+        """The groups of one namespace."""
+        namespace = self._namespaces.get(name)
+        return () if namespace is None else namespace.groups.values()
+
+    def candidates(self, pods: PodSelector) -> list[PodGroup[C]]:
+        """Groups a selector may match; each must still be tried."""
+        namespaces = self._namespaces
+        if pods.namespace_selector.nothing:
+            chosen = [namespaces[name] for name in pods.namespaces if name in namespaces]
+        else:
+            chosen = list(namespaces.values())
+        choices = label_choices(pods.selector)
+        return [group for namespace in chosen for group in namespace.candidates(choices)]
+
+
+def _key_of(pod: PodInfo) -> GroupKey:
+    return (pod.namespace, pod.label_set, pod.is_terminating)
+
+
+def _file(index: dict[str, _Groups[C]], label_key: str, group: PodGroup[C]) -> None:
+    value = group.key[1].labels.get(label_key)
+    if value is not None:
+        index.setdefault(value, {})[group.key] = group
