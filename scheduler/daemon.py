@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol
 
 import msgspec
-import structlog
 
 from scheduler.clock import Clock
 from scheduler.cycle.binding_cycle import BindingCycles
 from scheduler.cycle.scheduling_cycle import Scheduler
 from scheduler.errors import SchedulerError
 from scheduler.informers.informers import Informers
+from scheduler.observability.logs import get_logger
 from scheduler.queue import SchedulingQueue
 
 SLICE_SECONDS: Final = 0.001
@@ -29,7 +29,7 @@ DRAIN_SECONDS: Final = 20.0
 SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.1
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class LeaseLostError(SchedulerError):

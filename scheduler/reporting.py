@@ -7,7 +7,6 @@ import asyncio
 from typing import Final
 
 import msgspec
-import structlog
 from typing_extensions import override
 
 from scheduler.api.objects import PodCondition
@@ -19,11 +18,12 @@ from scheduler.client.events import WARNING, ObjectReference
 from scheduler.client.patches import ConditionPatch
 from scheduler.clock import Clock
 from scheduler.cycle.status_writer import StatusWriter
+from scheduler.observability.logs import get_logger
 
 POD_SCHEDULED: Final = "PodScheduled"
 _WORKERS: Final = 8
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class _StatusPatch(msgspec.Struct, frozen=True):
@@ -117,10 +117,19 @@ class StatusReporter(StatusWriter):
             for _ in range(_WORKERS):
                 group.create_task(self._work())
 
-    async def drain(self) -> None:
-        """Wait until nothing waits to be sent (what is under way may still be)."""
-        if self._waiting:
-            await self._is_idle.wait()
+    async def drain(self, timeout: float) -> None:
+        """Wait until nothing waits to be sent (what is under way may still be), at most so long.
+
+        Args:
+            timeout: seconds; what still waits then is not sent.
+        """
+        if not self._waiting:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self._is_idle.wait()
+        except TimeoutError:
+            log.warning("Status patches not sent before the end", count=len(self._waiting))
 
     async def _work(self) -> None:
         while True:

@@ -4,6 +4,7 @@ Source: kubernetes cmd/kube-scheduler/app/server.go (Setup, Run) v1.36.
 """
 
 import asyncio
+import os
 import random
 import signal
 import socket
@@ -11,7 +12,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
-import structlog
 from prometheus_client import CollectorRegistry
 
 from scheduler.bootstrap.engine import (
@@ -39,6 +39,7 @@ from scheduler.config.write import to_object
 from scheduler.daemon import Cycles, Daemon
 from scheduler.event_handlers import NamespaceHandler, NodeHandler, ObjectHandler, PodHandler
 from scheduler.framework.events import EventResource
+from scheduler.framework.runtime import PluginSet
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import (
     NAMESPACES,
@@ -52,8 +53,16 @@ from scheduler.informers.kinds import (
 )
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
+from scheduler.observability import tracing
+from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
-from scheduler.observability.recorders import CycleMetrics, PluginMetrics, QueueMetrics
+from scheduler.observability.recorders import (
+    CycleMetrics,
+    PluginMetrics,
+    QueueMetrics,
+    RequestMetrics,
+)
+from scheduler.observability.tracing import CycleTracer, SpanExporter
 from scheduler.reporting import StatusReporter
 from scheduler.serving.endpoints import Shown
 from scheduler.serving.health import scheduler_checks
@@ -73,7 +82,7 @@ WORKLOAD_KINDS: Final[tuple[tuple[Kind[Any], str, EventResource | None], ...]] =
 )
 """Kinds whose selectors say which pods belong together."""
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class _HandlerTimes:
@@ -125,7 +134,9 @@ class RunningDaemon:
         config: KubeSchedulerConfiguration,
         connection: Connection,
         clock: Clock,
+        spans: SpanExporter | None = None,
     ) -> None:
+        self._spans = spans
         self.metrics = SchedulerMetrics(CollectorRegistry())
         self._options = options
         self._config = config
@@ -183,8 +194,9 @@ class RunningDaemon:
 
     async def _last_words(self) -> None:
         """Send the events and patches that still wait."""
-        await self._client.reporter.drain()
-        await self._client.recorder.drain(LAST_WORDS_SECONDS)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._client.reporter.drain(LAST_WORDS_SECONDS))
+            group.create_task(self._client.recorder.drain(LAST_WORDS_SECONDS))
 
     def _server(self) -> Server | None:
         """The secure port, unless it is switched off by `--secure-port=0`."""
@@ -231,6 +243,7 @@ class RunningDaemon:
             clock=self._clock,
             qps=max(0.0, connection_config.qps),
             burst=connection_config.burst,
+            observer=RequestMetrics(self.metrics),
         )
         hostname = socket.gethostname()
         recorder = EventRecorder(
@@ -288,6 +301,8 @@ class RunningDaemon:
 
     def _build_core(self, builder: FrameworkBuilder) -> Core:
         frameworks = builder.build(self._config)
+        for name, framework in frameworks.items():
+            self.metrics.declare_plugins(name, _counted(framework.plugins))
         return build_core(
             self._config,
             frameworks,
@@ -295,7 +310,10 @@ class RunningDaemon:
                 clock=self._clock,
                 random=self._rng,
                 writer=self._client.reporter,
-                recorders=Recorders(CycleMetrics(self.metrics), QueueMetrics(self.metrics)),
+                recorders=Recorders(
+                    CycleMetrics(self.metrics, CycleTracer(log, self._spans)),
+                    QueueMetrics(self.metrics),
+                ),
                 on_ready=self._ready.set,
                 max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
             ),
@@ -369,6 +387,16 @@ class RunningDaemon:
         )
 
 
+def _counted(plugins: PluginSet) -> dict[str, list[str]]:
+    """The plugins whose evaluations are counted, by extension point."""
+    return {
+        "PreFilter": [plugin.NAME for plugin in plugins.pre_filter],
+        "Filter": [plugin.NAME for plugin in plugins.filter],
+        "PreScore": [plugin.NAME for plugin in plugins.pre_score],
+        "Score": [scored.plugin.NAME for scored in plugins.score],
+    }
+
+
 def _bound(method: Callable[[Any, Any], Any], name: str) -> Callable[[object], None]:
     def call(obj: object) -> None:
         method(name, obj)
@@ -394,4 +422,21 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
         server=connection.access.server,
         profiles=[p.scheduler_name for p in config.profiles],
     )
-    await RunningDaemon(options, config, connection, clock).run()
+    spans = _spans(clock)
+    try:
+        await RunningDaemon(options, config, connection, clock, spans).run()
+    finally:
+        if spans is not None:
+            # Sending what is left may wait for a collector that is not there.
+            await asyncio.to_thread(spans.close)
+
+
+def _spans(clock: Clock) -> SpanExporter | None:
+    """Tracing, when OpenTelemetry's variables say where spans go."""
+    if not tracing.is_wanted(os.environ):
+        return None
+    try:
+        return tracing.open_telemetry(clock)
+    except tracing.TracingUnavailableError as problem:
+        log.warning("No spans are sent", reason=str(problem))
+        return None

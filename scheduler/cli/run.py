@@ -68,7 +68,7 @@ def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: Syste
         uvloop.run(run_daemon(options, config, clock))
     except* SchedulerError as problems:
         for problem in _leaves(problems):
-            logs.get_logger(__name__).error(str(problem))
+            logs.get_logger(__name__).error("Ended with an error", err=str(problem))
         status = _FAILED
     return status
 

@@ -52,6 +52,8 @@ _READ_BUFFER_BYTES: Final = 2**22
 _KEEPALIVE_SECONDS: Final = 60.0
 """Idle connections are dropped before a server (90 s) or a load balancer would drop them."""
 _FIRST_FAILURE: Final = 300
+_NO_CODE: Final = "<error>"
+"""Source: client-go rest/request.go (updateURLMetrics) v0.36."""
 _BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
 """What aiohttp raises when a connection fails or what comes over it is not HTTP."""
 
@@ -75,6 +77,13 @@ class Lines(Protocol):
         ...
 
 
+class RequestObserver(Protocol):
+    """Hears of every request."""
+
+    def request_done(self, method: str, host: str, code: str, seconds: float) -> None:
+        """The answer has begun (a stream) or ended; the code is `<error>` when there is none."""
+
+
 class ApiSession:
     """Requests to one API server over kept-alive connections.
 
@@ -90,7 +99,9 @@ class ApiSession:
         qps: float = 0.0,
         burst: int = 0,
         user_agent: str = USER_AGENT,
+        observer: RequestObserver | None = None,
     ) -> None:
+        self._observer = observer
         self._connection = connection
         self._clock = clock
         self._throttle = TokenBucket(qps, burst, clock) if qps > 0 else None
@@ -190,16 +201,20 @@ class ApiSession:
         self, access: Access, path: str, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         url = URL(access.server + path, encoded=True)
+        start, code = self._clock.monotonic(), _NO_CODE
         try:
             response = await self._session.get(
                 url, allow_redirects=False, timeout=timeout, **self._routing
             )
+            code = str(response.status)
             if response.status < _FIRST_FAILURE:
                 return response
             async with response:
                 answer = await response.read()
         except _BROKEN as problem:
             raise _no_answer(f"GET {path}", problem) from problem
+        finally:
+            self._observe("GET", code, start)
         raise self._refusal(f"GET {path}", response.status, response.headers, answer)
 
     async def _send(
@@ -212,6 +227,7 @@ class ApiSession:
         fence: Fence | None,
     ) -> Response:
         access = self._current()
+        start, code = self._clock.monotonic(), _NO_CODE
         try:
             response = await self._session.request(
                 method,
@@ -222,13 +238,21 @@ class ApiSession:
                 **self._routing,
             )
             answer = await response.read()
+            code = str(response.status)
         except _BROKEN as problem:
             if isinstance(problem.__cause__, FencedError):
                 raise problem.__cause__ from None
             raise _no_answer(f"{method} {path}", problem) from problem
+        finally:
+            self._observe(method, code, start)
         if response.status >= _FIRST_FAILURE:
             raise self._refusal(f"{method} {path}", response.status, response.headers, answer)
         return Response(response.status, response.headers, answer)
+
+    def _observe(self, method: str, code: str, start: float) -> None:
+        if self._observer is not None:
+            seconds = self._clock.monotonic() - start
+            self._observer.request_done(method, self._host, code, seconds)
 
     def _current(self) -> Access:
         access = self._connection.access
@@ -239,6 +263,7 @@ class ApiSession:
     def _adopt(self, access: Access) -> None:
         """Takes over credentials that changed. A new TLS context means new connections."""
         self._access = access
+        self._host = URL(access.server).authority
         self._routing: dict[str, Any] = {"proxy": access.proxy}
         if access.tls is not None:
             self._routing["ssl"] = access.tls.context

@@ -11,19 +11,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from scheduler.cycle.attempt import Attempt
 from scheduler.cycle.engine import Engine
 from scheduler.cycle.failure import Failure, FailureHandler, rejected_by
 from scheduler.framework.events import ASSIGNED_POD_DELETE
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.status import Status
+from scheduler.observability.logs import get_logger, verbose
 
 DEFAULT_CONCURRENCY: Final = 32
 _BACKLOG_PER_WORKER: Final = 4
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class BindingCycles:
@@ -160,6 +159,15 @@ class BindingCycles:
             attempt.framework.profile_name, attempt.queued, now - attempt.start, now
         )
         self._engine.writer.scheduled(pod)
+        if verbose(2):
+            log.info(
+                "Successfully bound pod to node",
+                v=2,
+                pod=pod.key,
+                node=pod.node_name,
+                evaluatedNodes=attempt.evaluated_nodes,
+                feasibleNodes=attempt.feasible_nodes,
+            )
         if attempt.framework.plugins.post_bind:
             attempt.framework.run_post_bind_plugins(attempt.state, pod, attempt.node_name)
         self._engine.queue.done(pod.uid)
@@ -181,6 +189,14 @@ class BindingCycles:
         if freed and not failure.is_rejection:
             self._engine.queue.move_all_to_active_or_backoff_queue(
                 ASSIGNED_POD_DELETE, attempt.pod, None
+            )
+        if verbose(1):
+            log.info(
+                "Failed to bind pod",
+                v=1,
+                pod=attempt.pod.key,
+                node=attempt.node_name,
+                err=failure.message,
             )
         self._failures.handle(attempt.framework, attempt.queued, failure, attempt.start)
         if freed and failure.is_rejection:

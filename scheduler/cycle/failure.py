@@ -6,19 +6,18 @@ Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updat
 from typing import Final
 
 import msgspec
-import structlog
 
 from scheduler.cycle.algorithm import NoNodesAvailable
 from scheduler.cycle.engine import Engine
 from scheduler.framework.runtime import Diagnosis, Framework
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.observability.logs import verbose
+from scheduler.observability.logs import get_logger, verbose
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -104,7 +103,10 @@ class FailureHandler:
         if failure.is_rejection:
             if verbose(2):
                 log.info(
-                    "Unable to schedule pod; no fit; waiting", pod=pod.key, err=failure.message
+                    "Unable to schedule pod; no fit; waiting",
+                    v=2,
+                    pod=pod.key,
+                    err=failure.message,
                 )
         else:
             log.error("Error scheduling pod; retrying", pod=pod.key, err=failure.message)

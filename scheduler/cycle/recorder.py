@@ -1,9 +1,11 @@
 """What the cycles report while they work; metrics and logs listen here."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from typing_extensions import override
 
+from scheduler.api.pods import PodInfo
 from scheduler.framework.types import QueuedPodInfo
 
 
@@ -15,6 +17,11 @@ class CycleRecorder(Protocol):
 
     def algorithm_done(self, seconds: float) -> None:
         """The decision on one pod took this long."""
+
+    def cycle_done(
+        self, pod: PodInfo, start: float, end: float, steps: Sequence[tuple[float, str]]
+    ) -> None:
+        """A scheduling cycle has ended; `steps` is only good until this returns."""
 
     def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
         """An attempt ended `unschedulable` or in `error`."""
@@ -31,6 +38,12 @@ class NoRecorder(CycleRecorder):
 
     @override
     def algorithm_done(self, seconds: float) -> None:
+        pass
+
+    @override
+    def cycle_done(
+        self, pod: PodInfo, start: float, end: float, steps: Sequence[tuple[float, str]]
+    ) -> None:
         pass
 
     @override

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
-import structlog
-
 from scheduler.api.pods import PodInfo
 from scheduler.cycle.algorithm import (
     NoNodesAvailable,
@@ -29,11 +27,12 @@ from scheduler.cycle.failure import (
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.observability.logs import get_logger, verbose
 
 PLUGIN_METRICS_SAMPLE: Final = 0.1
 """The share of cycles whose plugin calls are timed. Source: pluginMetricsSamplePercent."""
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class Scheduler:
@@ -64,10 +63,13 @@ class Scheduler:
             return True
         start = self._engine.now()
         framework = self._engine.frameworks[queued.pod_info.spec.scheduler_name]
-        framework.calls.sampled = self._random.random() < PLUGIN_METRICS_SAMPLE
+        framework.calls.begin_cycle(sampled=self._random.random() < PLUGIN_METRICS_SAMPLE)
+        if verbose(3):
+            log.info("Attempting to schedule pod", v=3, pod=queued.pod_info.key)
         try:
             # 2. Decide on a frozen view.
             self._engine.cache.update_snapshot(self._engine.snapshot)
+            framework.calls.step("Snapshot")
             decision = self._decide(framework, queued.pod_info, start)
             if isinstance(decision, ScheduleResult):
                 # 3. Take the place in memory and hand the rest over to the binding cycle.
@@ -80,6 +82,9 @@ class Scheduler:
             log.exception("Error selecting node for pod", pod=queued.pod_info.key)
             failure = Failure(f"{type(problem).__name__}: {problem}")
             self._failures.handle(framework, queued, failure, start)
+        self._engine.recorder.cycle_done(
+            queued.pod_info, start, self._engine.now(), framework.calls.steps
+        )
         return True
 
     def _skip_pod_schedule(self, queued: QueuedPodInfo) -> bool:

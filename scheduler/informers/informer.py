@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from scheduler.client.errors import (
     ApiError,
@@ -40,6 +39,7 @@ from scheduler.informers.wire import (
     partial_decoder,
     watch_query,
 )
+from scheduler.observability.logs import get_logger
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ UNKNOWN: Final = "unknown"
 MAX_FAILURES: Final = 4
 """Watches from one version that may break off before the list is asked for again."""
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class InformerHooks(Protocol):

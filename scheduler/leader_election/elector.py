@@ -8,15 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import structlog
-
 from scheduler.client.errors import ApiError, ConflictError
 from scheduler.client.leases import Lease, LeaseSpec
 from scheduler.clock import Clock
 from scheduler.leader_election.election import Election, LeaderElectionSettings, released
-from scheduler.observability.logs import verbose
+from scheduler.observability.logs import get_logger, verbose
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class Lock(Protocol):

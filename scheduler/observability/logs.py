@@ -40,6 +40,9 @@ class Logger(Protocol):
     def error(self, event: str, **keys: Any) -> Any:
         """Something failed."""
 
+    def exception(self, event: str, **keys: Any) -> Any:
+        """Something failed that nobody expected: with the trace of the present exception."""
+
 
 class Verbosity:
     """How much is logged; one per process, as with klog."""

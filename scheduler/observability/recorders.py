@@ -4,10 +4,12 @@ The classes fit the Protocols of those rooms (`QueueRecorder`, `CycleRecorder`, 
 by shape: this room is below theirs and must not import them.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
+from scheduler.observability.tracing import CycleTrace, CycleTracer
 
 _log = get_logger(__name__)
 
@@ -23,15 +25,32 @@ class Attempted(Protocol):
     was_flushed: bool
 
 
-class CycleMetrics:
-    """Counts how attempts end."""
+class Named(Protocol):
+    """What is read of a pod."""
 
-    def __init__(self, metrics: SchedulerMetrics) -> None:
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        ...
+
+
+class CycleMetrics:
+    """Counts how attempts end, and tells of slow cycles."""
+
+    def __init__(self, metrics: SchedulerMetrics, tracer: CycleTracer | None = None) -> None:
         self._metrics = metrics
+        self._tracer = tracer or CycleTracer(_log)
 
     def algorithm_done(self, seconds: float) -> None:
         """The decision on one pod took this long."""
         self._metrics.scheduling_algorithm_duration.observe(seconds)
+
+    def cycle_done(
+        self, pod: Named, start: float, end: float, steps: Sequence[tuple[float, str]]
+    ) -> None:
+        """A scheduling cycle has ended."""
+        if self._tracer.wants(end - start):
+            self._tracer.ended(CycleTrace("Scheduling", pod.key, start, end, tuple(steps)))
 
     def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
         """An attempt ended `unschedulable` or in `error`."""
@@ -90,6 +109,18 @@ class QueueMetrics:
             pod=str(getattr(pod, "key", pod)),
             err=f"{type(error).__name__}: {error}",
         )
+
+
+class RequestMetrics:
+    """Counts and times requests to the API server."""
+
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self._metrics = metrics
+
+    def request_done(self, method: str, host: str, code: str, seconds: float) -> None:
+        """A request was answered; the code is `<error>` when it was not."""
+        self._metrics.rest_client_requests[code, method, host].inc()
+        self._metrics.rest_client_request_duration[method, host].observe(seconds)
 
 
 class PluginMetrics:

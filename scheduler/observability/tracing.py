@@ -1,15 +1,16 @@
 """What a scheduling cycle spent its time on: always logged when slow, a span when wanted.
 
-A cycle costs a few readings of the clock here. With OpenTelemetry (extra `stowage[tracing]`) each
-cycle also becomes a span with its steps as events, made after the fact so that nothing is
-carried through the cycle.
+The steps are the extension points, whose times are measured anyway, so a quick cycle costs nothing
+here. With OpenTelemetry (extra `stowage[tracing]`) each cycle also becomes a span with its steps as
+events, made after the fact so that nothing is carried through the cycle.
 
 Source: pkg/scheduler/schedule_one.go (utiltrace "Scheduling"), k8s.io/utils/trace.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scheduler.clock import Clock
 from scheduler.errors import SchedulerError
@@ -19,68 +20,60 @@ SLOW_SECONDS: Final = 0.1
 """Source: schedule_one.go, `trace.LogIfLong(100 * time.Millisecond)`."""
 
 _SERVICE_NAME: Final = "stowage"
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class TracingUnavailableError(SchedulerError):
     """Spans were asked for, but OpenTelemetry is not installed."""
 
 
-class CycleTrace:
-    """The steps of one cycle."""
+class CycleTrace(NamedTuple):
+    """One cycle that has ended."""
 
-    __slots__ = ("_now", "_tracer", "name", "pod", "start", "steps")
-
-    def __init__(
-        self, tracer: "CycleTracer", now: Callable[[], float], name: str, pod: str
-    ) -> None:
-        self._tracer = tracer
-        self._now = now
-        self.name = name
-        self.pod = pod
-        self.steps: list[tuple[float, str]] = []
-        self.start = now()
-
-    def step(self, text: str) -> None:
-        """Note that something is done."""
-        self.steps.append((self._now(), text))
-
-    def end(self, result: str = "") -> None:
-        """Close the trace: log it when it was slow, export it when spans are wanted."""
-        self._tracer.ended(self, self._now(), result)
+    name: str
+    pod: str
+    """`namespace/name`"""
+    start: float
+    end: float
+    steps: Sequence[tuple[float, str]]
+    """When each step was done, and what it was."""
 
 
 class CycleTracer:
-    """Begins traces, and says what becomes of them."""
+    """Says what becomes of cycles: slow ones are logged, all are exported where spans are wanted.
 
-    def __init__(self, clock: Clock, log: Logger, spans: "SpanExporter | None" = None) -> None:
-        self._now = clock.monotonic
+    Args:
+        log: where slow cycles are told.
+        spans: makes spans of all cycles.
+    """
+
+    def __init__(self, log: Logger, spans: "SpanExporter | None" = None) -> None:
         self._log = log
         self._spans = spans
 
-    def begin(self, name: str, pod: str) -> CycleTrace:
-        """Begin the trace of a cycle: `Scheduling`, for pod `namespace/name`."""
-        return CycleTrace(self, self._now, name, pod)
+    def wants(self, seconds: float) -> bool:
+        """Whether a cycle of this duration is of interest; asked before a trace is made."""
+        return seconds > SLOW_SECONDS or self._spans is not None
 
-    def ended(self, trace: CycleTrace, end: float, result: str) -> None:
-        """Take over a closed trace."""
-        if end - trace.start > SLOW_SECONDS:
-            self._log_slow(trace, end, result)
+    def ended(self, trace: CycleTrace) -> None:
+        """Take over a cycle that is of interest."""
+        if trace.end - trace.start > SLOW_SECONDS:
+            self._log_slow(trace)
         if self._spans is not None:
-            self._spans.export(trace, end, result)
+            self._spans.export(trace)
 
-    def _log_slow(self, trace: CycleTrace, end: float, result: str) -> None:
+    def _log_slow(self, trace: CycleTrace) -> None:
         steps = []
         before = trace.start
         for at, text in trace.steps:
             steps.append(f"{text} {_milliseconds(at - before)}ms")
             before = at
-        steps.append(f"end {_milliseconds(end - before)}ms")
+        steps.append(f"end {_milliseconds(trace.end - before)}ms")
         self._log.info(
             "Slow cycle",
             trace=trace.name,
             pod=trace.pod,
-            result=result,
-            duration_seconds=round(end - trace.start, 4),
+            duration_seconds=round(trace.end - trace.start, 4),
             steps=steps,
         )
 
@@ -101,15 +94,15 @@ class SpanExporter:
         self._tracer = provider.get_tracer(_SERVICE_NAME)
         self._wall_offset = clock.wall().timestamp() - clock.monotonic()
 
-    def export(self, trace: CycleTrace, end: float, result: str) -> None:
+    def export(self, trace: CycleTrace) -> None:
         """Make the span; the provider sends it later, from a thread of its own."""
         namespace, _, name = trace.pod.partition("/")
-        attributes = {"k8s.namespace.name": namespace, "k8s.pod.name": name, "result": result}
+        attributes = {"k8s.namespace.name": namespace, "k8s.pod.name": name}
         start = self._nanoseconds(trace.start)
         span = self._tracer.start_span(trace.name, start_time=start, attributes=attributes)
         for at, text in trace.steps:
             span.add_event(text, timestamp=self._nanoseconds(at))
-        span.end(end_time=self._nanoseconds(end))
+        span.end(end_time=self._nanoseconds(trace.end))
 
     def close(self) -> None:
         """Send what is still waiting."""
@@ -117,6 +110,13 @@ class SpanExporter:
 
     def _nanoseconds(self, monotonic: float) -> int:
         return int((monotonic + self._wall_offset) * 1e9)
+
+
+def is_wanted(environment: Mapping[str, str]) -> bool:
+    """Whether spans are asked for: by OpenTelemetry's own variables that say where they go."""
+    if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    return any(environment.get(name) for name in _ENDPOINTS)
 
 
 def open_telemetry(clock: Clock) -> SpanExporter:
@@ -134,7 +134,9 @@ def open_telemetry(clock: Clock) -> SpanExporter:
         raise TracingUnavailableError(
             "spans need OpenTelemetry: install stowage[tracing], or run without tracing"
         ) from error
-    resource = resources.Resource.create({"service.name": _SERVICE_NAME})
+    resource = resources.Resource.create(
+        {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": _SERVICE_NAME}
+    )
     provider = sdk.TracerProvider(resource=resource)
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
     return SpanExporter(clock, provider)

@@ -51,14 +51,25 @@ class PluginCalls:
     Attributes:
         sampled: whether the calls of the present cycle are timed.
         now: monotonic seconds.
+        steps: when each extension point of the present cycle ended, and its name.
     """
 
-    __slots__ = ("_observer", "now", "sampled")
+    __slots__ = ("_observer", "now", "sampled", "steps")
 
     def __init__(self, observer: PluginObserver | None, now: Callable[[], float]) -> None:
         self._observer = observer
         self.now = now
         self.sampled = False
+        self.steps: list[tuple[float, str]] = []
+
+    def begin_cycle(self, *, sampled: bool) -> None:
+        """What follows, until the loop is given back, belongs to a new cycle."""
+        self.sampled = sampled
+        self.steps.clear()
+
+    def step(self, name: str) -> None:
+        """Note that something else of the present cycle is done."""
+        self.steps.append((self.now(), name))
 
     def point_done(self, point: str, status: Code, start: float) -> float:
         """Report a whole extension point, whatever plugins it has.
@@ -72,6 +83,7 @@ class PluginCalls:
             When it ended: the start of what follows.
         """
         end = self.now()
+        self.steps.append((end, point))
         if self._observer is not None:
             self._observer.extension_point_done(point, status.upstream_name, end - start)
         return end

@@ -8,7 +8,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from scheduler.observability import tracing
-from scheduler.observability.tracing import CycleTracer, SpanExporter, TracingUnavailableError
+from scheduler.observability.tracing import (
+    CycleTrace,
+    CycleTracer,
+    SpanExporter,
+    TracingUnavailableError,
+)
 from tests.support.clock import FakeClock
 
 
@@ -25,19 +30,21 @@ class RecordingLog:
 
 
 def _cycle(clock: FakeClock, tracer: CycleTracer, seconds: float) -> None:
-    trace = tracer.begin("Scheduling", "ns/pod")
+    start = clock.monotonic()
     clock.advance(seconds)
-    trace.step("Computing predicates done")
+    steps = [(clock.monotonic(), "Filter")]
     clock.advance(0.01)
-    trace.step("Prioritizing done")
-    trace.end("scheduled")
+    steps.append((clock.monotonic(), "Score"))
+    end = clock.monotonic()
+    if tracer.wants(end - start):
+        tracer.ended(CycleTrace("Scheduling", "ns/pod", start, end, steps))
 
 
 def test_a_slow_cycle_logs_its_steps() -> None:
     """More than 100 ms in all; each step with its own time."""
     clock, log = FakeClock(), RecordingLog()
 
-    _cycle(clock, CycleTracer(clock, log), 0.2)
+    _cycle(clock, CycleTracer(log), 0.2)
 
     assert log.lines == [
         (
@@ -45,11 +52,10 @@ def test_a_slow_cycle_logs_its_steps() -> None:
             {
                 "trace": "Scheduling",
                 "pod": "ns/pod",
-                "result": "scheduled",
                 "duration_seconds": 0.21,
                 "steps": [
-                    "Computing predicates done 200ms",
-                    "Prioritizing done 10ms",
+                    "Filter 200ms",
+                    "Score 10ms",
                     "end 0ms",
                 ],
             },
@@ -61,7 +67,7 @@ def test_a_quick_cycle_is_silent() -> None:
     """As are thousands a minute."""
     clock, log = FakeClock(), RecordingLog()
 
-    _cycle(clock, CycleTracer(clock, log), 0.05)
+    _cycle(clock, CycleTracer(log), 0.05)
 
     assert log.lines == []
 
@@ -74,7 +80,7 @@ def test_a_cycle_becomes_a_span_with_its_steps() -> None:
     spans = SpanExporter(clock, provider)
     began = clock.wall().timestamp()
 
-    _cycle(clock, CycleTracer(clock, RecordingLog(), spans), 0.05)
+    _cycle(clock, CycleTracer(RecordingLog(), spans), 0.05)
     spans.close()
 
     (span,) = exported.get_finished_spans()
@@ -82,11 +88,10 @@ def test_a_cycle_becomes_a_span_with_its_steps() -> None:
     assert dict(span.attributes or {}) == {
         "k8s.namespace.name": "ns",
         "k8s.pod.name": "pod",
-        "result": "scheduled",
     }
     assert [event.name for event in span.events] == [
-        "Computing predicates done",
-        "Prioritizing done",
+        "Filter",
+        "Score",
     ]
     assert span.start_time is not None
     assert span.end_time is not None
@@ -111,3 +116,19 @@ def test_open_telemetry_is_set_up() -> None:
     spans = tracing.open_telemetry(FakeClock())
 
     spans.close()
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "true"}, False),
+    ],
+)
+def test_spans_are_wanted_when_it_is_said_where_they_go(
+    environment: dict[str, str], wanted: bool
+) -> None:
+    """By OpenTelemetry's own variables."""
+    assert tracing.is_wanted(environment) == wanted
