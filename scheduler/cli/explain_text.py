@@ -145,7 +145,7 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
         [_score_row(node, plugins) for node in shown],
     )
     if len(shown) < len(best):
-        click.echo(f"  ... and {len(best) - len(shown)} more nodes with lower totals (--top)")
+        click.echo(f"  ... and {len(best) - len(shown)} more nodes (--top)")
 
 
 def _score_row(node: FeasibleNode, plugins: list[str]) -> tuple[str, ...]:

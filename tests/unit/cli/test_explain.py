@@ -1,0 +1,292 @@
+"""`stowage explain`: what people and programs get to see."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from scheduler.cli.explain import explain
+from tests.support.manifests import node_manifest, pod_manifest, write_list
+
+TAINTS = [{"key": "k", "effect": "NoSchedule"}]
+CLUSTER = (
+    node_manifest("big", allocatable={"cpu": "8"}),
+    node_manifest("small"),
+    node_manifest("tainted", taints=TAINTS),
+    node_manifest("tiny", allocatable={"cpu": "500m"}, taints=TAINTS),
+    pod_manifest("running", requests={"cpu": "3", "memory": "1Gi"}, nodeName="small"),
+    pod_manifest("fits", requests={"cpu": "1"}),
+    pod_manifest("huge", requests={"cpu": "9", "memory": "9Gi"}),
+    pod_manifest("held", schedulingGates=[{"name": "example.com/later"}]),
+    pod_manifest("theirs", schedulerName="somebody-else"),
+)
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(explain, arguments, input=stdin, catch_exceptions=False)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    return write_list(tmp_path / "cluster.json", *CLUSTER)
+
+
+def answers(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, "-o", "json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return {pod["pod"]: pod for pod in json.loads(result.stdout)["pods"]}
+
+
+def test_people_read_the_verdict_the_groups_and_the_best_nodes(cluster: str) -> None:
+    """The whole text for a pod that fits somewhere."""
+    result = run("-f", cluster, "--pod", "fits")
+
+    assert result.exit_code == 0
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "default/fits  (profile default-scheduler)",
+        "  Fits on 2 of 4 nodes; goes to big.",
+        "",
+        "  nodes  plugin           reasons",
+        "      2  TaintToleration  node(s) had untolerated taint(s)",
+        "                            on tainted, tiny",
+        "",
+        "                                                           Node",
+        "                                                      Resources",
+        "                     Taint          Node    Dynamic    Balanced     Image",
+        "                Toleration  ResourcesFit  Resources  Allocation  Locality",
+        "  node   total          x3            x1         x2          x1        x1",
+        "  big      463         300            92          0          71         0",
+        "  small    411         300            42          0          69         0",
+        "",
+    ]
+
+
+def test_people_read_how_close_it_was(cluster: str) -> None:
+    """Per resource the smallest shortage, on how many nodes, and where."""
+    result = run("-f", cluster, "--pod", "default/huge")
+
+    assert "  Fits nowhere: 0/4 nodes are available: 2 Insufficient cpu" in result.stdout
+    assert "      2  NodeResourcesFit  Insufficient cpu, Insufficient memory\n" in result.stdout
+    assert "  short by 1 cpu on 2 nodes, nearest big\n" in result.stdout
+    assert "  short by 1Gi memory on 2 nodes, nearest big\n" in result.stdout
+
+
+def test_all_reasons_ask_beyond_the_first_plugin(cluster: str) -> None:
+    """Nodes that a taint rejects may be too small as well."""
+    result = run("-f", cluster, "--pod", "huge", "--all-reasons", "--node", "tiny")
+
+    assert "      1  TaintToleration   node(s) had untolerated taint(s)\n" in result.stdout
+    assert "         NodeResourcesFit  Insufficient cpu, Insufficient memory\n" in result.stdout
+    assert "  short by 8500m cpu on 1 node\n" in result.stdout
+    assert "big" not in result.stdout
+
+
+def test_all_reasons_in_json(cluster: str) -> None:
+    """Rejected nodes have a list of rejections beside the first one."""
+    (tiny,) = answers("-f", cluster, "--pod", "huge", "--node", "tiny", "--all-reasons")[
+        "default/huge"
+    ]["nodes"]
+
+    assert tiny["plugin"] == "TaintToleration"
+    assert [(r["plugin"], r["code"]) for r in tiny["rejections"]] == [
+        ("TaintToleration", "UnschedulableAndUnresolvable"),
+        ("NodeResourcesFit", "UnschedulableAndUnresolvable"),
+    ]
+    assert "rejections" not in answers("-f", cluster)["default/huge"]["nodes"][0]
+
+
+def test_json_has_every_pod_of_the_profiles(cluster: str) -> None:
+    """Sorted; gated pods have no nodes, pods of other schedulers are not there."""
+    found = answers("-f", cluster)
+
+    assert list(found) == ["default/fits", "default/held", "default/huge"]
+    assert found["default/held"] == {
+        "pod": "default/held",
+        "profile": "default-scheduler",
+        "preEnqueue": {
+            "plugin": "SchedulingGates",
+            "reasons": ["waiting for scheduling gates: [example.com/later]"],
+        },
+        "preFilter": None,
+        "nodes": [],
+        "message": "",
+    }
+    assert [node["node"] for node in found["default/fits"]["nodes"]] == [
+        "big", "small", "tainted", "tiny",
+    ]  # fmt: skip
+
+
+def test_people_are_told_of_pods_that_are_not_judged(cluster: str) -> None:
+    """Those of other schedulers, and why a pod is held back."""
+    result = run("-f", cluster)
+
+    assert (
+        "Held back by SchedulingGates before any node is looked at: "
+        "waiting for scheduling gates: [example.com/later]"
+    ) in result.stdout
+    assert result.stderr == (
+        "note: Pods of other schedulers also wait and are not judged here: somebody-else (1).\n"
+    )
+
+
+def test_ties_and_the_rest_of_the_nodes_are_told(tmp_path: Path) -> None:
+    """--top limits the table; equally good nodes are one answer."""
+    nodes = [node_manifest(f"n{i}") for i in range(6)]
+    file = write_list(tmp_path / "c.json", *nodes, pod_manifest("p"))
+
+    result = run("-f", file, "--top", "2")
+
+    assert "Fits on 6 of 6 nodes; goes to one of n0, n1, n2 and 3 more (a tie).\n" in result.stdout
+    assert "... and 4 more nodes (--top)\n" in result.stdout
+
+
+def test_several_files_and_standard_input_are_one_cluster(tmp_path: Path) -> None:
+    """As -f, as arguments, as a dash."""
+    nodes = write_list(tmp_path / "nodes.json", *CLUSTER[:4])
+    pods = write_list(tmp_path / "pods.json", CLUSTER[5])
+    text = json.dumps(CLUSTER[4])
+
+    result = run("-f", nodes, pods, "-f", "-", "-o", "json", stdin=text)
+
+    (pod,) = json.loads(result.stdout)["pods"]
+    assert {n["node"]: n.get("total") for n in pod["nodes"]} == {
+        "big": 463, "small": 411, "tainted": None, "tiny": None,
+    }  # fmt: skip
+
+
+def test_profiles_of_a_configuration_decide_which_pods(tmp_path: Path, cluster: str) -> None:
+    """Also what has no effect of it is told, and not on standard output."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "parallelism: 3\nprofiles:\n- schedulerName: somebody-else\n"
+    )
+
+    result = run("-f", cluster, "--config", str(config))
+
+    assert result.stdout.startswith("default/theirs  (profile somebody-else)\n")
+    assert "stowage (3)" in result.stderr
+    assert "note: parallelism has no effect" in result.stderr
+    (only,) = answers_ignoring_notes("-f", cluster, "--config", str(config))
+    assert only["pod"] == "default/theirs"
+
+
+def answers_ignoring_notes(*arguments: str) -> list[dict[str, Any]]:
+    pods: list[dict[str, Any]] = json.loads(run(*arguments, "-o", "json").stdout)["pods"]
+    return pods
+
+
+def test_nominated_pods_are_left_room(tmp_path: Path) -> None:
+    """The shortage counts them as well; the pod itself is told where it goes."""
+    file = write_list(
+        tmp_path / "c.json",
+        node_manifest("n"),
+        pod_manifest("first", requests={"cpu": "3"}, nominated="n", priority=10),
+        pod_manifest("second", requests={"cpu": "2"}),
+    )
+
+    result = run("-f", file)
+
+    assert "Nominated to n: it fits there, so it goes there whatever the scores.\n" in result.stdout
+    assert "short by 1 cpu on 1 node\n" in result.stdout
+
+
+def test_volumes_are_named_that_nobody_looks_at(tmp_path: Path) -> None:
+    """An honest answer says what it leaves out."""
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    file = write_list(tmp_path / "c.json", node_manifest("n"), pod_manifest("p", volumes=[claim]))
+
+    assert "Its volumes are not looked at in this version: data.\n" in run("-f", file).stdout
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        pytest.param([pod_manifest("p")], "Fits nowhere: no nodes available to schedule pods"),
+        pytest.param([node_manifest("n")], "No pod waits for a node."),
+        pytest.param(
+            [node_manifest("n"), pod_manifest("p", resourceClaims=[{"name": "gpu"}])],
+            "Rejected by DynamicResources on all 1 nodes at once: 0/1 nodes are available: pods "
+            "with resource claims are not supported by this scheduler.",
+        ),
+    ],
+    ids=["no nodes", "no pods", "devices"],
+)
+def test_there_may_be_nothing_to_look_at(
+    tmp_path: Path, objects: list[dict[str, Any]], said: str
+) -> None:
+    """Which is no error."""
+    result = run("-f", write_list(tmp_path / "c.json", *objects))
+
+    assert result.exit_code == 0
+    assert said in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param([], "stowage explain: nothing to look at: name files with -f", id="no file"),
+        pytest.param(["-f", "gone"], "gone: cannot be read: no such file or directory", id="gone"),
+        pytest.param(["-f", "-", "-"], "standard input can be read once only", id="stdin twice"),
+        pytest.param(["--pod", "x"], "--pod x: the files have no such pod", id="pod"),
+        pytest.param(
+            ["--pod", "running"],
+            "--pod running: it is on node small already; only waiting pods are judged",
+            id="running pod",
+        ),
+        pytest.param(
+            ["--pod", "theirs"],
+            "--pod theirs: its schedulerName is somebody-else, the profiles here are "
+            "default-scheduler, stowage (--config decides)",
+            id="pod of another scheduler",
+        ),
+        pytest.param(["--node", "x"], "--node x: the files have no such node", id="node"),
+        pytest.param(["--config", "gone"], "gone: cannot be read: no such file", id="config"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_message(
+    cluster: str, arguments: list[str], said: str
+) -> None:
+    """On standard error, with exit status 2 and nothing on standard output."""
+    files = ["-f", cluster] if any("--" in a for a in arguments) else []
+
+    result = run(*files, *arguments)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_broken_input_names_file_document_and_field(tmp_path: Path) -> None:
+    """So that it can be found in a file of ten thousand lines."""
+    file = tmp_path / "broken.yaml"
+    file.write_text(
+        "kind: ConfigMap\n---\nkind: Pod\nmetadata: {name: p}\nspec: {priority: high}\n"
+    )
+
+    result = run("-f", str(file))
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"stowage explain: {file}: document 2: Pod p: spec.priority: "
+        "expected a whole number, got a text\n"
+    )
+
+
+def test_cases_are_answered_line_by_line() -> None:
+    """A broken line gives an error of its own, and the next one is answered."""
+    case = {"objects": [node_manifest("n"), pod_manifest("p")]}
+    lines = ["{", "5", json.dumps({"objects": 5}), json.dumps(case), json.dumps({"objects": []})]
+
+    result = run("--jsonl", stdin="\n".join(lines) + "\n\n")
+
+    replies = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [reply.get("error", "") for reply in replies] == [
+        "not valid JSON: Input data was truncated",
+        'expected an object with "objects"',
+        "objects: expected a list",
+        "",
+        "",
+    ]
+    assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 1, 0]
