@@ -14,6 +14,7 @@ from scheduler.sandbox.accounts import Accounts
 from scheduler.sandbox.binding import bind, evict
 from scheduler.sandbox.bodies import given_object, media_type, parsed, parsed_json
 from scheduler.sandbox.deletion import DeleteOptions, Deleter
+from scheduler.sandbox.field_errors import not_supported
 from scheduler.sandbox.kinds import BY_PATH, Kind
 from scheduler.sandbox.patching import Patcher
 from scheduler.sandbox.reading import list_page, selection
@@ -25,6 +26,7 @@ from scheduler.sandbox.schema.codec import FieldValidation, Object
 from scheduler.sandbox.status import (
     StatusError,
     bad_request,
+    invalid_options,
     method_not_allowed,
     no_such_path,
     success,
@@ -226,7 +228,8 @@ class Api:
     def _bind_by_body(self, call: Call) -> Reply:
         binding = parsed(call.body, call.content_type)
         key = Key(call.info.namespace, (binding.get("metadata") or {}).get("name", ""))
-        bind(self._registry, key, binding, dry_run=_options(call.info).dry_run)
+        dry_run = _options(call.info).dry_run
+        bind(self._registry, key, binding, dry_run=dry_run, is_legacy=True)
         return _created(success(code=HTTPStatus.CREATED))
 
     def _evict(self, _kind: Kind, call: Call) -> Reply:
@@ -283,10 +286,8 @@ def _options(info: RequestInfo) -> WriteOptions:
     try:
         validation = FieldValidation(text)
     except ValueError as error:
-        raise bad_request(
-            f'fieldValidation: Unsupported value: "{text}": supported values: "Ignore", "Strict", '
-            '"Warn"'
-        ) from error
+        fault = not_supported("fieldValidation", text, ("", "Ignore", "Strict", "Warn"))
+        raise invalid_options(f"{info.verb.capitalize()}Options", fault) from error
     return WriteOptions(dry_run=bool(info.query.get("dryRun")), field_validation=validation)
 
 

@@ -24,7 +24,14 @@ _OPERATORS: Final = {
 }
 
 
-def bind(registry: Registry, key: Key, binding: Object, *, dry_run: bool = False) -> None:
+def bind(
+    registry: Registry,
+    key: Key,
+    binding: Object,
+    *,
+    dry_run: bool = False,
+    is_legacy: bool = False,
+) -> None:
     """Gives a pod its node.
 
     Args:
@@ -32,6 +39,7 @@ def bind(registry: Registry, key: Key, binding: Object, *, dry_run: bool = False
         key: the pod.
         binding: the Binding object of the request.
         dry_run: whether only to check.
+        is_legacy: whether it came without the subresource; admission then adds no labels.
 
     Raises:
         StatusError: 404 without the pod; 409 when it is bound, gated, being deleted or another
@@ -48,10 +56,17 @@ def bind(registry: Registry, key: Key, binding: Object, *, dry_run: bool = False
     ):
         if wanted and wanted != found:
             why = precondition_failed(what, wanted, found)
-            raise conflict(PODS.resource, "", key.name, why)
+            where = f"Key: /registry/pods/{key.namespace}/{key.name}, ResourceVersion: 0"
+            raise conflict(
+                PODS.resource,
+                "",
+                key.name,
+                f"StorageError: invalid object, Code: 4, {where}, AdditionalErrorMsg: {why}",
+            )
     pod = entry.content()
     _check_unbound(key, pod)
-    _assign(registry, pod, node_name, meta)
+    topology = {} if is_legacy else topology_labels(registry, node_name)
+    _assign(pod, node_name, meta, topology, registry.now())
     if not dry_run:
         registry.store.put(registry.store.collection(PODS), key, pod)
 
@@ -62,7 +77,7 @@ def _target(binding: Object) -> str:
     if target.get("kind", "Node") not in {"", "Node"}:
         faults.append(
             f'target.kind: Unsupported value: "{target["kind"]}": '
-            'supported values: "<empty>", "Node"'
+            'supported values: "Node", "<empty>"'
         )
     if not target.get("name"):
         faults.append("target.name: Required value")
@@ -86,9 +101,9 @@ def _check_unbound(key: Key, pod: Object) -> None:
     raise conflict(_BINDING, "", key.name, why)
 
 
-def _assign(registry: Registry, pod: Object, node_name: str, meta: Object) -> None:
+def _assign(pod: Object, node_name: str, meta: Object, topology: dict[str, str], now: str) -> None:
     pod["spec"]["nodeName"] = node_name
-    labels = {**(meta.get("labels") or {}), **topology_labels(registry, node_name)}
+    labels = {**(meta.get("labels") or {}), **topology}
     for field, added in (("annotations", meta.get("annotations")), ("labels", labels)):
         if added:
             pod["metadata"].setdefault(field, {}).update(added)
@@ -99,7 +114,7 @@ def _assign(registry: Registry, pod: Object, node_name: str, meta: Object) -> No
         for condition in status.get("conditions") or ()
         if condition.get("type") != "PodScheduled"
     ]
-    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": registry.now()}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
     status["conditions"] = [*others, scheduled]
 
 

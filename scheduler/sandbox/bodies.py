@@ -32,7 +32,7 @@ def given_object(body: bytes, content_type: str) -> bytes | Object:
         return parsed_yaml(body)
     if kind == PROTOBUF:
         return decode_object(body)
-    raise unsupported_media_type(kind, _SUPPORTED)
+    raise unsupported_media_type(_SUPPORTED)
 
 
 def parsed_yaml(body: bytes) -> Object:

@@ -10,7 +10,7 @@ from typing import Final
 
 from scheduler.clock import Clock
 from scheduler.sandbox.kinds import NAMESPACES, PODS, Kind
-from scheduler.sandbox.registry import Registry, precondition_failed
+from scheduler.sandbox.registry import Registry
 from scheduler.sandbox.schema.codec import Object
 from scheduler.sandbox.status import conflict, forbidden
 from scheduler.sandbox.store import Entry, Key
@@ -86,13 +86,16 @@ class Deleter:
 
     def _check(self, kind: Kind, entry: Entry, options: DeleteOptions) -> None:
         version = str(entry.version)
-        for what, wanted, found in (
-            ("UID", options.uid, entry.uid),
-            ("ResourceVersion", options.version, version),
+        for what, wanted, found, guess in (
+            ("UID", options.uid, entry.uid, "deleted and then recreated"),
+            ("ResourceVersion", options.version, version, "modified"),
         ):
             if wanted and wanted != found:
-                why = precondition_failed(what, wanted, found)
-                raise conflict(kind.resource, kind.group, entry.key.name, why)
+                why = (
+                    f"the {what} in the precondition ({wanted}) does not match the {what} in "
+                    f"record ({found}). The object might have been {guess}"
+                )
+                raise conflict(kind.kind, kind.group, entry.key.name, why)
 
     def _remove(self, kind: Kind, entry: Entry, options: DeleteOptions) -> Deleted:
         if options.dry_run:

@@ -43,7 +43,7 @@ def invalid(field: str, value: object, detail: str = "") -> FieldError:
 
 def not_supported(field: str, value: object, supported: Iterable[str]) -> FieldError:
     """The field's value is not one of a closed list."""
-    choices = ", ".join(f'"{choice}"' for choice in sorted(supported))
+    choices = ", ".join(f'"{choice}"' for choice in supported)
     body = f"Unsupported value: {_shown(value)}: supported values: {choices}"
     return FieldError("FieldValueNotSupported", field, body)
 

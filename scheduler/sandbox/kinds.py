@@ -122,7 +122,7 @@ class Kind:
     @cached_property
     def codec(self) -> Codec:
         """Decodes this kind's objects."""
-        return Codec(self.type_name, kind=self.kind, version=self.api_version)
+        return Codec(self.type_name, kind=self.kind, version=self.version)
 
     @cached_property
     def type_meta(self) -> bytes:

@@ -62,7 +62,7 @@ class Patcher:
                 return merged
             if media_type == STRATEGIC_PATCH:
                 return apply_strategic_patch(document, parsed_json(body), kind.type_name)
-            raise unsupported_media_type(media_type, _SUPPORTED)
+            raise unsupported_media_type(_SUPPORTED)
 
         return self._registry.transform(kind, key, change, options, subresource=subresource)
 

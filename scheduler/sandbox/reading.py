@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from scheduler.sandbox.field_errors import forbidden, not_supported
 from scheduler.sandbox.kinds import Kind
 from scheduler.sandbox.selectors import (
     Predicate,
@@ -25,6 +26,7 @@ from scheduler.sandbox.status import (
     StatusError,
     bad_request,
     expired,
+    invalid_options,
     too_large_resource_version,
     too_old_resource_version,
 )
@@ -91,7 +93,10 @@ def version_number(text: str) -> int:
     if not text:
         return 0
     if not text.isdigit():
-        raise bad_request(f'resourceVersion: Invalid value: "{text}": invalid resource version')
+        raise bad_request(
+            f'invalid resource version: resourceVersion: Invalid value: "{text}": '
+            f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
     return int(text)
 
 
@@ -133,15 +138,11 @@ def current(collection: Collection, wanted: Selection) -> Iterable[Entry]:
 def _match(query: Mapping[str, str]) -> str:
     match = query.get("resourceVersionMatch", "")
     if match not in _MATCHES:
-        raise bad_request(
-            f'resourceVersionMatch: Unsupported value: "{match}": supported values: "Exact", '
-            '"NotOlderThan"'
-        )
+        fault = not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", ""))
+        raise invalid_options("ListOptions", fault)
     if match and not query.get("resourceVersion"):
-        raise bad_request(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless "
-            "resourceVersion is provided"
-        )
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise invalid_options("ListOptions", forbidden("resourceVersionMatch", why))
     return match
 
 
@@ -172,4 +173,4 @@ def _read_token(text: str) -> _Token:
 
 
 def _bad_token(error: Exception) -> StatusError:
-    return bad_request(f"continue key is not valid: {error}")
+    return bad_request(f"invalid continue token: continue key is not valid: {error}")

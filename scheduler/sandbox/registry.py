@@ -14,7 +14,7 @@ from scheduler.clock import Clock
 from scheduler.sandbox.event_forms import shown_form, stored_form
 from scheduler.sandbox.field_errors import FieldError, invalid as invalid_value
 from scheduler.sandbox.kinds import NAMESPACES, Kind, kind_of
-from scheduler.sandbox.rules.checks import metadata as metadata_faults
+from scheduler.sandbox.rules.checks import IMMUTABLE, metadata as metadata_faults
 from scheduler.sandbox.rules.table import rules_of
 from scheduler.sandbox.schema.codec import FieldValidation, Object
 from scheduler.sandbox.status import (
@@ -188,7 +188,13 @@ class Registry:
     ) -> Written:
         """Replaces an object by what `change` makes of it, as a patch does."""
         before = self.shown(kind, self.get(kind, key))
-        return self.update(kind, key, change(before), options, subresource=subresource)
+        uid = before["metadata"]["uid"]
+        after = change(before)
+        changed = after.get("metadata", {}).get("uid", uid)
+        if changed != uid:
+            fault = invalid_value("metadata.uid", changed, IMMUTABLE)
+            raise invalid(kind.kind, kind.group, key.name, [fault])
+        return self.update(kind, key, after, options, subresource=subresource)
 
     def _decoded(
         self, kind: Kind, given: bytes | Object, options: WriteOptions
@@ -261,9 +267,9 @@ class Registry:
         if version in {"", "0"}:
             if not kind.unconditional_update:
                 fault = invalid_value(
-                    "metadata.resourceVersion", version, "must be specified for an update"
+                    "metadata.resourceVersion", 0, "must be specified for an update"
                 )
-                raise invalid(kind.kind, kind.group, name, [fault])
+                raise invalid(kind.resource, kind.group, name, [fault])
         elif version != str(old.version):
             raise conflict(kind.resource, kind.group, name)
 
@@ -307,7 +313,8 @@ class Registry:
         found = list(faults)
         if found:
             name = content["metadata"].get("name", "")
-            raise invalid(kind.kind, kind.group, name, found)
+            # Events of either group are checked, and reported, as those of the core group.
+            raise invalid(kind.kind, "" if kind.stored_as else kind.group, name, found)
 
     def _stored(
         self, collection: Collection, key: Key, content: Object, options: WriteOptions

@@ -32,12 +32,12 @@ class StatusError(SandboxError):
         self.code = code
         self.reason = reason
         self.message = message
-        self.details = details or {}
+        self.details = details
 
     @property
     def retry_after_seconds(self) -> int | None:
         """What the `Retry-After` header says, if anything."""
-        value = self.details.get("retryAfterSeconds")
+        value = (self.details or {}).get("retryAfterSeconds")
         return value if isinstance(value, int) and value else None
 
     def body(self) -> dict[str, object]:
@@ -51,7 +51,7 @@ class StatusError(SandboxError):
         }
         if self.reason:
             body["reason"] = self.reason
-        if self.details:
+        if self.details is not None:
             body["details"] = self.details
         body["code"] = self.code
         return body
@@ -95,7 +95,7 @@ def not_found(resource: str, group: str, name: str) -> StatusError:
 def no_such_path() -> StatusError:
     """Nothing is served under that path."""
     return StatusError(
-        HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource"
+        HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource", {}
     )
 
 
@@ -148,6 +148,11 @@ def unauthorized() -> StatusError:
     return StatusError(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
 
 
+def invalid_options(kind: str, error: FieldError) -> StatusError:
+    """The parameters of a request contradict each other; kind is that of the options."""
+    return invalid(kind, "meta.k8s.io", "", [error])
+
+
 def expired(message: str) -> StatusError:
     """The asked-for version of the world is no longer kept."""
     return StatusError(HTTPStatus.GONE, "Expired", message)
@@ -186,22 +191,23 @@ def method_not_allowed() -> StatusError:
         HTTPStatus.METHOD_NOT_ALLOWED,
         "MethodNotAllowed",
         "the server does not allow this method on the requested resource",
+        {},
     )
 
 
-def unsupported_media_type(given: str, supported: str) -> StatusError:
+def unsupported_media_type(supported: str) -> StatusError:
     """The body comes in a form that is not understood."""
     return StatusError(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         "UnsupportedMediaType",
         f"the body of the request was in an unknown format - accepted media types include: "
-        f"{supported} (got {given})",
+        f"{supported}",
     )
 
 
 def unprocessable(message: str) -> StatusError:
     """A patch that does not apply."""
-    return StatusError(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message)
+    return StatusError(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, {})
 
 
 def internal(message: str) -> StatusError:
@@ -231,9 +237,9 @@ _GENERIC_REASONS: Final = {
 
 def generic(code: int, message: str = "", retry_after_seconds: int = 0) -> StatusError:
     """An answer of any code, with the reason that usually goes with it."""
-    details: dict[str, object] = {}
+    details: dict[str, object] | None = None
     if retry_after_seconds:
-        details["retryAfterSeconds"] = retry_after_seconds
+        details = {"retryAfterSeconds": retry_after_seconds}
     status = HTTPStatus(code)
     text = message or f"the sandbox was told to answer {status.value} {status.phrase}"
     return StatusError(code, _GENERIC_REASONS.get(status, ""), text, details)

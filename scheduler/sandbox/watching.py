@@ -14,7 +14,7 @@ from scheduler.sandbox.rendering import Renderer, typed_line
 from scheduler.sandbox.status import (
     StatusError,
     expired,
-    invalid,
+    invalid_options,
     too_old_resource_version,
 )
 from scheduler.sandbox.store import Change, ChangeType, Collection, Entry, Store, make_entry
@@ -147,11 +147,11 @@ def _streams_list(query: Mapping[str, str]) -> bool:
             "resourceVersionMatch",
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         )
-        raise invalid("ListOptions", "meta.k8s.io", "", [fault])
+        raise invalid_options("ListOptions", fault)
     if match != "NotOlderThan":
         fault = forbidden(
             "resourceVersionMatch",
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         )
-        raise invalid("ListOptions", "meta.k8s.io", "", [fault])
+        raise invalid_options("ListOptions", fault)
     return send in _TRUE

@@ -20,7 +20,7 @@ from scheduler.sandbox.quantities import quantity_value
 from scheduler.sandbox.schema.codec import Object
 
 NEGATIVE: Final = "must be greater than or equal to 0"
-NOT_POSITIVE: Final = "must be greater than 0"
+NOT_POSITIVE: Final = "must be greater than zero"
 IMMUTABLE: Final = "field is immutable"
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 _PERCENT_MAX: Final = 100

@@ -5,8 +5,9 @@ Source: pkg/apis/core/v1/defaults.go (SetDefaults_NodeStatus), pkg/apis/core/val
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from scheduler.sandbox.field_errors import FieldError, forbidden, invalid, required
+from scheduler.sandbox.field_errors import FieldError, duplicate, forbidden, invalid, required
 from scheduler.sandbox.names import is_label_value, is_qualified_name
 from scheduler.sandbox.rules.checks import named, one_of, quantity_not_negative
 from scheduler.sandbox.rules.contract import Rules
@@ -45,11 +46,9 @@ def taint_faults(taints: list[Object], field: str) -> Iterator[FieldError]:
         else:
             yield required(f"{where}.effect")
         if (key, effect) in seen:
-            yield FieldError(
-                "FieldValueDuplicate",
-                where,
-                "Duplicate value: taints must be unique by key and effect pair",
-            )
+            shown = {"Key": key, "Value": taint.get("value", ""), "Effect": effect}
+            fault = duplicate(where, {**shown, "TimeAdded": taint.get("timeAdded")})
+            yield replace(fault, body=f"{fault.body}: taints must be unique by key and effect pair")
         seen.add((key, effect))
 
 

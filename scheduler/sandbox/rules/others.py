@@ -13,7 +13,6 @@ from scheduler.sandbox.rules.checks import (
     label_selector,
     not_negative,
     one_of,
-    positive,
     unchanged,
 )
 from scheduler.sandbox.rules.contract import Rules
@@ -53,7 +52,7 @@ def _validate_priority_class(priority_class: Object) -> Iterator[FieldError]:
             yield forbidden(
                 "metadata.name",
                 "priority class names with 'system-' prefix are reserved for system use only. "
-                f"error: {name} is not a known system priority class with value {value}",
+                f"error: {name} is not a known system priority class",
             )
     elif value > _HIGHEST_USER_PRIORITY:
         yield forbidden(
@@ -73,8 +72,9 @@ def _validate_priority_class_update(new: Object, old: Object) -> Iterator[FieldE
 
 def _validate_lease(lease: Object) -> Iterator[FieldError]:
     spec = lease.get("spec") or {}
-    if "leaseDurationSeconds" in spec:
-        yield from positive("spec.leaseDurationSeconds", spec["leaseDurationSeconds"])
+    seconds = spec.get("leaseDurationSeconds")
+    if seconds is not None and seconds <= 0:
+        yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     yield from not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
@@ -198,17 +198,14 @@ def _validate_workload(workload: Object) -> Iterator[FieldError]:
     yield from not_negative("spec.replicas", spec.get("replicas"))
     if not selector:
         yield required("spec.selector")
-    if template is None:
-        yield required("spec.template")
-        return
     yield from label_selector("spec.selector", selector)
-    yield from validate_pod_spec(template["spec"], "spec.template.spec")
-    labels = (template.get("metadata") or {}).get("labels") or {}
+    labels = ((template or {}).get("metadata") or {}).get("labels")
     wanted = (selector or {}).get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if not selector or any((labels or {}).get(key) != value for key, value in wanted.items()):
         yield invalid(
             "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
         )
+    yield from validate_pod_spec((template or {}).get("spec") or {}, "spec.template.spec")
 
 
 def _validate_workload_update(new: Object, old: Object) -> Iterator[FieldError]:

@@ -29,9 +29,10 @@ from scheduler.sandbox.rules.checks import (
 )
 from scheduler.sandbox.schema.codec import Object
 
-TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _WHEN_UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _INCLUSION_POLICIES: Final = ("Honor", "Ignore")
+_NUMERIC: Final = ("Lt", "Gt")
 _NODE_OPERATORS: Final = {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}
 _WEIGHT_MAX: Final = 100
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -69,6 +70,8 @@ def _toleration_value(operator: str, value: str, where: str) -> Iterator[FieldEr
         complaints = is_label_value(value)
         if complaints:
             yield invalid(f"{where}.operator", value, ";".join(complaints))
+    elif operator in _NUMERIC:
+        yield not_supported(f"{where}.operator", operator, ("Equal", "Exists", *_NUMERIC))
     elif operator != "Exists":
         yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
     elif value:
@@ -88,18 +91,17 @@ def gate_faults(gates: list[Object] | None, field: str) -> Iterator[FieldError]:
 
 def spread_faults(constraints: list[Object] | None, field: str) -> Iterator[FieldError]:
     """The faults of topology spread constraints."""
-    seen: set[tuple[str, str]] = set()
-    for index, constraint in enumerate(constraints or ()):
+    given = constraints or []
+    kinds = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in given]
+    for index, constraint in enumerate(given):
         where = f"{field}[{index}]"
-        key = constraint.get("topologyKey", "")
-        action = constraint.get("whenUnsatisfiable", "")
+        key, action = kinds[index]
         yield from positive(f"{where}.maxSkew", constraint.get("maxSkew"))
         if not key:
             yield required(f"{where}.topologyKey", "can not be empty")
         yield from one_of(f"{where}.whenUnsatisfiable", action, _WHEN_UNSATISFIABLE)
-        if (key, action) in seen:
+        if (key, action) in kinds[index + 1 :]:
             yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
-        seen.add((key, action))
         yield from _min_domains(constraint.get("minDomains"), action, f"{where}.minDomains")
         for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from one_of(f"{where}.{policy}", constraint.get(policy), _INCLUSION_POLICIES)

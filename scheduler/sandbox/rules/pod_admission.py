@@ -57,7 +57,7 @@ def _admit_priority(pod: Object, cluster: Cluster) -> None:
         spec["priorityClassName"] = found["metadata"]["name"]
     priority = found.get("value", 0) if found else 0
     policy = found.get("preemptionPolicy") if found else None
-    policy = policy or spec.get("preemptionPolicy") or "PreemptLowerPriority"
+    policy = policy or "PreemptLowerPriority"
     _settle(pod, "priority", "integer value of priority", priority)
     _settle(pod, "preemptionPolicy", "string value of PreemptionPolicy", policy)
 

@@ -49,7 +49,8 @@ def _default_pod_level_requests(spec: Object) -> None:
 def default_pod_spec(spec: Object) -> None:
     """Fills in what a pod template gets as well."""
     spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
+    if spec.setdefault("terminationGracePeriodSeconds", 30) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")

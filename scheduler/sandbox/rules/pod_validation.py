@@ -27,7 +27,7 @@ from scheduler.sandbox.rules.placement_validation import (
 from scheduler.sandbox.schema.codec import Object
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
-_DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
@@ -176,6 +176,7 @@ def resource_faults(resources: Object, field: str) -> Iterator[FieldError]:
 def _resource_name_faults(name: str, field: str) -> Iterator[FieldError]:
     yield from named(field, name, is_qualified_name)
     if "/" not in name and name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE_PAGES):
+        yield invalid(field, name, "must be a standard resource type or fully qualified")
         yield invalid(field, name, "must be a standard resource for containers")
 
 

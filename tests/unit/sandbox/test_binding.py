@@ -8,10 +8,7 @@ from tests.unit.sandbox.support import PODS, Answer, Client, binding, node, pod,
 ZONE = "topology.kubernetes.io/zone"
 
 
-@pytest.mark.parametrize(
-    "path", [f"{PODS}/p/binding", "/api/v1/namespaces/default/bindings"], ids=["subresource", "old"]
-)
-def test_a_pod_is_bound(path: str) -> None:
+def test_a_pod_is_bound() -> None:
     """A binding gives the pod its node, the condition, its annotations and the node's zone."""
 
     async def story(sandbox: Sandbox, client: Client) -> None:
@@ -20,7 +17,7 @@ def test_a_pod_is_bound(path: str) -> None:
         given = binding("p", "n")
         given["metadata"]["annotations"] = {"why": "because"}
 
-        answer = await client.post(path, given)
+        answer = await client.post(f"{PODS}/p/binding", given)
 
         assert (answer.status, answer.object) == (
             201,
@@ -47,6 +44,22 @@ def test_a_pod_is_bound(path: str) -> None:
                 }
             ],
         }
+
+    serve(story)
+
+
+def test_a_pod_is_bound_by_the_old_path() -> None:
+    """The bindings resource does the same, except for the zone."""
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        sandbox.create(node("n", labels={ZONE: "z"}), pod("p"))
+
+        answer = await client.post("/api/v1/namespaces/default/bindings", binding("p", "n"))
+
+        assert answer.status == 201
+        bound = sandbox.get("pods", "p")
+        assert bound["spec"]["nodeName"] == "n"
+        assert "labels" not in bound["metadata"]
 
     serve(story)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.sandbox import Sandbox
-from tests.unit.sandbox.support import NODES, PODS, Client, names, node, pod, serve
+from tests.unit.sandbox.support import NODES, PODS, Client, causes, names, node, pod, serve
 
 ALL_PODS = "/api/v1/pods"
 
@@ -82,16 +82,6 @@ def test_nodes_are_selected_by_schedulability() -> None:
         pytest.param("labelSelector=a%20in%20(b", "unable to parse requirement", id="open bracket"),
         pytest.param("labelSelector=a_%3Db", "unable to parse requirement", id="bad label key"),
         pytest.param("resourceVersion=abc", "resourceVersion: Invalid value", id="bad version"),
-        pytest.param(
-            "resourceVersionMatch=Exact",
-            "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            id="match without version",
-        ),
-        pytest.param(
-            "resourceVersionMatch=Best&resourceVersion=1",
-            'Unsupported value: "Best"',
-            id="unknown match",
-        ),
         pytest.param("limit=1&continue=%7Bx", "continue key is not valid", id="bad token"),
     ],
 )
@@ -103,6 +93,33 @@ def test_what_cannot_be_understood_is_refused(query: str, message: str) -> None:
 
         assert (answer.status, answer.object["reason"]) == (400, "BadRequest")
         assert message in answer.message
+
+    serve(story)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param(
+            "resourceVersionMatch=Exact",
+            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+            id="match without version",
+        ),
+        pytest.param(
+            "resourceVersionMatch=Best&resourceVersion=1",
+            'Unsupported value: "Best": supported values: "Exact", "NotOlderThan", ""',
+            id="unknown match",
+        ),
+    ],
+)
+def test_contradictory_options_are_invalid(query: str, message: str) -> None:
+    """Options that break a rule are answered 422 with the field."""
+
+    async def story(_sandbox: Sandbox, client: Client) -> None:
+        answer = await client.get(f"{ALL_PODS}?{query}")
+
+        assert answer.status == 422
+        assert causes(answer) == [("resourceVersionMatch", message)]
 
     serve(story)
 

@@ -203,7 +203,7 @@ def test_a_lease_needs_its_version_and_is_created_by_put() -> None:
 
         assert created.status == 201
         assert blind.status == 422
-        assert 'metadata.resourceVersion: Invalid value: ""' in blind.message
+        assert "metadata.resourceVersion: Invalid value: 0: must be specified" in blind.message
 
     serve(story)
 

@@ -76,7 +76,12 @@ def named(**content: Any) -> Object:
         ),
         pytest.param(
             f"{APPS}/deployments",
-            named(spec={"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {}}}),
+            named(
+                spec={
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {}},
+                }
+            ),
             "spec.template.spec.containers",
             "Required value",
             id="template without containers",
@@ -87,7 +92,7 @@ def named(**content: Any) -> Object:
                 spec={"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": pod()["spec"]}}
             ),
             "spec.template.metadata.labels",
-            "Invalid value: {}: `selector` does not match template `labels`",
+            "Invalid value: null: `selector` does not match template `labels`",
             id="selector that misses",
         ),
         pytest.param(

@@ -245,7 +245,7 @@ def container(**more: Any) -> Object:
         pytest.param(
             {"containers": [container(resources={"requests": {"cores": "1"}})]},
             "spec.containers[0].resources.requests[cores]",
-            'Invalid value: "cores": must be a standard resource for containers',
+            'Invalid value: "cores": must be a standard resource type or fully qualified',
             id="unknown resource",
         ),
         pytest.param(
@@ -277,8 +277,8 @@ def container(**more: Any) -> Object:
             "spec.containers[0].volumeMounts[0].name", 'Not found: "v"', id="unknown volume",
         ),
         pytest.param({"restartPolicy": "Sometimes"}, "spec.restartPolicy",
-                     'Unsupported value: "Sometimes": supported values: "Always", "Never", '
-                     '"OnFailure"', id="restart policy"),
+                     'Unsupported value: "Sometimes": supported values: "Always", "OnFailure", '
+                     '"Never"', id="restart policy"),
         pytest.param({"nodeSelector": {"a b": "c"}}, "spec.nodeSelector", 'Invalid value: "a b": '
                      "name part must consist of", id="node selector key"),
         pytest.param({"tolerations": [{"operator": "Equal"}]}, "spec.tolerations[0].operator",
@@ -305,7 +305,7 @@ def container(**more: Any) -> Object:
             {"topologySpreadConstraints": [
                 {"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
             "spec.topologySpreadConstraints[0].maxSkew",
-            "Invalid value: 0: must be greater than 0", id="no skew",
+            "Invalid value: 0: must be greater than zero", id="no skew",
         ),
         pytest.param(
             {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
@@ -323,7 +323,7 @@ def container(**more: Any) -> Object:
         pytest.param(
             {"topologySpreadConstraints": [
                 {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}] * 2},
-            "spec.topologySpreadConstraints[1].{topologyKey, whenUnsatisfiable}",
+            "spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}",
             'Duplicate value: "{z, DoNotSchedule}"', id="constraint twice",
         ),
         pytest.param(
