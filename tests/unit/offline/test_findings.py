@@ -1,0 +1,109 @@
+"""Groups of nodes, and how close they came."""
+
+import pytest
+
+from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
+from scheduler.offline.findings import (
+    Group,
+    Miss,
+    amount_for_people,
+    best_nodes,
+    groups_of,
+    shortages_of,
+)
+from tests.support.builders import make_pod_info
+from tests.support.fake_plugins import make_snapshot
+
+CODE = "Unschedulable"
+
+
+def rejected(name: str, plugin: str, *reasons: str) -> RejectedNode:
+    return RejectedNode(name, plugin, CODE, reasons)
+
+
+def test_nodes_are_grouped_by_the_set_of_reasons() -> None:
+    """The largest group first; the order of reasons makes no difference, the plugin does."""
+    answer = PodAnswer(
+        "p",
+        "s",
+        nodes=(
+            rejected("a", "Fit", "Insufficient cpu", "Insufficient memory"),
+            rejected("b", "Fit", "Insufficient memory", "Insufficient cpu"),
+            rejected("c", "Fit", "Insufficient cpu"),
+            rejected("d", "Other", "Insufficient cpu"),
+            FeasibleNode("e", {}, 5),
+        ),
+    )
+    shortages = {
+        "cpu": {"a": 900.0, "b": 300.0, "c": 4000.0},
+        "memory": {"a": 1.0},
+        "x/y": {"a": 1},
+    }
+
+    groups = groups_of(answer, shortages)
+
+    assert [(group.nodes, group.misses) for group in groups] == [
+        (("a", "b"), (Miss("cpu", "300m", 2, "b"), Miss("memory", "1", 1, "a"))),
+        (("c",), (Miss("cpu", "4", 1, "c"),)),
+        (("d",), ()),
+    ]
+
+
+def test_all_reasons_make_finer_groups() -> None:
+    """Where every plugin was asked."""
+    taint = Rejection("Taint", CODE, ("tainted",))
+    full = Rejection("Fit", CODE, ("Insufficient cpu",))
+    nodes = [
+        RejectedNode("a", "Taint", CODE, ("tainted",), rejections=(taint,)),
+        RejectedNode("b", "Taint", CODE, ("tainted",), rejections=(taint, full)),
+    ]
+
+    groups = groups_of(PodAnswer("p", "s", nodes=tuple(nodes)), {"cpu": {"b": 1500.0}})
+
+    assert groups == [
+        Group((taint,), ("a",), ()),
+        Group((taint, full), ("b",), (Miss("cpu", "1500m", 1, "b"),)),
+    ]
+
+
+def test_the_best_nodes_come_first() -> None:
+    """By total, then by name."""
+    nodes = tuple(FeasibleNode(name, {}, total) for name, total in (("b", 1), ("c", 2), ("a", 1)))
+
+    assert [node.node for node in best_nodes(PodAnswer("p", "s", nodes=nodes))] == ["c", "a", "b"]
+
+
+def test_shortages_leave_room_for_nominated_pods() -> None:
+    """What runs and what is to run counts; a resource no node has is missing everywhere."""
+    running = make_pod_info("r", node_name="a", requests={"cpu": "3"})
+    snapshot = make_snapshot("a", "b", pods=[running])
+    guest = make_pod_info("g", requests={"cpu": "3500m"})
+    pod = make_pod_info("p", requests={"cpu": "2", "memory": "1Gi", "x.com/y": 3, "x.com/z": 0})
+
+    found = shortages_of(pod, snapshot, {"b": [guest], "gone": [guest]})
+
+    assert found == {
+        "cpu": {"a": 1000.0, "b": 1500.0},
+        "memory": {},
+        "x.com/y": {"a": 3.0, "b": 3.0},
+    }
+    assert shortages_of(pod, snapshot, {})["cpu"] == {"a": 1000.0}
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "expected"),
+    [
+        ("cpu", 300, "300m"),
+        ("cpu", 2500, "2500m"),
+        ("cpu", 2000, "2"),
+        ("memory", 100, "100"),
+        ("memory", 2**30, "1Gi"),
+        ("memory", 2**30 + 1, "1.1Gi"),
+        ("ephemeral-storage", 3 * 2**20 // 2, "1.5Mi"),
+        ("hugepages-2Mi", 2**22, "4Mi"),
+        ("example.com/gpu", 3, "3"),
+    ],
+)
+def test_amounts_are_written_as_in_pods(resource: str, amount: float, expected: str) -> None:
+    """Never less than what is missing."""
+    assert amount_for_people(resource, amount) == expected

@@ -1,0 +1,185 @@
+"""The simulation makes the decisions that the daemon would make, in its order."""
+
+import json
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.load import load_object
+from scheduler.config.types import ExtensionPoint
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import PermitPlugin, Plugin, PreEnqueuePlugin, ReservePlugin
+from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.offline.cluster import Profiles
+from scheduler.offline.reading import documents_from_text, objects_from_documents
+from scheduler.offline.simulate import Placement, simulate
+from tests.support.manifests import Manifest, node_manifest, pod_manifest
+
+
+def outcome(*objects: Manifest, profiles: Profiles | None = None) -> dict[str, tuple[Any, str]]:
+    """By pod, in the order told: its node and its message. What is placed must be in the cache."""
+    profiles = profiles or Profiles(None)
+    text = json.dumps({"kind": "List", "items": objects})
+    cluster = profiles.load(objects_from_documents(documents_from_text(text, "test")))
+    placements: tuple[Placement, ...] = simulate(profiles, cluster, seed=0).placements
+    running = {pod.key: pod.node_name for pod, _ in cluster.cache.pods().values()}
+    assert {p.pod: p.node for p in placements if p.node}.items() <= running.items()
+    return {p.pod.removeprefix("default/"): (p.node, p.message) for p in placements}
+
+
+def test_pods_come_by_priority_then_by_age() -> None:
+    """Only one of them fits at each step; names do not matter, a missing time is the youngest."""
+    pods = [
+        pod_manifest("a", created=None),
+        pod_manifest("b", created="2026-01-02T00:00:00Z"),
+        pod_manifest("c", created="2026-01-01T00:00:00Z"),
+        pod_manifest("d", priority=7),
+    ]
+
+    found = outcome(node_manifest("n", allocatable={"pods": "3"}), *pods)
+
+    assert list(found) == ["d", "c", "b", "a"]
+    assert found["a"] == (None, "0/1 nodes are available: 1 Too many pods.")
+
+
+def test_every_decision_builds_on_the_ones_before() -> None:
+    """Two pods that keep away from each other never share a node."""
+    away = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app": "a"}},
+                }
+            ]
+        }
+    }
+    pods = [pod_manifest(f"p{i}", labels={"app": "a"}, affinity=away) for i in range(3)]
+
+    found = outcome(node_manifest("n1"), node_manifest("n2"), *pods)
+
+    assert {found["p0"][0], found["p1"][0]} == {"n1", "n2"}
+    assert found["p2"][0] is None
+
+
+def test_a_rejected_pod_is_tried_again_when_a_placement_helps_it() -> None:
+    """Its neighbour comes later, because it is less important."""
+    near = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app": "db"}},
+                }
+            ]
+        }
+    }
+
+    found = outcome(
+        node_manifest("n1"),
+        pod_manifest("follower", affinity=near, priority=10),
+        pod_manifest("db", labels={"app": "db"}),
+    )
+
+    assert found == {"db": ("n1", ""), "follower": ("n1", "")}
+
+
+def test_room_is_left_for_nominated_pods() -> None:
+    """Also for one that is being deleted, as the scheduler does not look."""
+    leaving = pod_manifest("leaving", requests={"cpu": "3"}, nominated="n", priority=9)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    found = outcome(node_manifest("n"), leaving, pod_manifest("p", requests={"cpu": "2"}))
+
+    assert found == {"p": (None, "0/1 nodes are available: 1 Insufficient cpu.")}
+
+
+class Story(ReservePlugin, PermitPlugin, PreEnqueuePlugin):
+    """Says something else of every pod, by name."""
+
+    NAME = "Story"
+    log: list[str]
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if pod.name == "raises-early":
+            raise ValueError("early")
+        return SUCCESS
+
+    @override
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        if pod.name == "raises":
+            raise ValueError("boom")
+        return unschedulable("taken") if pod.name == "reserved" else SUCCESS
+
+    @override
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self.log.append(pod.name)
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        if pod.name == "waits":
+            return Status(Code.WAIT), 60.0
+        return (unschedulable("forbidden") if pod.name == "refused" else SUCCESS), 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "unreserved"),
+    [
+        pytest.param("plain", ("n", ""), [], id="placed"),
+        pytest.param("waits", ("n", ""), [], id="nobody waits in a simulation"),
+        pytest.param(
+            "reserved",
+            (None, "0/1 nodes are available: 1 taken."),
+            ["reserved"],
+            id="Reserve rejects",
+        ),
+        pytest.param(
+            "refused",
+            (None, "0/1 nodes are available: 1 forbidden."),
+            ["refused"],
+            id="Permit rejects",
+        ),
+        pytest.param(
+            "raises",
+            (None, 'running Reserve plugin "Story": ValueError: boom'),
+            [],
+            id="Reserve raises",
+        ),
+        pytest.param(
+            "raises-early",
+            (None, 'running PreEnqueue plugin "Story": ValueError: early'),
+            [],
+            id="PreEnqueue raises",
+        ),
+    ],
+)
+def test_out_of_tree_plugins_take_part(
+    name: str, expected: tuple[str | None, str], unreserved: list[str]
+) -> None:
+    """Those that a configuration enables; one that fails concerns its pod only."""
+    Story.log = []
+    own: dict[str, type[Plugin]] = {"Story": Story}
+    points = {"Story": frozenset(ExtensionPoint(p) for p in ("preEnqueue", "reserve", "permit"))}
+    config = load_object(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Story"}]}}}],
+        },
+        out_of_tree=points,
+    )
+
+    found = outcome(
+        node_manifest("n"),
+        pod_manifest(name, priority=1),
+        pod_manifest("other"),
+        profiles=Profiles(config, own),
+    )
+
+    assert found[name] == expected
+    assert found["other"] == ("n", "")
+    # It is tried again, as it says of no event that this would not help.
+    assert set(Story.log) == set(unreserved)
