@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -39,7 +39,9 @@ from scheduler.config.write import to_object
 from scheduler.daemon import Cycles, Daemon
 from scheduler.event_handlers import NamespaceHandler, NodeHandler, ObjectHandler, PodHandler
 from scheduler.framework.events import EventResource
+from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import PluginSet
+from scheduler.informers.informer import InformerOptions
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import (
     NAMESPACES,
@@ -135,7 +137,21 @@ class RunningDaemon:
         connection: Connection,
         clock: Clock,
         spans: SpanExporter | None = None,
+        *,
+        out_of_tree: Mapping[str, type[Plugin]] | None = None,
+        informer_options: InformerOptions | None = None,
     ) -> None:
+        """Put everything together; nothing runs yet.
+
+        Args:
+            options: flags.
+            config: profiles and the rest.
+            connection: the way to the API server.
+            clock: the time.
+            spans: where traces go, if anywhere.
+            out_of_tree: plugin classes by name; by default those that installed packages announce.
+            informer_options: times of lists and watches.
+        """
         self._spans = spans
         self.metrics = SchedulerMetrics(CollectorRegistry())
         self._options = options
@@ -149,11 +165,15 @@ class RunningDaemon:
             self._client.pods,
             clock.monotonic,
             observer=lambda profile: PluginMetrics(self.metrics, profile),
-            out_of_tree=out_of_tree_plugins(),
+            out_of_tree=out_of_tree_plugins() if out_of_tree is None else out_of_tree,
         )
         self.core = self._build_core(builder)
         self._informers = Informers(
-            self._client.session, clock=clock, rng=self._rng, hooks=_InformerCounts(self.metrics)
+            self._client.session,
+            clock=clock,
+            rng=self._rng,
+            hooks=_InformerCounts(self.metrics),
+            options=informer_options,
         )
         self._listen(builder)
         self.daemon = Daemon(
