@@ -90,18 +90,20 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
 
 def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon: Program) -> None:
     """Do what makes the daemon patch a status, repeat an event, and ask about a caller."""
-    # The same failure twice makes a series of its event: a pod goes, and the place is still too small.
-    cluster.create_pods([make_pod("big", namespace=namespace, requests={"cpu": "3950m"})])
+    # The same failure of the same version of the pod makes a series of its event: the first failure
+    # writes the pod's condition, the places that pods leave after that are too small.
+    cluster.create_pods([make_pod("big", namespace=namespace, requests={"cpu": "3999m"})])
     wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the pod to fail", 20)
-    cluster.delete_pods(namespace, ["pod-00000"])
-    wait_for(
-        lambda: any(
+    leaving = iter(range(20))
+
+    def repeated() -> bool:
+        cluster.delete_pods(namespace, [f"pod-{next(leaving):05}"])
+        return any(
             e.verb == "patch" and e.object_ref.resource == "events" and e.user.username == ACCOUNT
             for e in cluster.audit_events()
-        ),
-        "an event to be repeated",
-        60,
-    )
+        )
+
+    wait_for(repeated, "an event to be repeated", 60, every_seconds=4)
     token = yaml.safe_load(cluster.service_account_kubeconfig("default", "default").read_text())[
         "users"
     ][0]["user"]["token"]
