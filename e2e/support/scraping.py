@@ -1,0 +1,105 @@
+"""Metrics as a scraper sees them, and work that touches most of them."""
+
+import json
+import ssl
+import urllib.request
+from dataclasses import dataclass, field
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from e2e.support.cluster import Cluster
+from e2e.support.objects import make_node, make_nodes, make_pod, make_pods
+from e2e.support.waiting import wait_for
+
+BOUND_PODS = 42
+"""How many pods `do_work` gets bound."""
+
+
+@dataclass
+class Family:
+    """One metric with what its samples have in common.
+
+    Attributes:
+        type: counter, gauge, histogram.
+        labels: names of labels, without the bucket bound.
+        bounds: upper bounds of buckets, as written.
+        samples: names of the samples, such as `..._bucket`.
+        values: by label name, the values seen.
+    """
+
+    type: str
+    labels: set[str] = field(default_factory=set)
+    bounds: set[str] = field(default_factory=set)
+    samples: set[str] = field(default_factory=set)
+    values: dict[str, set[str]] = field(default_factory=dict)
+
+
+def fetch(url: str, headers: dict[str, str] | None = None) -> str:
+    """The body of an answer of a server on this machine, whatever its certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    request = urllib.request.Request(url, headers=headers or {})  # noqa: S310 - our own loopback
+    with urllib.request.urlopen(request, context=context, timeout=10) as answer:  # noqa: S310
+        return str(answer.read().decode())
+
+
+def families(text: str) -> dict[str, Family]:
+    """What a scrape holds, by the name in its TYPE line (counters without `_total`)."""
+    found = {}
+    for metric in text_string_to_metric_families(text):
+        family = found[metric.name] = Family(metric.type)
+        for sample in metric.samples:
+            family.samples.add(sample.name)
+            for name, value in sample.labels.items():
+                if name == "le":
+                    family.bounds.add(value)
+                else:
+                    family.labels.add(name)
+                    family.values.setdefault(name, set()).add(value)
+    return found
+
+
+def total(text: str, name: str, **labels: str) -> float:
+    """The sum of the samples of a name that have these labels."""
+    return sum(
+        sample.value
+        for metric in text_string_to_metric_families(text)
+        for sample in metric.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+def do_work(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
+    """Pods that are bound at once, gated, rejected and woken, and one that stays rejected."""
+    own = {"namespace": namespace, "scheduler_name": scheduler_name}
+    late = f"late-{namespace}"
+    cluster.create_pods(make_pods(40, requests={"cpu": "10m"}, **own))
+    cluster.create_pods(
+        [
+            make_pod("big", requests={"cpu": "100"}, **own),
+            make_pod("gated", schedulingGates=[{"name": "example.com/wait"}], **own),
+            make_pod("late", nodeSelector={late: "yes"}, **own),
+        ]
+    )
+    wait_for(
+        lambda: len(_failed(cluster, namespace)) >= 2, "two pods to be rejected", every_seconds=0.5
+    )
+    cluster.run(
+        cluster.api.patch(
+            f"/api/v1/namespaces/{namespace}/pods/gated", {"spec": {"schedulingGates": None}}
+        )
+    )
+    cluster.create_nodes([make_node(late, labels={late: "yes"})])
+    cluster.delete_pods(namespace, ["pod-00000"])
+    cluster.wait_until_bound(namespace, scheduler_name=scheduler_name, but=1)
+
+
+def make_room(cluster: Cluster) -> None:
+    """The nodes `do_work` needs."""
+    cluster.create_nodes(make_nodes(5))
+
+
+def _failed(cluster: Cluster, namespace: str) -> set[str]:
+    events = cluster.events(namespace, "FailedScheduling")
+    return {json.dumps(event["regarding"].get("name")) for event in events}

@@ -1,0 +1,102 @@
+"""Promise: kube-scheduler's dashboards and alerts work unchanged.
+
+The real kube-scheduler and Stowage do the same work in one cluster; then their scrapes are compared.
+"""
+
+from fnmatch import fnmatch
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.scraping import BOUND_PODS, Family, do_work, families, fetch, make_room, total
+
+NOT_HERE = {
+    "scheduler_batch_*": "no opportunistic batching; stowage_class_cache_requests_total is akin",
+    "scheduler_get_node_hint_duration_seconds": "no opportunistic batching",
+    "scheduler_store_schedule_results_duration_seconds": "no opportunistic batching",
+    "scheduler_preemption_goroutines_*": "no preemption in this version",
+    "scheduler_async_api_*": "no queue of API calls: binds and patches are plain requests",
+    "scheduler_pending_async_api_calls": "no queue of API calls",
+    "scheduler_volume_*": "no volume plugins in this version",
+    "rest_client_request_size_bytes": "of no use to an operator so far",
+    "rest_client_response_size_bytes": "of no use to an operator so far",
+    "rest_client_rate_limiter_duration_seconds": "no client-side limit unless one is set",
+    "rest_client_exec_plugin_*": "client-go's credential plugins",
+    "rest_client_transport_*": "client-go's connection cache",
+    "rest_client_dns_resolution_duration_seconds": "client-go's dialer",
+    "go_*": "a Go program's runtime",
+    "process_network_*_bytes": "the Python client library does not tell it",
+    "process_virtual_memory_max_bytes": "the Python client library does not tell it",
+    "workqueue_*": "client-go's work queues; there are none",
+    "reflector_*": "client-go's reflectors; stowage_watch_restarts_total is akin",
+    "informer_*": "client-go's informers; stowage_watch_restarts_total is akin",
+    "apiserver_*": "k8s.io/apiserver's request filters",
+    "aggregator_*": "k8s.io/apiserver's request filters",
+    "authentication_*": "k8s.io/apiserver's request filters",
+    "authorization_*": "k8s.io/apiserver's request filters",
+    "cardinality_enforcement_*": "component-base's own bookkeeping",
+    "*registered_metrics": "component-base's own bookkeeping",
+    "disabled_metrics": "component-base's own bookkeeping",
+    "hidden_metrics": "component-base's own bookkeeping",
+    "kubernetes_feature_enabled": "feature gates have no effect here",
+}
+"""What kube-scheduler serves and Stowage does not, and why; names may hold `*`."""
+
+SAME_VALUES = {
+    "scheduler_schedule_attempts": {"result"},
+    "scheduler_pending_pods": {"queue"},
+    "scheduler_cache_size": {"type"},
+    "scheduler_unschedulable_pods": {"plugin"},
+    "scheduler_queue_incoming_pods": {"queue", "event"},
+    "scheduler_event_handling_duration_seconds": {"event"},
+}
+"""Labels whose values must be the same after the same work."""
+
+NOT_RUN = {"Sign", "PostFilter", "PreBind", "PreBindPreFlight"}
+"""Extension points without a plugin of this version (Sign is not timed on its own)."""
+
+
+
+
+def test_every_metric_is_kube_schedulers(
+    cluster: Cluster, own_cluster: ControlPlane, run_stowage: StartStowage
+) -> None:
+    """Name, type, labels and buckets; what is missing is listed with its reason."""
+    real = own_cluster.start_kube_scheduler({"leaderElection": {"leaderElect": True}})
+    ours = run_stowage(leader_elect=True, arguments=["--serve-without-authorization"])
+    try:
+        make_room(cluster)
+        do_work(cluster, "real-work", "default-scheduler")
+        do_work(cluster, "our-work", "stowage")
+        their_text, our_text = fetch(f"{real.url}/metrics"), fetch(f"{ours.url}/metrics")
+    finally:
+        own_cluster.stop_program(real)
+    theirs, own = families(their_text), families(our_text)
+
+    missing = {n for n in theirs.keys() - own.keys() if not any(fnmatch(n, m) for m in NOT_HERE)}
+    assert missing == set()
+    different = {
+        name: (theirs[name], own[name])
+        for name in theirs.keys() & own.keys()
+        if shape(theirs[name]) != shape(own[name]) and name not in ("kubernetes_build_info",)
+    }
+    assert different == {}
+    for name, labels in SAME_VALUES.items():
+        for label in labels:
+            assert own[name].values[label] == theirs[name].values[label], (name, label)
+    point = "scheduler_framework_extension_point_duration_seconds"
+    points, their_points = (f[point].values["extension_point"] for f in (own, theirs))
+    assert points == their_points - NOT_RUN
+
+    for text in (their_text, our_text):
+        bound = total(text, "scheduler_schedule_attempts_total", result="scheduled")
+        assert bound == BOUND_PODS
+        assert total(text, "scheduler_pod_scheduling_sli_duration_seconds_count") == BOUND_PODS
+        assert total(text, "leader_election_master_status") == 1
+
+
+def shape(family: Family) -> tuple[str, frozenset[str], frozenset[float]]:
+    """What a query depends on."""
+    return family.type, frozenset(family.labels), frozenset(map(float, family.bounds))

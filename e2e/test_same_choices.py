@@ -1,0 +1,167 @@
+"""Promise: on one cluster, stowage and kube-scheduler choose nodes that are equally good."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from random import Random
+from typing import Final
+
+import msgspec
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.api import ApiRefusedError
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.objects import Json
+from e2e.support.varied_pods import PRIORITIES, varied_nodes, varied_pod
+from scheduler.offline.cases import answer_case
+from tests.parity.answering import ORACLE, oracle_command, running
+
+PODS: Final = 240
+NODES: Final = 24
+ENOUGH: Final = 200
+"""Of the pods, so many must have had a choice between nodes that are not equally good."""
+DECISION_SECONDS: Final = 20.0
+KUBE_SCHEDULER: Final = "reference"
+NOT_HERE: Final = (
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "DynamicResources",
+    "DefaultPreemption",
+)
+"""kube-scheduler's plugins that take no part in the comparison."""
+
+PROFILE: Final = {
+    "schedulerName": KUBE_SCHEDULER,
+    "plugins": {"multiPoint": {"disabled": [{"name": name} for name in NOT_HERE]}},
+}
+
+Judge = Callable[[Json], Json]
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    """Who says how good nodes are: kube-scheduler's own framework where built, else our engine."""
+    with ExitStack() as stack:
+        if ORACLE.exists():
+            oracle = stack.enter_context(running(oracle_command(admit=False)))
+
+            def ask(case: Json) -> Json:
+                oracle.send(case)
+                answer: Json = oracle.receive()
+                return answer
+
+            yield ask
+        else:
+            yield lambda case: msgspec.to_builtins(answer_case(json.dumps(case)))
+
+
+@pytest.fixture
+def priority_classes(cluster: Cluster) -> Iterator[None]:
+    """The priorities pods name; they belong to no namespace and must be removed again."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name, value in PRIORITIES.items():
+        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
+    yield
+    for name in PRIORITIES:
+        cluster.run(cluster.api.delete(f"{path}/{name}"))
+
+
+@pytest.mark.usefixtures("priority_classes")
+def test_both_choose_nodes_of_the_same_total_score(
+    cluster: Cluster,
+    own_cluster: ControlPlane,
+    namespace: str,
+    run_stowage: StartStowage,
+    judge: Judge,
+) -> None:
+    """Each pod is given to both, one after the other, on the same state of the cluster."""
+    cluster.create_nodes(varied_nodes(NODES, seed=1))
+    reference = own_cluster.start_kube_scheduler(
+        {"percentageOfNodesToScore": 100, "profiles": [PROFILE]}
+    )
+    run_stowage(configuration={"profiles": [{**PROFILE, "schedulerName": "stowage"}]})
+    # Items of a list do not say what they are.
+    nodes = [{"apiVersion": "v1", "kind": "Node", **node} for node in cluster.nodes()]
+    draw = Random(2)
+    placed: list[Json] = []
+    unequal: list[str] = []
+    choices = unplaceable = 0
+    try:
+        for index in range(PODS):
+            pod = varied_pod(index, namespace, draw)
+            theirs, _, _ = cluster.run(_decision(cluster, pod, KUBE_SCHEDULER, keep=False))
+            ours, waiting, bound = cluster.run(_decision(cluster, pod, "stowage", keep=True))
+            totals = _totals(judge({"objects": [*nodes, *placed, waiting]}))
+            name = pod["metadata"]["name"]
+            if totals.get(theirs) != totals.get(ours) or bool(theirs) != bool(totals):
+                unequal.append(
+                    f"{name}: kube-scheduler {theirs or 'none'} ({totals.get(theirs)}), "
+                    f"stowage {ours or 'none'} ({totals.get(ours)})"
+                )
+            choices += len(set(totals.values())) > 1
+            unplaceable += not ours
+            if ours:
+                placed.append(bound)
+    finally:
+        own_cluster.stop_program(reference)
+
+    print(f"{PODS} pods, {choices} with a choice, {unplaceable} that fit nowhere")
+    assert unequal == []
+    assert choices >= ENOUGH
+    assert unplaceable >= 1
+
+
+async def _decision(
+    cluster: Cluster, pod: Json, scheduler_name: str, *, keep: bool
+) -> tuple[str, Json, Json]:
+    """Gives a pod to a scheduler.
+
+    Returns:
+        Its node, empty when it fits nowhere; the pod as it waited; the pod with its node.
+    """
+    api = cluster.api
+    pods = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+    path = f"{pods}/{pod['metadata']['name']}"
+    body = {**pod, "spec": {**pod["spec"], "schedulerName": scheduler_name}}
+    waiting = await api.post(pods, body)
+    async with asyncio.timeout(DECISION_SECONDS):
+        decided = await api.get(path)
+        while not _is_decided(decided):
+            await asyncio.sleep(0.004)
+            decided = await api.get(path)
+    node: str = decided["spec"].get("nodeName", "")
+    if not (keep and node):
+        await api.delete(f"{path}?gracePeriodSeconds=0")
+        await _wait_gone(cluster, path)
+    return node, waiting, decided
+
+
+async def _wait_gone(cluster: Cluster, path: str) -> None:
+    async with asyncio.timeout(DECISION_SECONDS):
+        while True:
+            try:
+                await cluster.api.get(path)
+            except ApiRefusedError as error:
+                if error.status == 404:
+                    return
+                raise
+            await asyncio.sleep(0.004)
+
+
+def _is_decided(pod: Json) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return bool(pod["spec"].get("nodeName")) or any(
+        each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions
+    )
+
+
+def _totals(answer: Json) -> dict[str, int]:
+    """The total score of each node that fits the one waiting pod of a case."""
+    assert not answer.get("error"), answer["error"]
+    [pod] = answer["pods"]
+    return {node["node"]: node["total"] for node in pod["nodes"] if node["feasible"]}
