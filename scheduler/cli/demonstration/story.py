@@ -36,8 +36,8 @@ class Story:
         self._cluster = cluster
         self._load = load
         self._tell = tell
-        self.cordoned: dict[str, int] = {}
-        """The cordoned nodes, with the pods they had when the daemon could have known."""
+        self.cordoned: dict[str, frozenset[str]] = {}
+        """The cordoned nodes, with the pods that existed when the daemon had to know."""
 
     async def prepare(self) -> None:
         """Creates namespace and nodes."""
@@ -78,8 +78,9 @@ class Story:
         await self._connection.change_all(paths, {"spec": {"unschedulable": True}})
         self._tell(f"cordoned {', '.join(chosen[:4])}{' ...' if len(chosen) > 4 else ''}")  # noqa: PLR2004 - what fits on a line
         # Decisions made before the daemon saw the change are right, their bindings may still come.
+        # Pods that are created a second later have no such excuse.
         await asyncio.sleep(_PAUSE_SECONDS)
-        self.cordoned = {name: self._cluster.nodes[name].pods for name in chosen}
+        self.cordoned = dict.fromkeys(chosen, frozenset(self._cluster.pods))
 
     async def _open_gate(self) -> None:
         gated = [

@@ -17,18 +17,22 @@ class Promise:
     detail: str = ""
 
 
-def judge(cluster: Cluster, load: Load, cordoned: Mapping[str, int]) -> list[Promise]:
+def judge(cluster: Cluster, load: Load, cordoned: Mapping[str, frozenset[str]]) -> list[Promise]:
     """The promises of the demo.
 
     Args:
         cluster: as it ended.
         load: what was created.
-        cordoned: cordoned nodes with the pods they had.
+        cordoned: cordoned nodes with the pods that existed then.
     """
     pods = cluster.pods
     unbound = [name for name in load.expected if name not in pods or not pods[name].node]
     foreign, giant = pods.get(FOREIGN), pods.get(GIANT)
-    late = [name for name, count in cordoned.items() if cluster.nodes[name].pods > count]
+    late = [
+        f"{pod.name} on {pod.node}"
+        for pod in pods.values()
+        if pod.node in cordoned and pod.name not in cordoned[pod.node]
+    ]
     return [
         Promise(
             f"all {len(load.expected)} pods that fit have a node",
@@ -45,7 +49,7 @@ def judge(cluster: Cluster, load: Load, cordoned: Mapping[str, int]) -> list[Pro
             foreign is not None and not foreign.node and not foreign.message,
             "it was touched",
         ),
-        Promise("no pod went to a node after it was cordoned", not late, ", ".join(late)),
+        Promise("no new pod went to a cordoned node", not late, ", ".join(late[:8])),
         Promise(
             "every pod was bound once, and no node was promised more than it has",
             not cluster.broken,
