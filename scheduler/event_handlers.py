@@ -76,7 +76,9 @@ class PodHandler:
         elif new.node_name:
             self._add_assigned(new)
             if self._is_ours(old):
+                start = self._now()
                 self._queue.delete(old)
+                self._timer.event_handled(UNSCHEDULED_POD_DELETE.label, self._now() - start)
         elif self._is_ours(old):
             self._update_unscheduled(old, new)
 
@@ -120,7 +122,11 @@ class PodHandler:
         before = old.pod.status.nominated_node_name
         if before and before != new.pod.status.nominated_node_name:
             self._free_nomination(old)
-        self._timer.event_handled(UNSCHEDULED_POD_UPDATE.label, self._now() - start)
+        seconds = self._now() - start
+        self._timer.event_handled(UNSCHEDULED_POD_UPDATE.label, seconds)
+        for event in pod_scheduling_properties_change(old, new):
+            if event.label != UNSCHEDULED_POD_UPDATE.label:
+                self._timer.event_handled(event.label, seconds)
 
     def _delete_unscheduled(self, pod: PodInfo) -> None:
         self._queue.delete(pod)
