@@ -5,6 +5,7 @@ nobody reads. A watch would not do: each watch in another encoding is work for t
 its neighbours may or may not share.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -22,13 +23,13 @@ class RequestLog:
     Attributes:
         created: when the API server answered the creation of a pod, by name; seconds of wall time.
         bound: when it answered the binding of a pod, by name.
-        refused: bindings it refused.
+        refused: how many bindings it refused, by HTTP status.
     """
 
     def __init__(self, path: Path) -> None:
         self.created: dict[str, float] = {}
         self.bound: dict[str, float] = {}
-        self.refused = 0
+        self.refused: Counter[int] = Counter()
         self._path = path
         self._offset = 0
         self._decoder = msgspec.json.Decoder(AuditEvent)
@@ -47,7 +48,7 @@ class RequestLog:
         if event.code == _CREATED:
             self.bound[event.object_ref.name] = _seconds(event.stage_timestamp)
         else:
-            self.refused += 1
+            self.refused[event.code] += 1
 
     def _new_events(self) -> Iterator[AuditEvent]:
         if not self._path.exists():

@@ -24,7 +24,7 @@ class Throughput(Record, frozen=True, kw_only=True):
     Attributes:
         nodes, running, pods: the size.
         bound: measured pods that got a node.
-        refused: bindings the API server refused.
+        refused: bindings the API server refused, by HTTP status.
         pods_per_second: from the first bind to the last.
         pods_per_second_middle: of the 80 % in the middle.
         first_bind_seconds: from the start of the program to its first bind.
@@ -46,7 +46,7 @@ class Throughput(Record, frozen=True, kw_only=True):
     running: int
     pods: int
     bound: int
-    refused: int
+    refused: dict[int, int]
     pods_per_second: float
     pods_per_second_middle: float
     first_bind_seconds: float

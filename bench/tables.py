@@ -47,8 +47,10 @@ def problems_of(results: Results) -> Iterator[str]:
         found = [run.note] if run.note else []
         if isinstance(run, Throughput):
             found += run.violations
-            if run.refused:
-                found.append(f"{run.refused} bindings were refused")
+            found += [
+                f"refused with status {code}: {count} bindings"
+                for code, count in run.refused.items()
+            ]
         for problem in found:
             yield f"{run.workload}, size {run.size}, {run.contestant}: {problem}"
     for decision in results.decisions:

@@ -75,7 +75,7 @@ def _measure(
         running=size.running,
         pods=size.pods,
         bound=len(log.bound),
-        refused=log.refused,
+        refused=dict(log.refused),
         pods_per_second=rate(log, 0.0),
         pods_per_second_middle=rate(log, 0.1),
         first_bind_seconds=min(log.bound.values(), default=started) - started,

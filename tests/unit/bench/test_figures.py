@@ -34,12 +34,12 @@ def test_the_audit_log_is_read_as_it_grows(tmp_path: Path) -> None:
     log.read()
     path.write_text(text[:-40])
     log.read()
-    first = (dict(log.bound), log.refused)
+    first = (dict(log.bound), dict(log.refused))
     path.write_text(text)
     log.read()
 
     assert list(first[0]) == ["p0"]
-    assert first[1] == log.refused == 1
+    assert first[1] == log.refused == {409: 1}
     assert log.bound["p0"] - log.created["p0"] == pytest.approx(0.25)
     assert log.bound["p1"] - log.bound["p0"] == pytest.approx(1.0)
 

@@ -75,7 +75,7 @@ def test_other_sizes_do_not_count_for_targets() -> None:
 
 def test_results_are_kept_and_read_again(tmp_path: Path) -> None:
     """Nothing is lost on the way through a file; another file is refused by name."""
-    results = Results(MACHINE, [_throughput(STOWAGE, 1.0)], [_latency()])
+    results = Results(MACHINE, [_throughput(STOWAGE, 1.0, note="slow")], [_latency()])
     results.save(tmp_path / "deep" / "results.json")
     (tmp_path / "other.json").write_text('{"machine": 3}')
 
@@ -120,6 +120,7 @@ def test_what_went_wrong_is_told() -> None:
     assert list(problems_of(Results(MACHINE, [run]))) == [
         "plain, size 5000, stowage: no bind for 60 s",
         "plain, size 5000, stowage: node a is full",
+        "plain, size 5000, stowage: refused with status 409: 1 bindings",
     ]
 
 
@@ -163,7 +164,7 @@ def _throughput(
         running=1000,
         pods=10000,
         bound=10000,
-        refused=0,
+        refused={409: 1} if note else {},
         pods_per_second=pods_per_second,
         pods_per_second_middle=pods_per_second,
         first_bind_seconds=1.0,
