@@ -93,7 +93,7 @@ class SchedulingAlgorithm:
         percentage = self._percentage_in(framework)
         if percentage or pod.pod.status.nominated_node_name:
             rows = self._narrowed(found, pod, snapshot, percentage)
-        elif framework.is_total_cached(found):
+        elif framework.is_total_cached(found, pod, snapshot):
             return self._best_cached(framework, found, snapshot)
         else:
             rows = found.feasible_rows()

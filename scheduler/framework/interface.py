@@ -205,6 +205,15 @@ class PreScorePlugin(Plugin, Protocol):
         row must not look at them.
         """
 
+    def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether `pre_score` would skip the pod whatever nodes fit; must be quick.
+
+        Asked of plugins that read the cluster: when all of them skip a pod, its class's totals are
+        used as they are, without looking for the feasible nodes.
+        """
+        del pod, snapshot
+        return False
+
 
 class ScorePlugin(Plugin, Protocol):
     """Column form of Score."""

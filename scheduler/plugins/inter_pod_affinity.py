@@ -199,6 +199,17 @@ class InterPodAffinity(
         return _REASONS
 
     @override
+    def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        if self._own_terms.terms_of(pod, snapshot).preferred:
+            return False
+        if self._ignores_existing:
+            return True
+        kinds = [TermKind.PREFERRED]
+        if self._hard_pod_affinity_weight > 0:
+            kinds.append(TermKind.REQUIRED_AFFINITY)
+        return not any(snapshot.terms_about(kind, pod) for kind in kinds)
+
+    @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
         own = self._own_terms.terms_of(pod, snapshot)
         if self._ignores_existing and not own.preferred:

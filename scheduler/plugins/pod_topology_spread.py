@@ -239,6 +239,14 @@ class PodTopologySpread(
         return _REASONS
 
     @override
+    def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        try:
+            plan = self._plans.plan_of(pod)
+        except SelectorError:
+            return False
+        return plan is None or not plan.soft
+
+    @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
         try:
             plan = self._plans.plan_of(pod)

@@ -137,9 +137,9 @@ class Framework:
         """
         return self._scoring.totals(found, pod, snapshot, rows)
 
-    def is_total_cached(self, found: Feasibility) -> bool:
+    def is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the class's total column ranks all rows as the full sum would."""
-        return self._scoring.is_total_cached(found)
+        return self._scoring.is_total_cached(found, pod, snapshot)
 
     def scored_from_cache(self, start: float) -> None:
         """Report PreScore and Score of a pod whose totals were known; `start` as of `calls.now`."""

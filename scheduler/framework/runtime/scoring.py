@@ -50,14 +50,21 @@ class Scoring:
         self._calls.point_done("Score", Code.SUCCESS, start)
         return total
 
-    def is_total_cached(self, found: Feasibility) -> bool:
+    def is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
         """See `Framework.is_total_cached`."""
         return (
             found.is_row_local
-            and not self._cluster
+            and found.pod_class.score_failure is None
             and not self._only_preparing
             and not any(raw.varies for raw in found.pod_class.raw_scores)
+            and all(self._skips_score(scored, pod, snapshot) for scored in self._cluster)
         )
+
+    def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
+        plugin = scored.pre_score
+        if plugin is None:
+            return False
+        return self._calls.call(plugin, "PreScore", plugin.skips_score, pod, snapshot)
 
     def table(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -92,9 +99,11 @@ class Scoring:
         if found.verdicts is not None and found.verdicts.rows is not None:
             # Only some nodes were looked at: the class's columns are not up to date.
             total, raw_columns = pod_class.score(self._calls, snapshot, rows)
+            pod_class.raise_score_failure()
             for raw, column in raw_columns:
                 total += self._normalized(raw.scored, found.state, pod, column) * raw.scored.weight
             return total
+        pod_class.raise_score_failure()
         total = pod_class.total[rows]
         for raw in pod_class.raw_scores:
             if raw.varies:

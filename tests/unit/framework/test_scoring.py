@@ -143,7 +143,7 @@ def test_a_plugin_may_only_prepare() -> None:
     framework.totals(found, POD, snapshot, found.feasible_rows())
 
     assert plugin.rows == [[1]]
-    assert not framework.is_total_cached(found)
+    assert not framework.is_total_cached(found, POD, snapshot)
 
 
 @pytest.mark.parametrize("reads", [Reads.NODE, Reads.CLUSTER], ids=str)
@@ -206,17 +206,24 @@ def test_trusted_plugins_are_not_checked() -> None:
 def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
     """Plain row-local plugins: yes. Cluster scores, or a relative score that tells nodes apart: no.
 
-    A relative score that is 0 everywhere adds the same to all.
+    A relative score that is 0 everywhere adds the same to all, and a cluster score that says
+    beforehand that it skips the pod adds nothing.
     """
     snapshot = make_snapshot("a", "b")
 
+    class Skipping(ColumnScore):
+        def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+            return True
+
     def cached(*plugins: Any) -> bool:
         framework = make_framework(*plugins)
-        return framework.is_total_cached(framework.find_nodes_that_fit(POD, snapshot))
+        found = framework.find_nodes_that_fit(POD, snapshot)
+        return framework.is_total_cached(found, POD, snapshot)
 
     assert cached(ColumnFilter("F", {"a": 1}), ColumnScore("S", {"a": 1}))
     assert cached(RelativeScore("R", {}))
     assert not cached(RelativeScore("R", {"a": 1}))
     assert not cached(ColumnScore("S", {}, reads=Reads.CLUSTER))
+    assert cached(Skipping("S", {}, reads=Reads.CLUSTER))
     assert not cached(ColumnFilter("F", {}, reads=Reads.CLUSTER))
     assert not cached(PreFilter("Set", nodes=("a",)))
