@@ -256,7 +256,7 @@ BOOM = ValueError("boom")
             lambda: make_framework(PostBind("X", BOOM)).run_post_bind_plugins(STATE, POD, "n"),
         ),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "call",
 )
 def test_a_plugin_that_raises_is_named(point: str, call: Callable[[], object]) -> None:
     """At every extension point, with the exception that it raised as the cause."""
