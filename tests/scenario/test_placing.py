@@ -47,10 +47,7 @@ def test_a_pod_that_fits_nowhere_waits() -> None:
         world.pod("p", cpu="2")
 
         await world.rejected("p")
-        message = (
-            "0/2 nodes are available: 1 Insufficient cpu, "
-            "1 node(s) had untolerated taint(s)."
-        )
+        message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
         assert world.condition("p") == {
             "type": "PodScheduled",
             "status": "False",
@@ -302,9 +299,7 @@ def test_many_pods_fill_the_nodes_and_no_more() -> None:
         assert counts.pop(None) == 1
         assert set(counts.values()) == {20}
         assert world.bindings() == 400
-        await world.until(
-            lambda: len(world.events(reason="Scheduled")) == 400, "an event for each"
-        )
+        await world.until(lambda: len(world.events(reason="Scheduled")) == 400, "an event for each")
         assert world.daemon.comparer.compare().agrees
 
     play(story)

@@ -1,0 +1,184 @@
+"""How the daemon begins, begins again, and ends."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from structlog.testing import capture_logs
+
+from scheduler.clock import SystemClock
+from scheduler.informers.informer import InformerOptions
+from scheduler.sandbox import Sandbox, Settings
+from tests.scenario.world import BINDINGS, LIMIT_SECONDS, World, play
+
+QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
+
+
+def test_an_api_server_that_is_down_at_first() -> None:
+    """The daemon keeps trying, says so, and begins when the server is there."""
+
+    async def story(world: World) -> None:
+        await world.sandbox.stop()
+        with capture_logs() as logs:
+            daemon = await world.start_daemon(informer_options=QUICK, synced=False)
+            await world.until(
+                lambda: any(e["log_level"] in {"warning", "error"} for e in logs), "a complaint"
+            )
+        assert not daemon.daemon.health.handlers_synced
+        port = int(world.sandbox.url.rpartition(":")[2])
+        world.sandbox = Sandbox(Settings(port=port), SystemClock())
+        world.node("n")
+        world.pod("p")
+        await world.sandbox.listen()
+
+        try:
+            assert await world.bound("p") == ["n"]
+            await world.stop_daemon()
+        finally:
+            await world.sandbox.stop()
+
+    play(story)
+
+
+def test_a_daemon_killed_while_it_binds() -> None:
+    """The next one finds pods bound and not bound, and finishes without binding any twice."""
+
+    async def story(world: World) -> None:
+        for index in range(5):
+            world.node(f"n{index}", cpu="10")
+        world.sandbox.faults.delay(0.05, path=BINDINGS, times=None)
+        await world.start_daemon()
+        names = [f"p{index}" for index in range(50)]
+        for name in names:
+            world.pod(name, cpu="1")
+        await world.until(lambda: 0 < world.bindings() < 50, "some bindings")
+        await world.kill_daemon()
+        assert not all(map(world.node_of, names))
+
+        await world.start_daemon()
+
+        nodes = await world.bound(*names)
+        await world.settled()
+        assert {nodes.count(node) for node in set(nodes)} == {10}
+        assert world.bindings(201) <= 50
+        assert world.bindings(409) == 0
+        assert world.daemon.comparer.compare().agrees
+
+    play(story)
+
+
+def test_a_node_that_goes_and_comes_back() -> None:
+    """Its pods keep counting: a ghost has no room to give, and the returned node is as full."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="2")
+        await world.start_daemon()
+        world.pod("first", cpu="1")
+        await world.bound("first")
+
+        world.sandbox.delete("nodes", "n")
+        world.pod("second", cpu="1")
+        await world.rejected("second")
+        world.node("n", cpu="2")
+        world.pod("third", cpu="1")
+
+        await world.until(
+            lambda: bool(world.node_of("second")) + bool(world.node_of("third")) == 1, "one pod"
+        )
+        await world.settled()
+        await world.until(
+            lambda: world.daemon.core.engine.queue.counts().unschedulable == 1, "the other to wait"
+        )
+        # The node goes for good, and its pods with it.
+        world.sandbox.delete("nodes", "n")
+        for name in ("first", "second", "third"):
+            world.sandbox.delete("pods", name, grace_seconds=0)
+        await world.until(lambda: not world.daemon.core.engine.cache.nodes, "no ghost to remain")
+
+    play(story)
+
+
+def test_the_dump_on_a_signal() -> None:
+    """SIGUSR2: what is in the cache, what waits, and whether both agree with the API server."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        await world.start_daemon()
+        world.pod("p", cpu="1")
+        await world.bound("p")
+        await world.settled()
+        world.pod("waits", cpu="1")
+        await world.rejected("waits")
+
+        with capture_logs() as logs:
+            os.kill(os.getpid(), signal.SIGUSR2)
+            await world.until(
+                lambda: any("scheduling queue" in entry["event"] for entry in logs), "the dump"
+            )
+
+        text = "\n".join(map(str, logs))
+        assert "default/p" in text
+        assert "default/waits" in text
+        assert not any(entry["log_level"] == "warning" for entry in logs)
+
+    play(story)
+
+
+def test_the_end_waits_for_bindings() -> None:
+    """Asked to end, the daemon finishes what it has begun and begins nothing."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        slow = world.sandbox.faults.delay(0.5, path=BINDINGS)
+        await world.start_daemon()
+        world.pod("begun")
+        await world.until(lambda: slow.hits, "the binding to begin")
+        stopping = asyncio.create_task(world.stop_daemon())
+        await asyncio.sleep(0)
+        world.pod("late")
+
+        await stopping
+
+        assert world.node_of("begun") == "n"
+        assert not world.node_of("late")
+        assert len(world.events("begun", "Scheduled")) == 1
+
+    play(story)
+
+
+def test_the_program_drains_on_sigterm(tmp_path: Path) -> None:
+    """The real command, a real signal: exit status 0 and nothing left half done."""
+
+    async def story(world: World) -> None:
+        kubeconfig = tmp_path / "kubeconfig"
+        world.sandbox.write_kubeconfig(kubeconfig)
+        world.node("n")
+        world.pod("first")
+        slow = world.sandbox.faults.delay(1.0, path="*/last/binding")
+        program = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "scheduler", "run", f"--kubeconfig={kubeconfig}"),
+            *("--leader-elect=false", "--secure-port=0"),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            # Starting Python takes its time where others work too.
+            assert await world.bound("first", seconds=90) == ["n"]
+            world.pod("last")
+            await world.until(lambda: slow.hits, "the binding to begin")
+
+            program.send_signal(signal.SIGTERM)
+
+            async with asyncio.timeout(LIMIT_SECONDS):
+                _, said = await program.communicate()
+        finally:
+            if program.returncode is None:
+                program.kill()
+                await program.wait()
+        assert program.returncode == 0, said.decode()
+        assert b"Traceback" not in said
+        assert world.node_of("last") == "n"
+
+    play(story)

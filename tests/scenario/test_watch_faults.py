@@ -1,0 +1,169 @@
+"""Watches break in every way; the daemon catches up and loses nothing."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from scheduler.informers.informer import InformerOptions
+from scheduler.sandbox import Sandbox, Settings
+from tests.scenario.world import World, node_object, play
+
+QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
+
+
+def gone_as_event(sandbox: Sandbox) -> None:
+    sandbox.forget_history()
+    sandbox.faults.expire_watches()
+
+
+def gone_as_status(sandbox: Sandbox) -> None:
+    sandbox.faults.answers_gone_as_status = True
+    sandbox.forget_history()
+    sandbox.faults.close_watches(abort=True)
+
+
+@pytest.mark.parametrize(
+    "break_watches",
+    [
+        pytest.param(gone_as_event, id="410 event"),
+        pytest.param(gone_as_status, id="410 status"),
+        pytest.param(lambda s: s.faults.close_watches(), id="closed"),
+        pytest.param(lambda s: s.faults.close_watches(abort=True), id="cut"),
+    ],
+)
+def test_what_happened_meanwhile_is_seen(break_watches: Callable[[Sandbox], None]) -> None:
+    """Pods and nodes come, change and go while nobody watches."""
+
+    async def story(world: World) -> None:
+        world.node("small", cpu="1")
+        world.node("doomed", cpu="1")
+        await world.start_daemon(informer_options=QUICK)
+        world.pod("leaves", cpu="1")
+        world.pod("stays", cpu="1")
+        await world.bound("leaves", "stays")
+        world.pod("waits", cpu="3")
+        world.pod("gives-up", cpu="3")
+        await world.rejected("waits", "gives-up")
+        # No new watch comes about until everything has happened.
+        closed = world.sandbox.faults.answer(500, verb="watch", times=None)
+        lists = world.sandbox.faults.answer(500, verb="list", times=None)
+        break_watches(world.sandbox)
+        gone = world.node_of("leaves")
+        world.sandbox.delete("pods", "leaves", grace_seconds=0)
+        world.sandbox.delete("pods", "gives-up", grace_seconds=0)
+        world.sandbox.delete("nodes", gone)
+        world.node("big", cpu="3")
+        world.pod("new", cpu="500m", nodeSelector={"kubernetes.io/hostname": "later"})
+        world.node("later", cpu="1")
+        await world.until(lambda: closed.hits or lists.hits, "the daemon to miss its watches")
+        is_gone_as_status = world.sandbox.faults.answers_gone_as_status
+        world.sandbox.faults.clear()
+        world.sandbox.faults.answers_gone_as_status = is_gone_as_status
+
+        assert await world.bound("waits", "new") == ["big", "later"]
+        await world.settled()
+        await world.until(lambda: world.daemon.comparer.compare().agrees, "agreement")
+        assert set(world.daemon.core.engine.cache.nodes) == {"small", "doomed", "big", "later"} - {
+            gone
+        }
+        assert world.daemon.core.engine.queue.dump() == []
+
+    play(story)
+
+
+def test_a_half_open_watch_is_given_up() -> None:
+    """A connection that says nothing at all counts as dead after a while."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        options = InformerOptions(backoff_base=0.05, backoff_cap=0.2, read_timeout=1.0)
+        await world.start_daemon(informer_options=options)
+        world.sandbox.faults.silence_watches("pods")
+
+        world.pod("p")
+
+        assert await world.bound("p") == ["n"]
+
+    play(story, Settings(bookmark_seconds=0.2))
+
+
+def test_a_malformed_object_is_left_out() -> None:
+    """One warning, one count; the watch goes on without a new list."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        await world.start_daemon(informer_options=QUICK)
+        pods = world.daemon.metrics.malformed_objects["pods"]
+        broken = {
+            "type": "ADDED",
+            "object": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": "broken",
+                    "namespace": "default",
+                    "uid": "u",
+                    "resourceVersion": "1000000",
+                },
+                "spec": {
+                    "schedulerName": "stowage",
+                    "containers": [{"name": "c", "resources": {"requests": {"cpu": "a lot"}}}],
+                },
+            },
+        }
+        lists = world.sandbox.requests.count(verb="list", resource="pods")
+
+        with capture_logs() as logs:
+            world.sandbox.faults.inject(json.dumps(broken).encode() + b"\n", "pods")
+            await world.until(lambda: pods.value == 1, "the count")
+        world.pod("p")
+
+        assert await world.bound("p") == ["n"]
+        warnings = [entry for entry in logs if entry["log_level"] == "warning"]
+        assert len(warnings) == 1
+        assert "default/broken" in str(warnings[0])
+        assert world.sandbox.requests.count(verb="list", resource="pods") == lists
+
+    play(story)
+
+
+def test_a_node_that_reports_nothing_takes_no_pod() -> None:
+    """Without allocatable there is room for nothing, and the daemon goes on."""
+
+    async def story(world: World) -> None:
+        node = node_object("empty")
+        del node["status"]
+        world.sandbox.create(node)
+        await world.start_daemon()
+        world.pod("p")
+        await world.rejected("p")
+        condition = world.condition("p")
+        assert condition is not None
+        assert condition["message"] == "0/1 nodes are available: 1 Too many pods."
+
+        world.sandbox.patch(
+            "nodes", "empty", {"status": {"allocatable": {"pods": "1"}}}, "", subresource="status"
+        )
+
+        assert await world.bound("p") == ["empty"]
+
+    play(story)
+
+
+def test_long_lists_come_in_pages() -> None:
+    """Everything is known at the first decision, whatever the number of pages."""
+
+    async def story(world: World) -> None:
+        world.sandbox.create(
+            *(node_object(f"n{i:04}", pods="1") for i in range(1200)), keep_status=True
+        )
+        await world.start_daemon()
+
+        assert world.daemon.core.engine.cache.node_count() == 1200
+        assert world.sandbox.requests.count(verb="list", resource="nodes") > 1
+        world.pod("p")
+        await world.bound("p")
+
+    play(story)
