@@ -112,7 +112,7 @@ def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> Ow
 
 def _select_namespaces(terms: Iterable[AffinityTerm]) -> bool:
     return any(
-        not (term.namespace_selector.nothing or term.namespace_selector.is_everything)
+        not (term.namespace_selector.nothing or term.namespace_selector.matches({}))
         for term in terms
     )
 
