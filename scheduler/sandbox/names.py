@@ -67,6 +67,8 @@ def _checked(
 @lru_cache(maxsize=65536)
 def is_dns_label(text: str) -> tuple[str, ...]:
     """The rule for namespaces and containers."""
+    if "." in text and len(text) <= _DNS_LABEL_MAX and not is_dns_subdomain(text):
+        return ("must not contain dots",)
     return _checked(text, _DNS_LABEL_MAX, _LABEL, _LABEL_TEXT, "my-name", "123-abc")
 
 

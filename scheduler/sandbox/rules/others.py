@@ -78,6 +78,11 @@ def _validate_lease(lease: Object) -> Iterator[FieldError]:
     yield from not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
+def _prepare_pdb(budget: Object) -> None:
+    counts = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+    budget["status"] = dict.fromkeys(counts, 0)
+
+
 def _validate_pdb(budget: Object) -> Iterator[FieldError]:
     spec = budget.get("spec") or {}
     if "minAvailable" in spec and "maxUnavailable" in spec:
@@ -226,7 +231,7 @@ PRIORITY_CLASS_RULES = Rules(
     validate_update=_validate_priority_class_update,
 )
 LEASE_RULES = Rules(validate=_validate_lease)
-PDB_RULES = Rules(validate=_validate_pdb)
+PDB_RULES = Rules(prepare_create=_prepare_pdb, validate=_validate_pdb)
 SERVICE_RULES = Rules(default=_default_service, validate=_validate_service)
 CLAIM_RULES = Rules(default=_default_claim, validate=_validate_claim)
 VOLUME_RULES = Rules(default=_default_volume, validate=_validate_volume)

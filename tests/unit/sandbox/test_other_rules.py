@@ -99,7 +99,7 @@ def named(**content: Any) -> Object:
             "/api/v1/namespaces",
             {"metadata": {"name": "a.b"}},
             "metadata.name",
-            'Invalid value: "a.b": a lowercase RFC 1123 label',
+            'Invalid value: "a.b": must not contain dots',
             id="namespace with a dot",
         ),
     ],

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 
 from scheduler.sandbox import Sandbox, StatusError
 from scheduler.sandbox.patches.json_patch import apply_json_patch, apply_merge_patch
@@ -89,6 +89,7 @@ JSON_MAPS = strategies.dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(JSON_MAPS, JSON_MAPS)
 def test_a_merge_patch_without_nulls_is_idempotent(document: Object, patch: Object) -> None:
     """Laying the same patch over its own result changes nothing."""

@@ -1,7 +1,7 @@
 """The store: its history always leads to what it holds."""
 
 import msgspec
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 
 from scheduler.sandbox.kinds import KINDS, NODES, PODS
 from scheduler.sandbox.schema.types import all_types
@@ -30,6 +30,7 @@ def held(entries: object) -> dict[str, str]:
     return {entry.key.name: entry.labels["step"] for entry in entries}  # type: ignore[attr-defined]
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_the_past_can_be_read_from_the_history(steps: list[tuple[str, bool]]) -> None:
     """The state of every version is what it was when that version was the newest."""
@@ -41,6 +42,7 @@ def test_the_past_can_be_read_from_the_history(steps: list[tuple[str, bool]]) ->
     assert held(collection.as_of(store.version)) == held(collection.entries())
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_replaying_the_changes_gives_the_state(steps: list[tuple[str, bool]]) -> None:
     """Whoever follows all changes holds the same objects in the end, and versions only grow."""
@@ -59,6 +61,7 @@ def test_replaying_the_changes_gives_the_state(steps: list[tuple[str, bool]]) ->
     assert replayed == held(collection.entries())
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_a_cursor_is_behind_its_version(steps: list[tuple[str, bool]]) -> None:
     """After forgetting, every version above the floor still has all its later changes."""

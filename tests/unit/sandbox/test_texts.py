@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 
 from scheduler.api.quantity import milli_value
 from scheduler.sandbox.names import (
@@ -43,6 +43,7 @@ def test_other_texts_are_no_quantities(text: str) -> None:
 SUFFIXES = ["n", "u", "m", "", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "e3", "e-3"]
 
 
+@settings(deadline=None)
 @given(strategies.decimals(0, 10**6, places=3), strategies.sampled_from(SUFFIXES))
 def test_the_canonical_form_is_worth_the_same(number: Decimal, suffix: str) -> None:
     """Canonicalising twice changes nothing, and the scheduler reads the same value from it."""
