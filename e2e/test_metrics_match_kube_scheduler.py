@@ -49,8 +49,6 @@ NOT_RUN = {"Sign", "PostFilter", "PreBind", "PreBindPreFlight", "PostBind"}
 """Extension points without a plugin of this version (Sign is not timed on its own)."""
 
 
-
-
 def test_every_metric_is_kube_schedulers(
     cluster: Cluster, own_cluster: ControlPlane, run_stowage: StartStowage
 ) -> None:

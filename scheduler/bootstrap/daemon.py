@@ -84,6 +84,9 @@ WORKLOAD_KINDS: Final[tuple[tuple[Kind[Any], str, EventResource | None], ...]] =
 )
 """Kinds whose selectors say which pods belong together."""
 
+WATCH_ENDS: Final = ("ended", "failed", "expired")
+"""Why watches are started again; see `InformerHooks.on_restart`."""
+
 log = get_logger(__name__)
 
 
@@ -349,6 +352,10 @@ class RunningDaemon:
         )
         self._informers.of(NODES).add_handler(NodeHandler(engine.cache, engine.queue, times, now))
         self._informers.of(NAMESPACES).add_handler(NamespaceHandler(engine.cache))
+        self.metrics.declare_kinds(
+            (kind.name for kind in (PODS, NODES, NAMESPACES, *(w[0] for w in WORKLOAD_KINDS))),
+            WATCH_ENDS,
+        )
         for kind, name, resource in WORKLOAD_KINDS:
             self._informers.of(kind).add_handler(
                 ObjectHandler(
@@ -408,12 +415,17 @@ class RunningDaemon:
 
 
 def _counted(plugins: PluginSet) -> dict[str, list[str]]:
-    """The plugins whose evaluations are counted, by extension point."""
+    """The plugins whose evaluations and errors are counted, by extension point."""
     return {
+        "PreEnqueue": [plugin.NAME for plugin in plugins.pre_enqueue],
         "PreFilter": [plugin.NAME for plugin in plugins.pre_filter],
         "Filter": [plugin.NAME for plugin in plugins.filter],
         "PreScore": [plugin.NAME for plugin in plugins.pre_score],
         "Score": [scored.plugin.NAME for scored in plugins.score],
+        "Reserve": [plugin.NAME for plugin in plugins.reserve],
+        "Permit": [plugin.NAME for plugin in plugins.permit],
+        "PreBind": [plugin.NAME for plugin in plugins.pre_bind],
+        "Bind": [plugin.NAME for plugin in plugins.bind],
     }
 
 

@@ -74,16 +74,30 @@ class SchedulerMetrics:
         self.class_cache_bytes.from_source(lambda: {EMPTY: size_bytes()})
 
     def declare_plugins(self, profile: str, plugins: Mapping[str, Iterable[str]]) -> None:
-        """Begin counting evaluations at zero for every plugin of a profile.
+        """Begin counting at zero for every plugin of a profile, so that a first error shows.
 
         Args:
             profile: its name.
             plugins: plugin names by extension point, as in `PreFilter`.
         """
         for point, names in plugins.items():
-            if point in _EVALUATED_AT:
-                for name in names:
+            for name in names:
+                self.plugin_errors[name, point].inc(0)
+                if point in _EVALUATED_AT:
                     self.plugin_evaluation[name, point, profile].inc(0)
+
+    def declare_kinds(self, kinds: Iterable[str], reasons: Iterable[str]) -> None:
+        """Begin counting at zero for every kind of object that is watched.
+
+        Args:
+            kinds: their names, as in `pods`.
+            reasons: why a watch may have to be started again.
+        """
+        every = tuple(reasons)
+        for kind in kinds:
+            self.malformed_objects[kind].inc(0)
+            for reason in every:
+                self.watch_restarts[kind, reason].inc(0)
 
     def _declare_attempts(self) -> None:
         add = self.instruments

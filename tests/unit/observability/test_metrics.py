@@ -165,7 +165,12 @@ def test_plugins_begin_at_zero() -> None:
 
     metrics.declare_plugins("p", {"Filter": ["NodeName"], "Bind": ["DefaultBinder"]})
 
+    metrics.declare_kinds(["pods"], ["failed", "expired"])
+
     assert dict.fromkeys(metrics.plugin_evaluation, 0) == {("NodeName", "Filter", "p"): 0}
+    assert set(metrics.plugin_errors) == {("NodeName", "Filter"), ("DefaultBinder", "Bind")}
+    assert set(metrics.watch_restarts) == {("pods", "failed"), ("pods", "expired")}
+    assert set(metrics.malformed_objects) == {"pods"}
 
 
 def test_process_and_build_are_told() -> None:

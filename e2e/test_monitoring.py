@@ -1,0 +1,112 @@
+"""Promise: every alert and every panel asks for something that is there.
+
+No Prometheus is needed: the names of metrics and labels in each query are looked up in a scrape of an
+instance that did work.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.support.cluster import Cluster
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.scraping import Family, do_work, families, fetch, make_room
+from e2e.support.stowage import start_stowage
+
+MONITORING = CHECKOUT / "deploy" / "monitoring"
+FROM_SCRAPING = {"job", "pod", "instance", "namespace", "le"}
+"""Labels that Prometheus adds, and the bucket bound."""
+
+_METRIC = re.compile(
+    r"\b((?:scheduler|stowage|leader_election|rest_client|process)_[a-z0-9_]+)\s*(?:\{([^}]*)\})?"
+)
+_MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
+_GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
+
+
+def alerts() -> Iterator[tuple[str, str]]:
+    """The queries of the alert rules, by name."""
+    document = yaml.safe_load((MONITORING / "prometheusrule.yaml").read_text())
+    for group in document["spec"]["groups"]:
+        for rule in group["rules"]:
+            assert rule["annotations"]["summary"]
+            assert rule["annotations"]["runbook"]
+            yield rule["alert"], rule["expr"]
+
+
+def panels() -> Iterator[tuple[str, str]]:
+    """The queries of the dashboard, by title."""
+    for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            yield f"{panel['title']}: {target['legendFormat']}", target["expr"]
+
+
+QUERIES = [*alerts(), *panels()]
+
+
+@pytest.fixture(scope="module")
+def scrape(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """What an instance serves after some work."""
+    directory: Path = tmp_path_factory.mktemp("monitoring")
+    program = start_stowage(
+        shared_cluster.kubeconfig,
+        directory,
+        leader_elect=True,
+        arguments=[
+            "--serve-without-authorization",
+            "--leader-elect-resource-name=stowage",  # as in deploy/base
+        ],
+    )
+    with program:
+        make_room(shared_cluster)
+        do_work(shared_cluster, "monitored", "stowage")
+        yield fetch(f"{program.url}/metrics")
+    shared_cluster.reset()
+
+
+@pytest.fixture(scope="module")
+def served(scrape: str) -> dict[str, Family]:
+    """The families by the name of each sample."""
+    return {
+        sample: family for family in families(scrape).values() for sample in sorted(family.samples)
+    }
+
+
+@pytest.mark.parametrize(("name", "query"), QUERIES, ids=[name for name, _ in QUERIES])
+def test_query_finds_what_it_asks_for(served: dict[str, Family], name: str, query: str) -> None:
+    """Each metric is served, with each label that is matched or grouped by."""
+    metrics = _METRIC.findall(query)
+    assert metrics, query
+    known = set(FROM_SCRAPING)
+    for metric, matchers in metrics:
+        assert metric in served, metric
+        labels = served[metric].labels | FROM_SCRAPING
+        assert {label for label, _, _ in _MATCHER.findall(matchers)} <= labels, metric
+        known |= labels
+    for grouping in _GROUPING.findall(query):
+        assert {label.strip() for label in grouping.split(",")} <= known, grouping
+
+
+def test_values_asked_for_exist(served: dict[str, Family]) -> None:
+    """A matcher for one value names a value that is served; `error` needs something to go wrong."""
+    asked = {
+        (metric, label, value)
+        for _, query in QUERIES
+        for metric, matchers in _METRIC.findall(query)
+        for label, operator, value in _MATCHER.findall(matchers)
+        if operator in ("=", "!=") and label not in FROM_SCRAPING
+    }
+    absent = {each for each in asked if each[2] not in served[each[0]].values[each[1]]}
+
+    assert absent == {("scheduler_schedule_attempts_total", "result", "error")}
+
+
+def test_every_alert_is_explained() -> None:
+    """In the operator's handbook."""
+    handbook = (CHECKOUT / "docs" / "operations.md").read_text()
+
+    assert [name for name, _ in alerts() if f"`{name}`" not in handbook] == []
