@@ -4,7 +4,7 @@ Pods without resource claims are treated as upstream treats them: nothing is fil
 node scores 0. Pods with claims are rejected until a version allocates devices: bound without them,
 they would sit on a node on which they cannot start.
 
-Extension points: PreFilter, Score.
+Extension points: PreFilter, Filter, Score.
 Events: none; nothing that happens in the cluster makes this version allocate devices.
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (v1.36).
 Differs: see above.
@@ -20,10 +20,13 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.interface import (
+    Bits,
     EnqueueExtensions,
+    FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
     Reads,
+    Reason,
     ScorePlugin,
     Scores,
     SignPlugin,
@@ -37,7 +40,7 @@ REASON: Final = "pods with resource claims are not supported by this scheduler"
 _PREPARED: Final[StateKey[bool]] = StateKey("DynamicResources/prepared")
 
 
-class DynamicResources(PreFilterPlugin, ScorePlugin, EnqueueExtensions, SignPlugin):
+class DynamicResources(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtensions, SignPlugin):
     """Rejects pods that claim devices."""
 
     NAME: ClassVar[str] = "DynamicResources"
@@ -64,12 +67,33 @@ class DynamicResources(PreFilterPlugin, ScorePlugin, EnqueueExtensions, SignPlug
         return None, SKIP
 
     @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        """See `FilterPlugin.filter`; not reached, as PreFilter skips or rejects every pod.
+
+        Raises:
+            LookupError: PreFilter did not run; upstream fails in the same case.
+        """
+        _check_prepared(state)
+        return None
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        """See `FilterPlugin.reasons`."""
+        return ()
+
+    @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """0 on every node.
 
         Raises:
             LookupError: PreFilter did not run; upstream fails in the same case.
         """
-        if not state.get(_PREPARED):
-            raise LookupError("its PreFilter did not run")
+        _check_prepared(state)
         return np.zeros(count_of(rows, snapshot.table.size))
+
+
+def _check_prepared(state: CycleState) -> None:
+    if not state.get(_PREPARED):
+        raise LookupError("its PreFilter did not run")

@@ -105,13 +105,17 @@ class TaintToleration(
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
         """Prepare counting taints; never skips."""
-        self._prepare_score(state, pod)
+        tolerations = pod.spec.tolerations
+        judged: Judged[_Taints, np.float64] = Judged(
+            lambda taints: count_disliked(taints, tolerations), np.float64
+        )
+        state.write(_DISLIKED, judged)
         return SUCCESS
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """The number of PreferNoSchedule taints that the pod does not tolerate."""
-        judged = state.get(_DISLIKED) or self._prepare_score(state, pod)
+        judged = state.read(_DISLIKED)
         table = snapshot.table
         return judged.of(table.taint_sets, table.taint_set[as_view(rows)])
 
@@ -119,14 +123,6 @@ class TaintToleration(
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
         """The fewer such taints the better; 100 everywhere when there are none."""
         return distance_from_highest(scores)
-
-    def _prepare_score(self, state: CycleState, pod: PodInfo) -> Judged[_Taints, np.float64]:
-        tolerations = pod.spec.tolerations
-        judged: Judged[_Taints, np.float64] = Judged(
-            lambda taints: count_disliked(taints, tolerations), np.float64
-        )
-        state.write(_DISLIKED, judged)
-        return judged
 
 
 def count_disliked(taints: _Taints, tolerations: tuple[Toleration, ...]) -> int:

@@ -16,7 +16,6 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import (
     Bits,
-    FilterPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
@@ -26,6 +25,7 @@ from scheduler.framework.runtime.adapters import NodeFilterAdapter
 from scheduler.framework.runtime.checks import check_size
 from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, Diagnosis, NodeVerdicts
 from scheduler.framework.runtime.equivalence import (
+    FilterFailures,
     IndexedFilter,
     PodClass,
     PodClasses,
@@ -138,10 +138,12 @@ class Filtering:
         else:
             first, bits = pod_class.evaluate(self._calls, snapshot, rows)
         verdicts = NodeVerdicts(first, bits, self._names, table, rows)
+        attempt.failures.update(pod_class.filter_failures)
         for active in cluster_filters:
             attempt.apply(active, state, snapshot, verdicts)
         if nominated:
             self._look_again_with_nominated_pods(attempt, snapshot, verdicts, nominated)
+        attempt.raise_failure(verdicts)
         self._calls.point_done("Filter", Code.SUCCESS, start)
         return Feasibility(
             state,
@@ -175,6 +177,7 @@ class Filtering:
             attempt.apply(active, found.state, snapshot, verdicts)
             if nominated:
                 self._look_again_with_nominated_pods(attempt, snapshot, verdicts, nominated)
+            attempt.raise_failure(verdicts)
             every.append(verdicts)
         return every
 
@@ -280,6 +283,7 @@ class Filtering:
             single = NodeVerdicts(first, bits, verdicts.plugins, verdicts.table, one)
             for active in attempt.filters:
                 attempt.apply(active, trial, fork, single)
+            attempt.raise_failure(single)
             if first[0] != FEASIBLE:
                 verdicts.first[position] = first[0]
                 verdicts.bits[position] = bits[0]
@@ -293,12 +297,23 @@ class _Attempt(msgspec.Struct):
         state: as PreFilter left it.
         pod: the pod.
         filters: the filters that do not skip the pod.
+        failures: those among them that failed; taken to reject all they were asked about.
     """
 
     calls: PluginCalls
     state: CycleState
     pod: PodInfo
     filters: Sequence[IndexedFilter]
+    failures: FilterFailures = msgspec.field(default_factory=dict)
+
+    def raise_failure(self, verdicts: NodeVerdicts) -> None:
+        """Fail the attempt when a filter failed on a node that no other one before it rejects.
+
+        Upstream does not even ask it about the other nodes.
+        """
+        for index, problem in self.failures.items():
+            if (verdicts.first == index).any():
+                raise problem
 
     def apply(
         self, active: IndexedFilter, state: CycleState, snapshot: Snapshot, verdicts: NodeVerdicts
@@ -309,23 +324,30 @@ class _Attempt(msgspec.Struct):
             # Node by node: worth asking about those only that nobody before it rejects.
             candidates = np.flatnonzero(verdicts.first > active.index)
             rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
-            answer = self._ask(plugin, state, snapshot, rows, len(rows))
+            answer = self._ask(active, state, snapshot, rows, len(rows))
             if answer is not None:
                 hit = candidates[answer != 0]
                 verdicts.first[hit] = active.index
                 verdicts.bits[hit] = answer[answer != 0]
             return
         all_rows = snapshot.table.all_rows if verdicts.rows is None else verdicts.rows
-        answer = self._ask(plugin, state, snapshot, all_rows, len(verdicts.first))
+        answer = self._ask(active, state, snapshot, all_rows, len(verdicts.first))
         if answer is not None:
             merge_verdicts(active.index, answer, verdicts.first, verdicts.bits)
 
     def _ask(
-        self, plugin: FilterPlugin, state: CycleState, snapshot: Snapshot, rows: Rows, count: int
+        self, active: IndexedFilter, state: CycleState, snapshot: Snapshot, rows: Rows, count: int
     ) -> Bits | None:
-        answer = self.calls.call(plugin, "Filter", plugin.filter, state, self.pod, snapshot, rows)
-        if answer is not None and answer.shape != (count,):
-            self.calls.call(plugin, "Filter", check_size, answer, count)
+        plugin = active.plugin
+        try:
+            answer = self.calls.call(
+                plugin, "Filter", plugin.filter, state, self.pod, snapshot, rows
+            )
+            if answer is not None and answer.shape != (count,):
+                self.calls.call(plugin, "Filter", check_size, answer, count)
+        except PluginError as problem:
+            self.failures[active.index] = problem
+            return np.ones(count, np.uint64)
         return answer
 
 

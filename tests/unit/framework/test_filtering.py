@@ -457,3 +457,48 @@ def test_a_column_filter_that_fails_is_named(
     for _ in range(2):
         with pytest.raises(PluginError, match=f'running Filter plugin "Bad": .*{said}'):
             framework.find_nodes_that_fit(POD, make_snapshot("a", "b"))
+
+
+@pytest.mark.parametrize("reads", [Reads.NODE, Reads.PODS, Reads.CLUSTER], ids=str)
+def test_a_filter_that_fails_matters_only_where_it_is_reached(reads: Reads) -> None:
+    """Nodes that others reject before it are rejected; upstream does not even ask it there."""
+    before = ColumnFilter("Before", {"a": 1, "b": 1})
+    framework = make_framework(before, Raising("Bad", {}, reads=reads))
+
+    assert message(framework, make_snapshot("a", "b")) == (
+        "0/2 nodes are available: 2 Before says no."
+    )
+    with pytest.raises(PluginError, match="Bad"):
+        make_framework(before, Raising("Bad", {}, reads=reads)).find_nodes_that_fit(
+            POD, make_snapshot("a", "b", "c")
+        )
+
+
+def test_a_filter_that_fails_is_not_reached_where_nominated_pods_are_in_the_way() -> None:
+    """The look with them comes first."""
+    framework = make_framework(PodLimit(1), Raising("Bad", {}, reads=Reads.CLUSTER))
+
+    said = message(framework, make_snapshot("a"), nominated={"a": [make_pod_info("n")]})
+
+    assert said == "0/1 nodes are available: 1 full."
+
+
+class FailingOnce(ColumnFilter):
+    """Fails the first time."""
+
+    def filter(self, *args: Any) -> Any:
+        self.texts, failing = (), bool(self.texts)
+        if failing:
+            raise ValueError("not yet")
+
+
+@pytest.mark.parametrize("reads", [Reads.NODE, Reads.PODS, Reads.CLUSTER], ids=str)
+def test_a_failure_is_not_remembered(reads: Reads) -> None:
+    """The next attempt asks again."""
+    framework = make_framework(FailingOnce("F", {}, reads=reads))
+    snapshot = make_snapshot("a")
+
+    with pytest.raises(PluginError, match="not yet"):
+        framework.find_nodes_that_fit(POD, snapshot)
+
+    assert verdicts(framework, snapshot) == {"a": None}

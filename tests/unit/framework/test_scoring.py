@@ -187,6 +187,36 @@ def test_a_score_that_is_no_number_fails_the_attempt(bad: object) -> None:
         totals(make_framework(NodeScore("Mine", lambda node: bad)), make_snapshot("a"))
 
 
+class Failing(ColumnScore):
+    """Fails, unless it is told otherwise."""
+
+    def score(self, *args: Any) -> Any:
+        if self.scores:
+            raise ValueError("boom")
+        return super().score(*args)
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+def test_a_score_that_fails_matters_only_when_nodes_are_scored(reads: Reads) -> None:
+    """A pod that fits nowhere is told why; the failure is not remembered."""
+    plugin = Failing("Bad", {"a": 1}, reads=reads)
+    framework = make_framework(ColumnFilter("F", {"a": 1}), plugin)
+    snapshot = make_snapshot("a", "b")
+
+    found = framework.find_nodes_that_fit(POD, snapshot)
+    with pytest.raises(PluginError, match='running Score plugin "Bad": ValueError: boom'):
+        framework.totals(found, POD, snapshot, found.feasible_rows())
+    plugin.scores = {}
+
+    assert totals(framework, snapshot) == {"b": 0}
+    alone = make_framework(ColumnFilter("F", {"a": 1}), Failing("Bad", {"a": 1}, reads=reads))
+    assert totals_of_nothing(alone) == []
+
+
+def totals_of_nothing(framework: Framework) -> list[int]:
+    return framework.find_nodes_that_fit(POD, make_snapshot("a")).feasible_rows().tolist()
+
+
 def test_rows_without_a_node_may_have_any_score() -> None:
     """A division by an allocatable of 0 where there is no node harms nobody."""
     snapshot = make_snapshot("gone", "a")

@@ -4,12 +4,12 @@ import pytest
 
 from scheduler.api.objects import PodResourceClaim, PodSpec
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.framework.runtime import PluginError
+from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.status import unresolvable
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.queue import events_of
 from tests.support.builders import make_pod, make_pod_info
-from tests.support.fake_plugins import make_framework, make_plugin_set, make_snapshot
+from tests.support.fake_plugins import make_framework, make_snapshot
 
 REASON = "pods with resource claims are not supported by this scheduler"
 
@@ -47,11 +47,19 @@ def test_pods_with_claims_are_rejected_as_a_whole() -> None:
     assert events_of([DynamicResources()]) == {"DynamicResources": ()}
 
 
-def test_scoring_without_prefilter_fails_as_upstream() -> None:
-    """Where a profile switches all PreFilter plugins off and leaves the score on."""
+@pytest.mark.parametrize("point", ["Filter", "Score"])
+def test_without_prefilter_it_fails_as_upstream(point: str) -> None:
+    """Where a profile switches PreFilter off and leaves the rest on."""
     framework = make_framework(DynamicResources())
     framework.plugins.pre_filter.clear()
-    assert make_plugin_set([DynamicResources()]).pre_filter
+    if point == "Score":
+        framework.plugins.filter.clear()
+    framework = Framework("p", framework.plugins, now=lambda: 0.0)
+    pod, snapshot = make_pod_info("p"), make_snapshot("a")
 
-    with pytest.raises(PluginError, match=r'running Score plugin "DynamicResources": .*PreFilter'):
-        framework.find_nodes_that_fit(make_pod_info("p"), make_snapshot("a"))
+    def attempt() -> None:
+        found = framework.find_nodes_that_fit(pod, snapshot)
+        framework.totals(found, pod, snapshot, found.feasible_rows())
+
+    with pytest.raises(PluginError, match=rf'running {point} plugin "DynamicRes.*PreFilter'):
+        attempt()
