@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
+from scheduler.api.images import image_names
 from scheduler.api.objects import PodSpec
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
@@ -59,20 +60,6 @@ class ImageLocality(ScorePlugin, SignPlugin):
         return scores
 
 
-def image_names(spec: PodSpec) -> tuple[str, ...]:
-    """The images of the pod as nodes report them; one used twice is listed twice."""
-    return (
-        *(normalized_image_name(container.image) for container in spec.init_containers),
-        *(normalized_image_name(container.image) for container in spec.containers),
-        *(normalized_image_name(v.image.reference) for v in spec.volumes if v.image is not None),
-    )
-
-
 def container_count(spec: PodSpec) -> int:
     """How many containers the pod has; images mounted as volumes do not raise the scale."""
     return len(spec.init_containers) + len(spec.containers)
-
-
-def normalized_image_name(name: str) -> str:
-    """The name with the tag that it means when it has none."""
-    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

@@ -4,66 +4,108 @@ Source: kubernetes pkg/scheduler/backend/cache/cache.go (addNodeImageStates) v1.
 """
 
 from array import array
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.objects import ContainerImage
 
+_NamedSize: TypeAlias = tuple[str, int]
+"""One name of an image, and the size in bytes the node reports."""
+
 
 class _ImageState:
     """One image name: its size as the first node that had it reported, and who has it."""
 
-    __slots__ = ("rows", "size_bytes")
+    __slots__ = ("changed_at", "distinct_rows", "rows", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
+        self.changed_at = 0
         self.rows = array("q")
+        self.distinct_rows: NDArray[np.int64] | None = None
 
 
 class ImageIndex:
-    """Rows by image name.
-
-    Attributes:
-        epoch: grows whenever any answer may have changed.
-    """
+    """Rows by image name."""
 
     def __init__(self) -> None:
-        self.epoch = 0
         self._states: dict[str, _ImageState] = {}
         self._images_of: dict[int, tuple[ContainerImage, ...]] = {}
+        self._clock = 0
+        self._node_count_changed_at = 0
 
     def set_row(self, row: int, images: tuple[ContainerImage, ...]) -> None:
-        """Take over the images of a node."""
-        if self._images_of.get(row, ()) == images:
+        """Take over the images of a node.
+
+        Cost: O(images of the node) when they differ; only the names that differ count as changed.
+        """
+        known = self._images_of.get(row, ())
+        if known == images:
             return
-        self.remove_row(row)
+        before, after = _named_sizes(known), _named_sizes(images)
+        for name, _ in [pair for pair in before if pair not in after]:
+            self._remove(name, row)
+        for name, size_bytes in [pair for pair in after if pair not in before]:
+            self._add(name, size_bytes, row)
         self._images_of[row] = images
-        for image in images:
-            for name in image.names:
-                state = self._states.get(name)
-                if state is None:
-                    state = self._states[name] = _ImageState(image.size_bytes)
-                state.rows.append(row)
-        self.epoch += 1
 
     def remove_row(self, row: int) -> None:
         """Forget the images of a node."""
-        for image in self._images_of.pop(row, ()):
-            for name in image.names:
-                state = self._states[name]
-                state.rows.remove(row)
-                if not state.rows:
-                    del self._states[name]
-        self.epoch += 1
+        self.set_row(row, ())
+        self._images_of.pop(row, None)
 
     def nodes_changed(self) -> None:
         """The number of nodes changed, so every image's spread did."""
-        self.epoch += 1
+        self._node_count_changed_at = self._tick()
+
+    def changed_at(self, names: Iterable[str]) -> int:
+        """A number that differs once the worth of an image has changed on other nodes too.
+
+        An image that the last node has lost is no longer asked: it was worth something there only.
+        """
+        states = [self._states[name] for name in names if name in self._states]
+        if not states:
+            return 0
+        return max(self._node_count_changed_at, *(state.changed_at for state in states))
+
+    def holders(self, names: Iterable[str]) -> NDArray[np.intp]:
+        """The rows that have any of the images."""
+        found = [held[1] for held in map(self.find, names) if held is not None]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.intp)
 
     def find(self, name: str) -> tuple[int, NDArray[np.int64]] | None:
         """Size in bytes and rows of an image, or None when no node has it."""
         state = self._states.get(name)
         if state is None:
             return None
-        return state.size_bytes, np.unique(np.array(state.rows, np.int64))
+        if state.distinct_rows is None:
+            state.distinct_rows = np.unique(np.array(state.rows, np.int64))
+        return state.size_bytes, state.distinct_rows
+
+    def _add(self, name: str, size_bytes: int, row: int) -> None:
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = _ImageState(size_bytes)
+        state.rows.append(row)
+        state.distinct_rows = None
+        state.changed_at = self._tick()
+
+    def _remove(self, name: str, row: int) -> None:
+        state = self._states[name]
+        state.rows.remove(row)
+        state.distinct_rows = None
+        state.changed_at = self._tick()
+        if not state.rows:
+            del self._states[name]
+
+    def _tick(self) -> int:
+        self._clock += 1
+        return self._clock
+
+
+def _named_sizes(images: Iterable[ContainerImage]) -> dict[_NamedSize, None]:
+    """The names with their sizes, in order, each once."""
+    return {(name, image.size_bytes): None for image in images for name in image.names}

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.images import image_names
 from scheduler.api.pods import LabelSet, PodInfo, PodShape
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import (
@@ -41,9 +42,6 @@ _FULL_PASS_FRACTION: Final = 4
 INFEASIBLE_TOTAL: Final = -1.0
 
 C = TypeVar("C", bound=np.generic)
-
-FilterFailures: TypeAlias = dict[int, PluginError]
-"""Filters that failed, by index."""
 
 _SignatureKey: TypeAlias = tuple[PodShape, LabelSet, str, str]
 """All that a plugin may look at when it signs: specification, labels, namespace, node name."""
@@ -85,12 +83,11 @@ class PodClass:
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
-        filter_failures: by index, filters that failed; `first` says where that matters.
-        score_failure: a score plugin that failed; matters as soon as a node is to be scored.
     """
 
     __slots__ = (
-        "_images_epoch",
+        "_image_names",
+        "_images_changed_at",
         "_node_bits",
         "_node_filters",
         "_node_first",
@@ -100,14 +97,11 @@ class PodClass:
         "_pod_filters",
         "_pod_position",
         "_pod_scores",
-        "_reads_images",
         "bits",
-        "filter_failures",
         "first",
         "pre_filter",
         "raw_scores",
         "representative",
-        "score_failure",
         "state",
         "total",
     )
@@ -123,13 +117,12 @@ class PodClass:
         self._node_scores: list[Weighted] = []
         self._pod_scores: list[Weighted] = []
         self.raw_scores: list[RawScore] = []
-        self.filter_failures: FilterFailures = {}
-        self.score_failure: PluginError | None = None
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)
         self._sort_filters(plugins)
         self._sort_scores(plugins, calls, snapshot)
-        self._reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
-        self._node_position = self._pod_position = self._images_epoch = -1
+        reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
+        self._image_names = image_names(pod.spec) if reads_images else ()
+        self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
         self._node_total = np.zeros(0)
@@ -158,16 +151,17 @@ class PodClass:
 
     def refresh(self, calls: PluginCalls, snapshot: Snapshot) -> None:
         """Bring the columns up to date."""
-        if self.filter_failures or self.score_failure:
-            # Maybe it works now: look at everything again.
-            self.filter_failures, self.score_failure = {}, None
-            self._node_position = -1
         self._fit_capacity(snapshot.table.capacity)
         size = snapshot.table.size
-        node_rows: Rows | None = self._changed(snapshot.node_log.since(self._node_position), size)
-        pod_rows: Rows | None = self._changed(snapshot.pod_log.since(self._pod_position), size)
-        if self._reads_images and self._images_epoch != snapshot.images.epoch:
-            node_rows = pod_rows = slice(0, size)
+        changed_nodes = snapshot.node_log.since(self._node_position)
+        changed_pods = snapshot.pod_log.since(self._pod_position)
+        images_changed_at = snapshot.images.changed_at(self._image_names)
+        if images_changed_at != self._images_changed_at:
+            holders = snapshot.images.holders(self._image_names)
+            changed_nodes = _joined(changed_nodes, holders)
+            changed_pods = _joined(changed_pods, holders)
+        node_rows = self._changed(changed_nodes, size)
+        pod_rows = self._changed(changed_pods, size)
         if node_rows is not None:
             self._evaluate_nodes(calls, snapshot, node_rows)
             if isinstance(node_rows, slice):
@@ -176,13 +170,12 @@ class PodClass:
             self._evaluate_pods(calls, snapshot, pod_rows)
         self._node_position = snapshot.node_log.position
         self._pod_position = snapshot.pod_log.position
-        self._images_epoch = snapshot.images.epoch
+        self._images_changed_at = images_changed_at
 
     def evaluate(
         self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[First, NDArray[np.uint64]]:
-        """The verdicts on some rows, kept nowhere."""
-        self.filter_failures = {}
+        """The verdicts on some rows of any snapshot (also a fork), kept nowhere."""
         first = np.full(len(rows), FEASIBLE, np.int16)
         bits = np.zeros(len(rows), np.uint64)
         for active in self.active_filters():
@@ -193,19 +186,9 @@ class PodClass:
         self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
         """The total and the raw scores on some rows, kept nowhere."""
-        self.score_failure = None
         total = self._sum(calls, snapshot, (*self._node_scores, *self._pod_scores), rows, len(rows))
         raw = [(raw, self._score(calls, snapshot, raw.scored, rows)) for raw in self.raw_scores]
         return total, raw
-
-    def raise_score_failure(self) -> None:
-        """Fail the attempt when a row-local score plugin failed.
-
-        Raises:
-            PluginError: it did.
-        """
-        if self.score_failure is not None:
-            raise self.score_failure
 
     # --- set-up ---------------------------------------------------------------------------------
 
@@ -334,21 +317,13 @@ class PodClass:
         first: First,
         bits: NDArray[np.uint64],
     ) -> None:
-        """Let one filter reject rows that no earlier one rejects.
-
-        One that fails is taken to reject all rows, so that those are left for which that matters.
-        """
+        """Let one filter reject rows that no earlier one rejects."""
         plugin = active.plugin
-        try:
-            answer = calls.call(
-                plugin, "Filter", plugin.filter, self.state, self.representative, snapshot, rows
-            )
-            if answer is not None:
-                calls.call(plugin, "Filter", check_size, answer, len(first))
-        except PluginError as problem:
-            self.filter_failures[active.index] = problem
-            answer = np.ones(len(first), np.uint64)
+        answer = calls.call(
+            plugin, "Filter", plugin.filter, self.state, self.representative, snapshot, rows
+        )
         if answer is not None:
+            calls.call(plugin, "Filter", check_size, answer, len(first))
             merge_verdicts(active.index, answer, first, bits)
 
     def _sum(
@@ -362,25 +337,19 @@ class PodClass:
         total = np.zeros(count)
         for scored in scores:
             column = self._score(calls, snapshot, scored, rows)
+            if not scored.is_trusted:
+                alive = snapshot.table.alive[rows]
+                calls.call(scored.plugin, "Score", check_range, column, count, alive)
             total += column if scored.weight == 1 else column * scored.weight
         return total
 
     def _score(
         self, calls: PluginCalls, snapshot: Snapshot, scored: Weighted, rows: Rows
     ) -> Scores:
-        """The scores of one plugin; of one that fails nothing, and the failure is kept."""
         plugin = scored.plugin
-        try:
-            column = calls.call(
-                plugin, "Score", plugin.score, self.state, self.representative, snapshot, rows
-            )
-            if not scored.is_trusted and scored.normalizer is None:
-                alive = snapshot.table.alive[rows]
-                calls.call(plugin, "Score", check_range, column, len(alive), alive)
-        except PluginError as problem:
-            self.score_failure = problem
-            return np.zeros(len(snapshot.table.alive[rows]))
-        return column
+        return calls.call(
+            plugin, "Score", plugin.score, self.state, self.representative, snapshot, rows
+        )
 
     def _fit_capacity(self, capacity: int) -> None:
         if capacity == len(self.first):
@@ -476,6 +445,11 @@ def _signers(plugins: PluginSet) -> list[SignPlugin] | None:
     if not all(SignPlugin in type(p).__mro__ for p in row_local):
         return None
     return cast("list[SignPlugin]", row_local)
+
+
+def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """The rows of both, each once; None when all are meant."""
+    return None if rows is None else np.union1d(rows, others)
 
 
 def _grown(column: NDArray[C], capacity: int) -> NDArray[C]:

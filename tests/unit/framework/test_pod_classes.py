@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from scheduler.api.objects import ContainerImage
 from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import FilterPlugin, Reads
 from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.adapters import row_indices
 from scheduler.snapshot import NodeSet, PodAdded, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
@@ -135,6 +137,29 @@ def test_only_changed_rows_are_looked_at_again() -> None:
     changed = make_node("n5")
     snapshot.update([NodeSet(make_node_info(changed), changed)])
     assert asked_for() == [[[5]], [[5]]]
+
+
+def test_an_image_matters_to_its_holders() -> None:
+    """One more copy of an image changes what it is worth where it lies; nobody else is asked."""
+    plugin = ColumnFilter("F", {}, reads=Reads.IMAGES)
+    framework = make_framework(plugin)
+    snapshot = make_snapshot(*(f"n{i}" for i in range(20)))
+    pod = make_pod_info("p", image="mine")
+
+    def asked_after_pull(name: str, *images: str) -> list[list[int]]:
+        node = make_node(name, images=[ContainerImage((f"{image}:latest",), 9) for image in images])
+        snapshot.update([NodeSet(make_node_info(node), node)])
+        plugin.rows_asked.clear()
+        framework.find_nodes_that_fit(pod, snapshot)
+        return [row_indices(rows).tolist() for rows in plugin.rows_asked]
+
+    framework.find_nodes_that_fit(pod, snapshot)
+    assert asked_after_pull("n3", "mine") == [[3]]
+    assert asked_after_pull("n7", "other") == [[7]]
+    assert asked_after_pull("n8", "mine", "other") == [[3, 8]]
+    assert asked_after_pull("n8", "mine", "other", "third") == [[8]]
+    assert asked_after_pull("n3") == [[3, 8]]
+    assert asked_after_pull("n8") == [[8]]
 
 
 def test_memory_is_bounded() -> None:
