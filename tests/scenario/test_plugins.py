@@ -223,7 +223,7 @@ def test_permit_runs_out_of_patience() -> None:
         await world.rejected("p")
         await world.until(lambda: world.events("p", "FailedScheduling"), "the event")
         assert world.events("p", "FailedScheduling")[0]["note"] == (
-            "0/1 nodes are available: 1 rejected due to timeout after waiting 0.2s at plugin Holds."
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 200ms at plugin Holds."
         )
 
     play(story)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.duration import format_duration
 from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
 
 MAX_TIMEOUT_SECONDS: Final = 15 * 60.0
@@ -59,7 +60,8 @@ class WaitingPod:
 
     def _time_out(self, plugin: str, seconds: float) -> None:
         if plugin in self._pending:
-            message = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+            waited = format_duration(seconds)
+            message = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
             self.reject(plugin, message)
 
     def _decide(self, status: Status) -> None:

@@ -60,7 +60,7 @@ def test_the_shortest_time_limit_ends_it() -> None:
     status = decide({"slow": FOREVER, "quick": 0.001}, now=lambda waiting: None)
 
     assert status == unschedulable(
-        "rejected due to timeout after waiting 0.001s at plugin quick"
+        "rejected due to timeout after waiting 1ms at plugin quick"
     ).by("quick")
 
 
