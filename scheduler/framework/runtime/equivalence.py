@@ -43,6 +43,9 @@ INFEASIBLE_TOTAL: Final = -1.0
 
 C = TypeVar("C", bound=np.generic)
 
+FilterFailures: TypeAlias = dict[int, PluginError]
+"""Filters that failed, by index."""
+
 _SignatureKey: TypeAlias = tuple[PodShape, LabelSet, str, str]
 """All that a plugin may look at when it signs: specification, labels, namespace, node name."""
 
@@ -83,6 +86,8 @@ class PodClass:
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
+        filter_failures: by index, filters that failed; `first` says where that matters.
+        score_failure: a score plugin that failed; matters as soon as a node is to be scored.
     """
 
     __slots__ = (
@@ -98,10 +103,12 @@ class PodClass:
         "_pod_position",
         "_pod_scores",
         "bits",
+        "filter_failures",
         "first",
         "pre_filter",
         "raw_scores",
         "representative",
+        "score_failure",
         "state",
         "total",
     )
@@ -117,6 +124,8 @@ class PodClass:
         self._node_scores: list[Weighted] = []
         self._pod_scores: list[Weighted] = []
         self.raw_scores: list[RawScore] = []
+        self.filter_failures: FilterFailures = {}
+        self.score_failure: PluginError | None = None
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)
         self._sort_filters(plugins)
         self._sort_scores(plugins, calls, snapshot)
@@ -151,6 +160,10 @@ class PodClass:
 
     def refresh(self, calls: PluginCalls, snapshot: Snapshot) -> None:
         """Bring the columns up to date."""
+        if self.filter_failures or self.score_failure:
+            # Maybe it works now: look at everything again.
+            self.filter_failures, self.score_failure = {}, None
+            self._node_position = -1
         self._fit_capacity(snapshot.table.capacity)
         size = snapshot.table.size
         changed_nodes = snapshot.node_log.since(self._node_position)
@@ -175,7 +188,8 @@ class PodClass:
     def evaluate(
         self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[First, NDArray[np.uint64]]:
-        """The verdicts on some rows of any snapshot (also a fork), kept nowhere."""
+        """The verdicts on some rows, kept nowhere."""
+        self.filter_failures = {}
         first = np.full(len(rows), FEASIBLE, np.int16)
         bits = np.zeros(len(rows), np.uint64)
         for active in self.active_filters():
@@ -186,9 +200,19 @@ class PodClass:
         self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
         """The total and the raw scores on some rows, kept nowhere."""
+        self.score_failure = None
         total = self._sum(calls, snapshot, (*self._node_scores, *self._pod_scores), rows, len(rows))
         raw = [(raw, self._score(calls, snapshot, raw.scored, rows)) for raw in self.raw_scores]
         return total, raw
+
+    def raise_score_failure(self) -> None:
+        """Fail the attempt when a row-local score plugin failed.
+
+        Raises:
+            PluginError: it did.
+        """
+        if self.score_failure is not None:
+            raise self.score_failure
 
     # --- set-up ---------------------------------------------------------------------------------
 
@@ -317,13 +341,21 @@ class PodClass:
         first: First,
         bits: NDArray[np.uint64],
     ) -> None:
-        """Let one filter reject rows that no earlier one rejects."""
+        """Let one filter reject rows that no earlier one rejects.
+
+        One that fails is taken to reject all rows, so that those are left for which that matters.
+        """
         plugin = active.plugin
-        answer = calls.call(
-            plugin, "Filter", plugin.filter, self.state, self.representative, snapshot, rows
-        )
+        try:
+            answer = calls.call(
+                plugin, "Filter", plugin.filter, self.state, self.representative, snapshot, rows
+            )
+            if answer is not None:
+                calls.call(plugin, "Filter", check_size, answer, len(first))
+        except PluginError as problem:
+            self.filter_failures[active.index] = problem
+            answer = np.ones(len(first), np.uint64)
         if answer is not None:
-            calls.call(plugin, "Filter", check_size, answer, len(first))
             merge_verdicts(active.index, answer, first, bits)
 
     def _sum(
@@ -337,19 +369,25 @@ class PodClass:
         total = np.zeros(count)
         for scored in scores:
             column = self._score(calls, snapshot, scored, rows)
-            if not scored.is_trusted:
-                alive = snapshot.table.alive[rows]
-                calls.call(scored.plugin, "Score", check_range, column, count, alive)
             total += column if scored.weight == 1 else column * scored.weight
         return total
 
     def _score(
         self, calls: PluginCalls, snapshot: Snapshot, scored: Weighted, rows: Rows
     ) -> Scores:
+        """The scores of one plugin; of one that fails nothing, and the failure is kept."""
         plugin = scored.plugin
-        return calls.call(
-            plugin, "Score", plugin.score, self.state, self.representative, snapshot, rows
-        )
+        try:
+            column = calls.call(
+                plugin, "Score", plugin.score, self.state, self.representative, snapshot, rows
+            )
+            if not scored.is_trusted and scored.normalizer is None:
+                alive = snapshot.table.alive[rows]
+                calls.call(plugin, "Score", check_range, column, len(alive), alive)
+        except PluginError as problem:
+            self.score_failure = problem
+            return np.zeros(len(snapshot.table.alive[rows]))
+        return column
 
     def _fit_capacity(self, capacity: int) -> None:
         if capacity == len(self.first):
