@@ -36,6 +36,7 @@ _FRAME_SECONDS: Final = 0.125
 _FRAME_SECONDS_PER_POD: Final = 50e-6
 _LIMIT_SECONDS: Final = 27.0
 _PATIENCE_SECONDS: Final = 3.0
+_START_LIMIT_SECONDS: Final = 60.0
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
 
@@ -207,8 +208,12 @@ class _Stage:
         """Whether all that fits has a node, or nothing happens any more though it is late."""
         if self._is_performed and self.cluster.is_settled(self.load.expected):
             return True
-        is_late = self.seconds() > _LIMIT_SECONDS
-        return is_late and self.seconds() - self.cluster.last_bound_at > _PATIENCE_SECONDS
+        seconds = self.seconds()
+        if self.cluster.first_bound_at is None:
+            # On a busy machine Python itself may take long to start.
+            return seconds > _START_LIMIT_SECONDS
+        is_late = seconds > _LIMIT_SECONDS
+        return is_late and seconds - self.cluster.last_bound_at > _PATIENCE_SECONDS
 
     def _node_event(self, kind: str, node: NodeObject) -> None:
         if kind in {"ADDED", "MODIFIED"}:
