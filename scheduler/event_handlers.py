@@ -12,6 +12,8 @@ from scheduler.cache import Cache
 from scheduler.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
+    NAMESPACE_ADD,
+    NAMESPACE_UPDATE,
     NODE_ADD,
     NODE_DELETE,
     UNSCHEDULED_POD_ADD,
@@ -188,19 +190,25 @@ class NodeHandler:
 
 
 class NamespaceHandler:
-    """Labels of namespaces go to the cache, for namespace selectors."""
+    """Labels of namespaces go to the cache, for namespace selectors; a change may wake pods.
 
-    def __init__(self, cache: Cache) -> None:
+    Differs: upstream wakes nobody, so a pod that only the change helps waits for another event.
+    """
+
+    def __init__(self, cache: Cache, queue: SchedulingQueue) -> None:
         self._cache = cache
+        self._queue = queue
 
     def on_add(self, namespace: Namespace) -> None:
         """A namespace appeared."""
         self._cache.set_namespace(namespace.metadata.name, namespace.metadata.labels)
+        self._queue.move_all_to_active_or_backoff_queue(NAMESPACE_ADD, None, namespace)
 
     def on_update(self, old: Namespace, new: Namespace) -> None:
         """A namespace changed."""
         if old.metadata.labels != new.metadata.labels:
             self._cache.set_namespace(new.metadata.name, new.metadata.labels)
+            self._queue.move_all_to_active_or_backoff_queue(NAMESPACE_UPDATE, old, new)
 
     def on_delete(self, namespace: Namespace) -> None:
         """A namespace is gone."""

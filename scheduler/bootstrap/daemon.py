@@ -351,7 +351,7 @@ class RunningDaemon:
             )
         )
         self._informers.of(NODES).add_handler(NodeHandler(engine.cache, engine.queue, times, now))
-        self._informers.of(NAMESPACES).add_handler(NamespaceHandler(engine.cache))
+        self._informers.of(NAMESPACES).add_handler(NamespaceHandler(engine.cache, engine.queue))
         self.metrics.declare_kinds(
             (kind.name for kind in (PODS, NODES, NAMESPACES, *(w[0] for w in WORKLOAD_KINDS))),
             WATCH_ENDS,

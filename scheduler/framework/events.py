@@ -120,6 +120,8 @@ UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, Acti
 UNSCHEDULED_POD_DELETE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.DELETE)
 NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
 NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+NAMESPACE_ADD: Final = ClusterEvent(EventResource.NAMESPACE, ActionType.ADD)
+NAMESPACE_UPDATE: Final = ClusterEvent(EventResource.NAMESPACE, ActionType.UPDATE)
 UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
     EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout"
 )

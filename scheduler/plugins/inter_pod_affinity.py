@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.affinity import AffinityTerm
-from scheduler.api.objects import Node
+from scheduler.api.objects import Namespace, Node
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import InterPodAffinityArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -144,6 +144,10 @@ class InterPodAffinity(
             ),
             ClusterEventWithHint(
                 ClusterEvent(EventResource.NODE, node_actions), is_schedulable_after_node_change
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.NAMESPACE, ActionType.ADD | ActionType.UPDATE),
+                is_schedulable_after_namespace_change,
             ),
         )
 
@@ -387,6 +391,22 @@ def is_schedulable_after_node_change(
         helps = any(t.topology_key in changed and t.topology_key in now for t in near) or any(
             t.topology_key in changed and t.topology_key in before for t in away
         )
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def is_schedulable_after_namespace_change(
+    pod: PodInfo, old: Namespace | None, new: Namespace
+) -> QueueingHint:
+    """Whether other labels of a namespace may help.
+
+    They may when the pod selects namespaces, or when it is in this one, which the anti-affinity of
+    running pods may then no longer select.
+
+    Differs: upstream is not woken by namespaces.
+    """
+    near, away = _required_terms(pod)
+    selects = any(not term.namespace_selector.nothing for term in (*near, *away))
+    helps = selects or (old is not None and new.metadata.name == pod.namespace)
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 

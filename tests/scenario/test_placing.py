@@ -249,8 +249,6 @@ def test_a_relabelled_namespace_wakes_an_affinity_pod() -> None:
         await world.rejected("p")
 
         world.sandbox.patch("namespaces", "friends", {"metadata": {"labels": {"team": "a"}}}, "")
-        # No plugin of kube-scheduler registers for namespaces: the next event about a pod wakes it.
-        world.sandbox.patch("pods", "friend", {"metadata": {"labels": {"x": "y"}}}, "friends")
 
         assert await world.bound("p") == ["n"]
 

@@ -10,6 +10,8 @@ from scheduler.api.objects import (
     Affinity,
     LabelSelector,
     LabelSelectorRequirement,
+    Namespace,
+    ObjectMeta,
     PodAffinitySpec,
     PodAffinityTerm,
     WeightedPodAffinityTerm,
@@ -494,13 +496,27 @@ def hint_for(resource: EventResource) -> Any:
 
 
 def test_it_is_woken_by_pods_and_nodes() -> None:
-    """The events are kube-scheduler's."""
+    """The events are kube-scheduler's, and changes of namespaces."""
     events = {e.event.resource: e.event.action for e in make_plugin().events_to_register()}
 
     assert events == {
         EventResource.POD: ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
         EventResource.NODE: ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
+        EventResource.NAMESPACE: ActionType.ADD | ActionType.UPDATE,
     }
+
+
+def test_labels_of_a_namespace_wake_those_who_select_or_are_in_it() -> None:
+    """A new namespace changes nothing for pods that select none."""
+    hint = hint_for(EventResource.NAMESPACE)
+    selects = Affinity(pod_affinity=PodAffinitySpec((term(namespace_selector=LabelSelector()),)))
+    old, new = (Namespace(metadata=ObjectMeta(name="red")) for _ in range(2))
+
+    assert hint(make_pod_info("p", affinity=selects), None, new) is QUEUE
+    assert hint(make_pod_info("p", affinity=selects), old, new) is QUEUE
+    assert hint(make_pod_info("p", namespace="red"), old, new) is QUEUE
+    assert hint(make_pod_info("p", namespace="red"), None, new) is SKIP
+    assert hint(make_pod_info("p", namespace="blue"), old, new) is SKIP
 
 
 def other(labels: dict[str, str], affinity: Affinity | None = None, **fields: Any) -> PodInfo:
