@@ -1,7 +1,7 @@
 """Promise: every alert and every panel asks for something that is there.
 
-No Prometheus is needed: the names of metrics and labels in each query are looked up in a scrape of an
-instance that did work.
+No Prometheus is needed: the names of metrics and labels in each query are looked up in a scrape
+of an instance that did work.
 """
 
 import json

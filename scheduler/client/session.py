@@ -326,6 +326,13 @@ def _total_timeout(seconds: float) -> aiohttp.ClientTimeout:
 def _no_answer(request: str, problem: Exception) -> UnavailableError:
     if isinstance(problem, TimeoutError):
         message = "no answer in time"
+    elif isinstance(problem, aiohttp.ClientConnectorCertificateError):
+        # Their own texts show Python objects.
+        trouble = problem.certificate_error
+        message = cut(f"cannot trust {problem.host}:{problem.port}: {trouble}")
+    elif isinstance(problem, aiohttp.ClientConnectorError):
+        cause = problem.os_error.strerror or str(problem.os_error)
+        message = cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
     else:
         message = cut(str(problem) or type(problem).__name__)
     return UnavailableError(request, message=message)

@@ -39,13 +39,16 @@ from scheduler.informers.wire import (
     partial_decoder,
     watch_query,
 )
-from scheduler.observability.logs import get_logger
+from scheduler.observability.logs import get_logger, verbose
 
 T = TypeVar("T")
 
 UNKNOWN: Final = "unknown"
 MAX_FAILURES: Final = 4
 """Watches from one version that may break off before the list is asked for again."""
+
+COMPLAIN_AGAIN_SECONDS: Final = 60.0
+"""A problem that lasts is logged this often."""
 
 log = get_logger(__name__)
 
@@ -139,6 +142,8 @@ class Informer(Generic[T]):
         self._page_size = kind.page_size
         self._continue = ""
         self._failures = 0
+        self._complaint = ""
+        self._complain_again = 0.0
         """Watches in a row that broke off before anything came of them."""
         self._seen: set[str] = set()
         """Keys that the list in progress has named: what it does not name is gone."""
@@ -313,6 +318,7 @@ class Informer(Generic[T]):
         if version and self.state is State.WATCHING:
             self.version = version
             self._failures = 0
+            self._complaint = ""
             self._backoff.reset()
 
     # --- outcomes -------------------------------------------------------------------------------
@@ -346,13 +352,21 @@ class Informer(Generic[T]):
         self._advance(Outcome.FAILED)
         self._hooks.on_restart(self.kind.name, "failed")
         pause = self._backoff.pause(problem.retry_after_seconds)
+        self._complain(str(problem), pause)
+        return pause
+
+    def _complain(self, reason: str, pause: float) -> None:
+        """Say what is wrong once, and again when it changes or has lasted for long."""
+        now = self._clock.monotonic()
+        if reason == self._complaint and now < self._complain_again and not verbose(3):
+            return
+        self._complaint, self._complain_again = reason, now + COMPLAIN_AGAIN_SECONDS
         log.warning(
             "Cannot list or watch; trying again",
             kind=self.kind.name,
-            reason=str(problem),
+            reason=reason,
             retry_in_seconds=round(pause, 1),
         )
-        return pause
 
     def _leave_out(self, meta: PartialMeta | None, problem: Exception) -> None:
         self._hooks.on_malformed(self.kind.name)

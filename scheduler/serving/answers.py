@@ -42,4 +42,6 @@ def failure(status: HTTPStatus, message: str) -> web.Response:
         "reason": reason,
         "code": int(status),
     }
+    if status is HTTPStatus.FORBIDDEN:
+        body["details"] = {}
     return as_json(msgspec.json.encode(body), status)

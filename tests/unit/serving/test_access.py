@@ -66,6 +66,7 @@ def test_refusals_are_what_kubernetes_clients_understand() -> None:
             "status": "Failure",
             "message": 'forbidden: User "nobody" cannot get path "/metrics"',
             "reason": "Forbidden",
+            "details": {},
             "code": 403,
         }
         assert json.loads(unauthorized)["reason"] == "Unauthorized"

@@ -1,0 +1,164 @@
+"""Promise: what is wrong around the daemon is said clearly, and outlived where it can be."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.faults import Answer
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.kubeconfig import write_kubeconfig
+from e2e.support.objects import make_node, make_pod
+from e2e.support.processes import Program
+from e2e.support.proxy import FaultProxy
+from e2e.support.stowage import is_ready
+from e2e.support.waiting import wait_for
+
+EXIT_SECONDS = 20
+"""How long an instance may take to end when the API server does not answer."""
+
+
+@pytest.fixture
+def proxy(cluster: Cluster) -> Iterator[FaultProxy]:
+    with FaultProxy(cluster.kubeconfig) as running:
+        yield running
+
+
+@pytest.fixture
+def through(proxy: FaultProxy, tmp_path: Path) -> Path:
+    """A kubeconfig that leads through the proxy."""
+    return proxy.kubeconfig(tmp_path / "through.kubeconfig")
+
+
+def test_an_api_server_that_is_down_is_waited_for(
+    cluster: Cluster, proxy: FaultProxy, through: Path, namespace: str, run_stowage: StartStowage
+) -> None:
+    """It says so, is alive but not ready, and schedules once the server is there."""
+    cluster.create_nodes([make_node("node")])
+    cluster.create_pods([make_pod("early", namespace=namespace)])
+    proxy.cut()
+    daemon = run_stowage(through, wait=False, leader_elect=True)
+    wait_for(lambda: "Waiting for caches to sync" in daemon.tail(200), "it to say so", 60)
+    assert daemon.is_running()
+    assert not is_ready(daemon)
+    assert "Traceback" not in daemon.tail(400)
+
+    proxy.restore()
+
+    cluster.wait_until_bound(namespace)
+    wait_for(lambda: is_ready(daemon), "it to be ready")
+
+
+def test_it_ends_in_time_when_the_api_server_is_gone(
+    cluster: Cluster, proxy: FaultProxy, through: Path, namespace: str, run_stowage: StartStowage
+) -> None:
+    """Events and patches that wait are given up after some seconds."""
+    daemon = run_stowage(through, leader_elect=True)
+    cluster.create_nodes([make_node("node")])
+    cluster.create_pods([make_pod("first", namespace=namespace)])
+    cluster.wait_until_bound(namespace)
+    proxy.cut()
+    # Lost: nobody hears of it.
+    cluster.create_pods([make_pod("second", namespace=namespace)])
+
+    assert daemon.stop(EXIT_SECONDS) == 0, daemon.tail()
+
+    assert "Traceback" not in daemon.tail(400)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [(Answer(401, "Unauthorized"), "401"), (Answer(403, "Forbidden"), "403")]
+)
+def test_refused_credentials_are_named_and_tried_again(
+    cluster: Cluster,
+    proxy: FaultProxy,
+    through: Path,
+    namespace: str,
+    run_stowage: StartStowage,
+    answer: Answer,
+    said: str,
+) -> None:
+    """One line for each kind of object, however often it is tried."""
+    proxy.add(answer)
+    daemon = run_stowage(through, wait=False)
+    wait_for(lambda: proxy.count("GET", "/nodes") >= 3, "three attempts", 60)
+
+    lines = complaints(daemon, "nodes")
+
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert daemon.is_running()
+    proxy.clear()
+    wait_for(lambda: is_ready(daemon), "it to be ready", 60)
+
+
+def test_a_token_nobody_knows_is_a_clear_message(
+    cluster: Cluster, tmp_path: Path, run_stowage: StartStowage
+) -> None:
+    """And never part of a log."""
+    token = "not-a-token-of-this-cluster"  # noqa: S105 - made up
+    credentials = cluster.api.credentials
+    kubeconfig = write_kubeconfig(
+        tmp_path / "wrong.kubeconfig",
+        credentials.server,
+        authority=credentials.authority,
+        token=token,
+    )
+
+    daemon = run_stowage(kubeconfig, wait=False, arguments=["-v=9"])
+    wait_for(lambda: complaints(daemon, "nodes"), "a complaint", 60)
+
+    assert "401 Unauthorized" in complaints(daemon, "nodes")[0]
+    assert token not in daemon.log.read_text()
+
+
+def test_a_broken_configuration_ends_it_at_once(tmp_path: Path) -> None:
+    """Status 2, every problem with its place, nothing else."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "paralelism: 16\n"
+        "leaderElection: {leaseDuration: 15}\n"
+    )
+
+    done = run_to_end(f"--config={file}")
+
+    assert done.returncode == 2
+    assert "2 problems" in done.stderr
+    assert re.search(r"line 3: paralelism: unknown field", done.stderr)
+    assert re.search(r"line 4: leaderElection.leaseDuration: ", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_kubeconfig_ends_it_at_once(tmp_path: Path) -> None:
+    """The path is named."""
+    missing = tmp_path / "none"
+
+    done = run_to_end(f"--kubeconfig={missing}")
+
+    assert done.returncode == 1
+    assert f"kubeconfig {missing}: the file does not exist" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def complaints(daemon: Program, kind: str) -> list[str]:
+    """What was said about the watch on a kind."""
+    lines = daemon.log.read_text().splitlines()
+    return [line for line in lines if "Cannot list or watch" in line and f'kind="{kind}"' in line]
+
+
+def run_to_end(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "scheduler", "run", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=CHECKOUT,
+        timeout=60,
+    )
