@@ -26,6 +26,7 @@ from scheduler.cycle.recorder import CycleRecorder
 from scheduler.cycle.scheduling_cycle import Scheduler
 from scheduler.cycle.status_writer import StatusWriter
 from scheduler.errors import SchedulerError
+from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework, PluginObserver, PluginSet, WaitingPods
 from scheduler.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
@@ -258,7 +259,7 @@ def build_queue(
         first.plugins.queue_sort.sort_key,
         {
             name: QueueProfile(
-                events_of(_rejecting(f)),
+                _events(f),
                 {plugin.NAME: plugin.pre_enqueue for plugin in f.plugins.pre_enqueue},
             )
             for name, f in frameworks.items()
@@ -271,6 +272,25 @@ def build_queue(
         ),
         recorder=recorder,
     )
+
+
+def _events(framework: Framework) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+    """What each plugin that can reject pods wants to be woken by.
+
+    Hints of out-of-tree plugins are asked for every pod, whatever they declare: an author who has
+    not read about `reads_pod_shape_only` must not get another pod's answer.
+    """
+    events = events_of(_rejecting(framework))
+    for name, wanted in events.items():
+        if not _is_in_tree(framework.plugins.by_name[name]):
+            events[name] = tuple(
+                msgspec.structs.replace(event, reads_pod_shape_only=False) for event in wanted
+            )
+    return events
+
+
+def _is_in_tree(plugin: Plugin) -> bool:
+    return type(plugin).__module__.startswith("scheduler.plugins.")
 
 
 def _rejecting(framework: Framework) -> Iterable[Plugin]:
