@@ -353,7 +353,7 @@ class RunningDaemon:
         self._informers.of(NODES).add_handler(NodeHandler(engine.cache, engine.queue, times, now))
         self._informers.of(NAMESPACES).add_handler(NamespaceHandler(engine.cache, engine.queue))
         self.metrics.declare_kinds(
-            (kind.name for kind in (PODS, NODES, NAMESPACES, *(w[0] for w in WORKLOAD_KINDS))),
+            (PODS.name, NODES.name, NAMESPACES.name, *(kind.name for kind, _, _ in WORKLOAD_KINDS)),
             WATCH_ENDS,
         )
         for kind, name, resource in WORKLOAD_KINDS:
