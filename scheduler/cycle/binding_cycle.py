@@ -182,8 +182,8 @@ class BindingCycles:
     def _undo(self, attempt: Attempt, failure: Failure) -> None:
         """Binding failed: give the place back and wake those who could use it.
 
-        The pod itself must not be woken by the end of its own reservation when it was rejected, so
-        the event then comes after it is back in the queue.
+        A pod that was rejected must not be woken by the end of its own reservation: the event then
+        comes after it is back in the queue, and leaves it alone.
         """
         freed = self._give_back(attempt)
         if freed and not failure.is_rejection:
@@ -201,7 +201,7 @@ class BindingCycles:
         self._failures.handle(attempt.framework, attempt.queued, failure, attempt.start)
         if freed and failure.is_rejection:
             self._engine.queue.move_all_to_active_or_backoff_queue(
-                ASSIGNED_POD_DELETE, attempt.pod, None
+                ASSIGNED_POD_DELETE, attempt.pod, None, but=attempt.pod.uid
             )
 
     def _give_back(self, attempt: Attempt) -> bool:

@@ -183,6 +183,7 @@ class SchedulingQueue:
         new: object = None,
         *,
         max_priority: int | None = None,
+        but: str = "",
     ) -> None:
         """Wake the pods that an event is worth trying again.
 
@@ -191,6 +192,7 @@ class SchedulingQueue:
             old: the object before; None when it was added.
             new: the object after; None when it was deleted. Pods are given as `PodInfo`.
             max_priority: wake only pods of this priority or less.
+            but: UID of a pod to leave alone.
         """
         observed = self._observe(event, old, new)
         if not observed.interest.exists:
@@ -198,6 +200,8 @@ class SchedulingQueue:
         label = observed.interest.label
         for queued, strategy in self._unschedulable.woken_by(observed, max_priority):
             uid = queued.pod_info.uid
+            if uid == but:
+                continue
             self._unschedulable.remove(uid)
             self._requeue(uid, queued, strategy, label)
         self._in_flight.record(observed)

@@ -144,10 +144,14 @@ def test_a_plugin_that_fails_spoils_only_that_attempt(trap: str) -> None:
     play(story)
 
 
-class Holds(PermitPlugin):
+class Holds(PermitPlugin, EnqueueExtensions):
     """Holds pods labelled so, for the time the label says."""
 
     NAME = "Holds"
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return [ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.DELETE))]
 
     @override
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
@@ -225,6 +229,10 @@ def test_permit_runs_out_of_patience() -> None:
         assert world.events("p", "FailedScheduling")[0]["note"] == (
             "0/1 nodes are available: 1 rejected due to timeout after waiting 200ms at plugin Holds."
         )
+        # The end of its own reservation is nothing that could help it.
+        await world.settled()
+        await world.quiet(0.5)
+        assert world.attempts("p") == 1
 
     play(story)
 
