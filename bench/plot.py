@@ -15,8 +15,8 @@ _COLOURS: Final = {
 }
 _BAR: Final = 9
 _GAP: Final = 9
-_LEFT: Final = 320
-_WIDTH: Final = 940
+_LEFT: Final = 370
+_WIDTH: Final = 1000
 _TOP: Final = 46
 _STEPS: Final = (1, 2, 5)
 _TICKS: Final = 6
