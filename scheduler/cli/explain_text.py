@@ -70,19 +70,19 @@ def _verdict(report: PodReport) -> str:
     best = best_nodes(answer)
     if not best:
         return f"Fits nowhere: {answer.message}"
+    fits = f"Fits on {len(best)} of {report.num_all_nodes} nodes"
+    nominated = report.pod.pod.status.nominated_node_name
+    if any(node.node == nominated for node in best):
+        return f"{fits}; goes to {nominated}, where it is nominated, whatever the scores."
     ties = [node.node for node in best if node.total == best[0].total]
     goes = f"goes to {ties[0]}" if len(ties) == 1 else f"goes to one of {_names(ties)} (a tie)"
-    return f"Fits on {len(best)} of {report.num_all_nodes} nodes; {goes}."
+    return f"{fits}; {goes}."
 
 
 def _remarks(report: PodReport) -> Iterator[str]:
     nominated = report.pod.pod.status.nominated_node_name
-    if nominated:
-        fits = any(n.node == nominated for n in best_nodes(report.answer))
-        what = (
-            "it fits there, so it goes there whatever the scores" if fits else "it is tried first"
-        )
-        yield f"Nominated to {nominated}: {what}."
+    if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
+        yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
     claims = [
         volume.persistent_volume_claim.claim_name
         for volume in report.pod.spec.volumes

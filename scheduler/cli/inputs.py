@@ -1,17 +1,16 @@
 """Files and standard input of the commands that need no cluster."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from scheduler.bootstrap import implemented_plugins
+from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
 from scheduler.config.load import load
 from scheduler.config.notices import not_in_effect
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import KubeSchedulerConfiguration
-from scheduler.framework.interface import Plugin
-from scheduler.offline.cluster import Profiles, profiles_with_plugins
+from scheduler.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
 from scheduler.offline.reading import (
     ClusterObjects,
     InputError,
@@ -54,20 +53,21 @@ def read_profiles(file: str | None) -> tuple[Profiles, tuple[str, ...]]:
     Raises:
         SchedulerError: the configuration is wrong, cannot be read, or names what does not exist.
     """
+    out_of_tree = out_of_tree_plugins()
+    if file is None:
+        return Profiles(None, out_of_tree), ()
+    implemented = implemented_plugins(out_of_tree)
+    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+    text = _text(file)
 
-    def read_config(
-        out_of_tree: Mapping[str, type[Plugin]],
-    ) -> KubeSchedulerConfiguration | None:
-        if file is None:
-            return None
-        implemented = implemented_plugins(out_of_tree)
-        own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-        config = load(_text(file), source=_source(file), out_of_tree=own)
-        notices.extend(not_in_effect(config, implemented.keys()))
-        return config
+    def config_called(name: str) -> KubeSchedulerConfiguration:
+        return load(text, source=_source(file), out_of_tree=own, default_scheduler_name=name)
 
-    notices: list[str] = []
-    return profiles_with_plugins(read_config), tuple(notices)
+    config = config_called(DEFAULT_PROFILE)
+    # A name that was written does not depend on what we would have called the profile.
+    is_named = config.profiles == config_called(OWN_PROFILE).profiles
+    profiles = Profiles(config, out_of_tree, is_named=is_named)
+    return profiles, not_in_effect(config, implemented.keys())
 
 
 def _source(name: str) -> str:

@@ -45,8 +45,8 @@ _NO_PREEMPTION: Final = (
     "config_file",
     metavar="FILE",
     help="KubeSchedulerConfiguration whose profiles decide, each about the pods with its "
-    "schedulerName. Without it the default profile decides about the pods of default-scheduler and "
-    "of stowage.",
+    "schedulerName. A profile without a name, such as the default one that is used without this "
+    "option, decides about the pods of default-scheduler and of stowage.",
 )
 @click.option(
     "-o",

@@ -1,14 +1,14 @@
 """A cluster in memory, and the profiles that decide about its pods."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder, out_of_tree_plugins
+from scheduler.bootstrap import FrameworkBuilder
 from scheduler.cache import Cache
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -58,7 +58,9 @@ class Cluster(msgspec.Struct, frozen=True):
 class Profiles:
     """The frameworks of a configuration, and which pods they answer to.
 
-    Without a configuration one default profile answers to `default-scheduler` and to `stowage`.
+    A profile without a name (such as the default one, when there is no configuration) is reported
+    as `default-scheduler` and answers to that and to `stowage`: no cluster is touched, so nobody's
+    pods are taken by mistake.
 
     Attributes:
         config: what is in effect.
@@ -69,8 +71,15 @@ class Profiles:
         self,
         config: KubeSchedulerConfiguration | None,
         out_of_tree: Mapping[str, type[Plugin]] | None = None,
+        *,
+        is_named: bool = True,
     ) -> None:
         """Build the profiles.
+
+        Args:
+            config: what they are; None for the default profile.
+            out_of_tree: plugins beside the in-tree ones, by name.
+            is_named: False when the only profile of the configuration was given no name.
 
         Raises:
             SchedulerError: a profile cannot be built.
@@ -78,7 +87,7 @@ class Profiles:
         self.config = config or default_configuration(DEFAULT_PROFILE)
         self._builder = FrameworkBuilder(NoBinder(), no_time, out_of_tree=out_of_tree)
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
-        if config is None:
+        if config is None or not is_named:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
 
     def load(self, objects: ClusterObjects) -> Cluster:
@@ -121,18 +130,3 @@ class Profiles:
             return self.framework_of(pod).run_pre_enqueue_plugins(pod).is_success
         except PluginError:
             return False
-
-
-def profiles_with_plugins(
-    load: Callable[[Mapping[str, type[Plugin]]], KubeSchedulerConfiguration | None],
-) -> Profiles:
-    """The profiles of a configuration, with the plugins that installed packages bring.
-
-    Args:
-        load: reads the configuration, given those plugins.
-
-    Raises:
-        SchedulerError: the configuration is wrong or a plugin cannot be built.
-    """
-    out_of_tree = out_of_tree_plugins()
-    return Profiles(load(out_of_tree), out_of_tree)

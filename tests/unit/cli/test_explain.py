@@ -173,6 +173,36 @@ def test_profiles_of_a_configuration_decide_which_pods(tmp_path: Path, cluster: 
     assert only["pod"] == "default/theirs"
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("", ["default/a", "default/b"], id="no name"),
+        pytest.param("stowage", ["default/a"], id="ours"),
+        pytest.param("default-scheduler", ["default/b"], id="upstream's"),
+    ],
+)
+def test_a_profile_without_a_name_answers_to_both(
+    tmp_path: Path, name: str, expected: list[str]
+) -> None:
+    """As the default profile does; one with a name answers to that."""
+    file = write_list(
+        tmp_path / "c.json",
+        node_manifest("n"),
+        pod_manifest("a"),
+        pod_manifest("b", schedulerName="default-scheduler"),
+    )
+    config = tmp_path / "config.yaml"
+    named = f"schedulerName: {name}, " if name else ""
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{{named}percentageOfNodesToScore: 100}}]\n"
+    )
+
+    found = answers_ignoring_notes("-f", file, "--config", str(config))
+
+    assert [pod["pod"] for pod in found] == expected
+
+
 def answers_ignoring_notes(*arguments: str) -> list[dict[str, Any]]:
     pods: list[dict[str, Any]] = json.loads(run(*arguments, "-o", "json").stdout)["pods"]
     return pods
@@ -189,8 +219,17 @@ def test_nominated_pods_are_left_room(tmp_path: Path) -> None:
 
     result = run("-f", file)
 
-    assert "Nominated to n: it fits there, so it goes there whatever the scores.\n" in result.stdout
+    assert "Fits on 1 of 1 nodes; goes to n, where it is nominated, whatever" in result.stdout
     assert "short by 1 cpu on 1 node\n" in result.stdout
+
+
+def test_a_nominated_node_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    """Room was made there for nothing."""
+    pod = pod_manifest("p", requests={"cpu": "5"}, nominated="n")
+
+    result = run("-f", write_list(tmp_path / "c.json", node_manifest("n"), pod))
+
+    assert "It is nominated to n, which is tried first, and does not fit there.\n" in result.stdout
 
 
 def test_volumes_are_named_that_nobody_looks_at(tmp_path: Path) -> None:
