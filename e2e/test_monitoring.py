@@ -56,10 +56,7 @@ def scrape(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
         shared_cluster.kubeconfig,
         directory,
         leader_elect=True,
-        arguments=[
-            "--serve-without-authorization",
-            "--leader-elect-resource-name=stowage",  # as in deploy/base
-        ],
+        arguments=["--serve-without-authorization"],
     )
     with program:
         make_room(shared_cluster)
