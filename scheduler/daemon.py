@@ -28,6 +28,9 @@ DRAIN_SECONDS: Final = 20.0
 """How long binds in flight may take once the process was asked to end."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.1
+CATCH_UP_SECONDS: Final = 1.0
+COLLECTOR_THRESHOLD: Final = 2_000
+"""New objects before the collector looks for cycles among them: they hardly ever form any."""
 
 log = get_logger(__name__)
 
@@ -133,6 +136,7 @@ class Daemon:
         tasks = [asyncio.create_task(part) for part in background]
         tasks.append(asyncio.create_task(self._informers.run()))
         tasks.append(asyncio.create_task(self._watch_loop()))
+        tasks.append(asyncio.create_task(self._catch_up()))
         try:
             await self._race(self._lead(), tasks)
             await last_words()
@@ -173,9 +177,11 @@ class Daemon:
             if not waiting.done():
                 log.info("Waiting for caches to sync", missing=self._informers.unsynced)
         await waiting
+        self._scheduler.catch_up()
         # What is in the caches now stays for long: the collector need not look at it again.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
         self.health.handlers_synced = True
         log.info("Caches are synced")
 
@@ -230,6 +236,12 @@ class Daemon:
             if self._clock.monotonic() >= next_leftover:
                 self._queue.flush_unschedulable_leftover()
                 next_leftover += UNSCHEDULABLE_FLUSH_SECONDS
+
+    async def _catch_up(self) -> None:
+        """Take over changes while no attempt does: before the first, as a standby, when idle."""
+        while True:
+            await asyncio.sleep(CATCH_UP_SECONDS)
+            self._scheduler.catch_up()
 
     async def _watch_loop(self) -> None:
         """Measure how long the loop keeps others waiting."""

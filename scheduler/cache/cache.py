@@ -29,7 +29,7 @@ class CacheInvariantError(SchedulerError):
     """A contradiction of our own, such as assuming a pod twice."""
 
 
-class _Entry(msgspec.Struct):
+class _Entry(msgspec.Struct, gc=False):
     """One pod the cache knows.
 
     Attributes:

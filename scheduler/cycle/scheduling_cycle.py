@@ -87,6 +87,13 @@ class Scheduler:
         )
         return True
 
+    def catch_up(self) -> None:
+        """Take over what changed in the cluster, so that the next attempt need not."""
+        try:
+            self._engine.cache.update_snapshot(self._engine.snapshot)
+        except Exception:
+            log.exception("Error updating the snapshot")
+
     def _skip_pod_schedule(self, queued: QueuedPodInfo) -> bool:
         pod = queued.pod_info
         if pod.is_terminating:

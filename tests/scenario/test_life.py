@@ -182,3 +182,18 @@ def test_the_program_drains_on_sigterm(tmp_path: Path) -> None:
         assert world.node_of("last") == "n"
 
     play(story)
+
+
+def test_changes_do_not_pile_up_while_nothing_is_scheduled() -> None:
+    """The snapshot follows the cluster without any attempt, as it must on a standby."""
+
+    async def story(world: World) -> None:
+        world.node("before")
+        daemon = await world.start_daemon()
+        snapshot = daemon.core.engine.snapshot
+        assert set(snapshot.table.row_of) == {"before"}
+        world.node("after")
+        await world.until(lambda: "after" in snapshot.table.row_of, "the snapshot to follow")
+        await world.stop_daemon()
+
+    play(story)
