@@ -8,16 +8,15 @@ Invariant: after `refresh`, the columns equal those of a class made anew (a test
 histories and compares).
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Final, TypeAlias, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.images import image_names
-from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import (
     FilterPlugin,
@@ -26,7 +25,6 @@ from scheduler.framework.interface import (
     Reads,
     ScorePlugin,
     Scores,
-    SignPlugin,
 )
 from scheduler.framework.runtime.checks import check_range, check_size
 from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, First
@@ -35,7 +33,6 @@ from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_l
 from scheduler.framework.status import Code, Status
 from scheduler.snapshot import Rows, Snapshot
 
-_MAX_SIGNATURES: Final = 50_000
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
 
@@ -45,9 +42,6 @@ C = TypeVar("C", bound=np.generic)
 
 FilterFailures: TypeAlias = dict[int, PluginError]
 """Filters that failed, by index."""
-
-_SignatureKey: TypeAlias = tuple[PodShape, LabelSet, str, str]
-"""All that a plugin may look at when it signs: specification, labels, namespace, node name."""
 
 
 class IndexedFilter(msgspec.Struct, frozen=True):
@@ -398,67 +392,6 @@ class PodClass:
             raw.column = _grown(raw.column, capacity)
 
 
-class PodClasses:
-    """The classes of one profile, bounded in bytes, least recently used ones dropped first.
-
-    Attributes:
-        hits: pods whose class was known.
-        misses: pods whose class was new, or that cannot share.
-    """
-
-    def __init__(self, plugins: PluginSet, calls: PluginCalls, max_bytes: int) -> None:
-        self._plugins = plugins
-        self._calls = calls
-        self._max_bytes = max_bytes
-        self._signers = _signers(plugins)
-        self._classes: OrderedDict[Hashable, PodClass] = OrderedDict()
-        self._signatures: dict[_SignatureKey, Hashable | None] = {}
-        self.hits = 0
-        self.misses = 0
-
-    def class_of(self, pod: PodInfo, snapshot: Snapshot) -> PodClass:
-        """The class of the pod; one made for this pod only where nothing can be shared."""
-        signature = self._signature(pod)
-        if signature is not None:
-            found = self._classes.get(signature)
-            if found is not None:
-                self.hits += 1
-                self._classes.move_to_end(signature)
-                return found
-        self.misses += 1
-        new = PodClass(pod, self._plugins, self._calls, snapshot)
-        if signature is None or self._max_bytes == 0 or new.node_names is not None:
-            return new
-        self._keep(signature, new, snapshot.table.capacity)
-        return new
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory that the columns of all kept classes take."""
-        return sum(c.bytes_per_row * len(c.first) for c in self._classes.values())
-
-    def _keep(self, signature: Hashable, new: PodClass, capacity: int) -> None:
-        self._classes[signature] = new
-        most = max(1, self._max_bytes // (new.bytes_per_row * capacity))
-        while len(self._classes) > most:
-            self._classes.popitem(last=False)
-
-    def _signature(self, pod: PodInfo) -> Hashable | None:
-        if self._signers is None:
-            return None
-        key = (pod.shape, pod.label_set, pod.namespace, pod.node_name)
-        if key in self._signatures:
-            return self._signatures[key]
-        if len(self._signatures) >= _MAX_SIGNATURES:
-            self._signatures.clear()
-        fragments = [
-            self._calls.call(signer, "Sign", _sign, signer.sign, pod) for signer in self._signers
-        ]
-        signature = None if None in fragments else tuple(fragments)
-        self._signatures[key] = signature
-        return signature
-
-
 def merge_verdicts(
     index: int, answer: NDArray[np.uint64], first: First, bits: NDArray[np.uint64]
 ) -> None:
@@ -468,21 +401,6 @@ def merge_verdicts(
     if hit.any():
         first[hit] = index
         bits[hit] = answer[hit]
-
-
-def _sign(sign: Callable[[PodInfo], Hashable | None], pod: PodInfo) -> Hashable | None:
-    """A fragment of a signature; what cannot be compared is found out here."""
-    fragment = sign(pod)
-    hash(fragment)
-    return fragment
-
-
-def _signers(plugins: PluginSet) -> list[SignPlugin] | None:
-    """The plugins that sign, or None when a row-local plugin does not: nothing can be shared."""
-    row_local = [p for p in plugins.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
-    if not all(SignPlugin in type(p).__mro__ for p in row_local):
-        return None
-    return cast("list[SignPlugin]", row_local)
 
 
 def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:

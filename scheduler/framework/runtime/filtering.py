@@ -15,26 +15,18 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import (
-    Bits,
     PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
-    Reason,
 )
-from scheduler.framework.runtime.adapters import NodeFilterAdapter
-from scheduler.framework.runtime.checks import check_size
 from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, Diagnosis, NodeVerdicts
-from scheduler.framework.runtime.equivalence import (
-    FilterFailures,
-    IndexedFilter,
-    PodClass,
-    PodClasses,
-    merge_verdicts,
-)
+from scheduler.framework.runtime.equivalence import IndexedFilter, PodClass
+from scheduler.framework.runtime.filter_attempt import FilterAttempt, FilterReasons
 from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
+from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.status import SUCCESS, Code, Status, unresolvable
-from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot import Snapshot
 
 _SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("runtime/skipped")
 """The plugins whose PreFilter skipped the pod: they neither filter nor hear of pods tried on."""
@@ -125,8 +117,8 @@ class Filtering:
         skipped = state.read(_SKIPPED)
         cluster_filters = [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
         filters = (*pod_class.active_filters(), *cluster_filters)
-        table = _Reasons(filters, state, pod, snapshot)
-        attempt = _Attempt(self._calls, state, pod, filters)
+        table = FilterReasons(filters, state, pod, snapshot)
+        attempt = FilterAttempt(self._calls, state, pod, filters)
         rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
             pod_class.refresh(self._calls, snapshot)
@@ -167,10 +159,10 @@ class Filtering:
             *found.pod_class.active_filters(),
             *(f for f in self._cluster_filters if f.plugin.NAME not in skipped),
         ]
-        table = _Reasons(filters, found.state, pod, snapshot)
+        table = FilterReasons(filters, found.state, pod, snapshot)
         every = []
         for active in sorted(filters, key=lambda f: f.index):
-            attempt = _Attempt(self._calls, found.state, pod, (active,))
+            attempt = FilterAttempt(self._calls, found.state, pod, (active,))
             first = np.where(snapshot.table.alive, FEASIBLE, DEAD).astype(np.int16)
             bits = np.zeros(snapshot.table.size, np.uint64)
             verdicts = NodeVerdicts(first, bits, self._names, table)
@@ -258,7 +250,7 @@ class Filtering:
 
     def _look_again_with_nominated_pods(
         self,
-        attempt: "_Attempt",
+        attempt: FilterAttempt,
         snapshot: Snapshot,
         verdicts: NodeVerdicts,
         nominated: Mapping[str, Sequence[PodInfo]],
@@ -287,92 +279,6 @@ class Filtering:
             if first[0] != FEASIBLE:
                 verdicts.first[position] = first[0]
                 verdicts.bits[position] = bits[0]
-
-
-class _Attempt(msgspec.Struct):
-    """What stays the same while the filters look at nodes for one pod.
-
-    Attributes:
-        calls: calls plugins.
-        state: as PreFilter left it.
-        pod: the pod.
-        filters: the filters that do not skip the pod.
-        failures: those among them that failed; taken to reject all they were asked about.
-    """
-
-    calls: PluginCalls
-    state: CycleState
-    pod: PodInfo
-    filters: Sequence[IndexedFilter]
-    failures: FilterFailures = msgspec.field(default_factory=dict)
-
-    def raise_failure(self, verdicts: NodeVerdicts) -> None:
-        """Fail the attempt when a filter failed on a node that no other one before it rejects.
-
-        Upstream does not even ask it about the other nodes.
-        """
-        for index, problem in self.failures.items():
-            if (verdicts.first == index).any():
-                raise problem
-
-    def apply(
-        self, active: IndexedFilter, state: CycleState, snapshot: Snapshot, verdicts: NodeVerdicts
-    ) -> None:
-        """Let one filter reject rows that no filter before it rejects."""
-        plugin = active.plugin
-        if isinstance(plugin, NodeFilterAdapter):
-            # Node by node: worth asking about those only that nobody before it rejects.
-            candidates = np.flatnonzero(verdicts.first > active.index)
-            rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
-            answer = self._ask(active, state, snapshot, rows, len(rows))
-            if answer is not None:
-                hit = candidates[answer != 0]
-                verdicts.first[hit] = active.index
-                verdicts.bits[hit] = answer[answer != 0]
-            return
-        all_rows = snapshot.table.all_rows if verdicts.rows is None else verdicts.rows
-        answer = self._ask(active, state, snapshot, all_rows, len(verdicts.first))
-        if answer is not None:
-            merge_verdicts(active.index, answer, verdicts.first, verdicts.bits)
-
-    def _ask(
-        self, active: IndexedFilter, state: CycleState, snapshot: Snapshot, rows: Rows, count: int
-    ) -> Bits | None:
-        plugin = active.plugin
-        try:
-            answer = self.calls.call(
-                plugin, "Filter", plugin.filter, state, self.pod, snapshot, rows
-            )
-            if answer is not None and answer.shape != (count,):
-                self.calls.call(plugin, "Filter", check_size, answer, count)
-        except PluginError as problem:
-            self.failures[active.index] = problem
-            return np.ones(count, np.uint64)
-        return answer
-
-
-class _Reasons:
-    """What answers mean; the plugin is asked only when somebody reads them."""
-
-    def __init__(
-        self,
-        filters: Sequence[IndexedFilter],
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-    ) -> None:
-        self._filters = filters
-        self._state = state
-        self._pod = pod
-        self._snapshot = snapshot
-
-    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
-        """See `ReasonTable.reasons`."""
-        plugin = next(f.plugin for f in self._filters if f.index == index)
-        if isinstance(plugin, NodeFilterAdapter):
-            return plugin.reasons_given(self._state, answer)
-        texts = plugin.reasons(self._state, self._pod, self._snapshot)
-        return [reason for i, reason in enumerate(texts) if answer >> i & 1]
 
 
 def _rows_to_look_at(

@@ -13,10 +13,10 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PostFilterResult, Scores
 from scheduler.framework.runtime.diagnosis import Diagnosis, NodeVerdicts
-from scheduler.framework.runtime.equivalence import PodClasses
 from scheduler.framework.runtime.filtering import Feasibility, Filtering
 from scheduler.framework.runtime.instrumentation import PluginCalls, PluginObserver
 from scheduler.framework.runtime.plugin_set import PluginSet
+from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.runtime.scoring import Scoring
 from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.snapshot import Snapshot
