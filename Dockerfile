@@ -9,7 +9,7 @@ COPY requirements.lock ./
 RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY scheduler ./scheduler
-RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps . \
+RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
     && /opt/stowage/bin/python -m compileall -q /opt/stowage/lib
 
 FROM python:${PYTHON}

@@ -13,8 +13,7 @@ help: ## List the targets
 $(VENV)/run.stamp: requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
@@ -30,7 +29,7 @@ demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (3
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 .PHONY: lint
 lint: $(VENV)/dev.stamp ## Check style
@@ -81,8 +80,8 @@ bench-short: $(VENV)/dev.stamp ## The same, small: shows that it works, proves n
 .PHONY: lock
 lock: $(VENV)/dev.stamp ## Renew the lock files from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
 
 .PHONY: image
 image: ## Build the container image (needs docker)

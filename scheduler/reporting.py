@@ -53,7 +53,8 @@ class StatusReporter(StatusWriter):
 
     @override
     def scheduled(self, pod: PodInfo) -> None:
-        """See `StatusWriter.scheduled`."""
+        """See `StatusWriter.scheduled`; an earlier failure that is not told yet is out of date."""
+        self._waiting.pop(pod.uid, None)
         self._recorder.record(
             _reference(pod),
             reason="Scheduled",

@@ -83,10 +83,14 @@ class BindingCycles:
                 group.create_task(self._work())
 
     async def drain(self) -> None:
-        """Wait until nothing is in flight."""
-        while self.in_flight:
+        """Wait until nothing is in flight but pods that Permit holds; nobody knows for how long."""
+        while not self._is_drained:
             self._drained.clear()
             await self._drained.wait()
+
+    @property
+    def _is_drained(self) -> bool:
+        return self.in_flight <= len(self._engine.waiting)
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -116,7 +120,7 @@ class BindingCycles:
             self._undo(attempt, Failure(f"{type(problem).__name__}: {problem}"))
         finally:
             self.in_flight -= 1
-            if not self.in_flight:
+            if self._is_drained:
                 self._drained.set()
 
     async def _bind(self, attempt: Attempt) -> Failure | None:
@@ -206,8 +210,8 @@ class BindingCycles:
 
     def _give_back(self, attempt: Attempt) -> bool:
         """Unreserve in reverse order, then forget; says whether the cache gave anything back."""
-        try:
-            attempt.framework.run_unreserve_plugins(attempt.state, attempt.pod, attempt.node_name)
-        except PluginError as problem:
+        for problem in attempt.framework.run_unreserve_plugins(
+            attempt.state, attempt.pod, attempt.node_name
+        ):
             log.warning("Unreserve failed", pod=attempt.pod.key, err=str(problem))
         return self._engine.cache.forget_pod(attempt.pod)

@@ -274,3 +274,32 @@ def test_a_pod_that_begins_to_end_while_it_is_bound() -> None:
         assert await world.bound("q", seconds=5) == ["n"]
 
     play(story)
+
+
+def test_a_failure_that_is_told_too_late_is_not_told() -> None:
+    """The patch about the first attempt still waits when the second one succeeds."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        world.sandbox.faults.hang(verb="patch", path="*/status", times=8)
+        await world.start_daemon()
+        # These keep everybody busy who sends patches.
+        for index in range(8):
+            world.pod(f"giant-{index}", cpu="1000")
+        await world.until(
+            lambda: world.daemon.core.engine.queue.counts().unschedulable == 8, "all to fail"
+        )
+        world.pod("p", cpu="5")
+        await world.until(
+            lambda: world.daemon.core.engine.queue.counts().unschedulable == 9, "p to fail"
+        )
+        world.node("big", cpu="8")
+        await world.bound("p")
+        await world.settled()
+
+        reporter = world.daemon._client.reporter
+
+        assert world.sandbox.get("pods", "p")["metadata"]["uid"] not in reporter._waiting
+        await world.kill_daemon()
+
+    play(story)

@@ -227,7 +227,8 @@ def test_permit_runs_out_of_patience() -> None:
         await world.rejected("p")
         await world.until(lambda: world.events("p", "FailedScheduling"), "the event")
         assert world.events("p", "FailedScheduling")[0]["note"] == (
-            "0/1 nodes are available: 1 rejected due to timeout after waiting 200ms at plugin Holds."
+            "0/1 nodes are available: "
+            "1 rejected due to timeout after waiting 200ms at plugin Holds."
         )
         # The end of its own reservation is nothing that could help it.
         await world.settled()
@@ -272,6 +273,23 @@ def test_a_held_pod_that_is_deleted() -> None:
         assert await world.bound("q") == ["n"]
         await world.settled()
         assert list(world.daemon.core.engine.waiting) == []
+
+    play(story)
+
+
+def test_the_end_does_not_wait_for_held_pods() -> None:
+    """Nobody may ever let them go; the next daemon finds them waiting."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        await start(world, Holds)
+        world.pod("p", labels={"hold": "600"})
+        await held(world, "p")
+
+        async with asyncio.timeout(10):
+            await world.stop_daemon()
+
+        assert not world.node_of("p")
 
     play(story)
 

@@ -14,7 +14,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PostFilterResult, Scores
 from scheduler.framework.runtime.diagnosis import Diagnosis, NodeVerdicts
 from scheduler.framework.runtime.filtering import Feasibility, Filtering
-from scheduler.framework.runtime.instrumentation import PluginCalls, PluginObserver
+from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError, PluginObserver
 from scheduler.framework.runtime.plugin_set import PluginSet
 from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.runtime.scoring import Scoring
@@ -198,10 +198,17 @@ class Framework:
         self.calls.point_done("Reserve", ended.code, start)
         return ended
 
-    def run_unreserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Unreserve all, in reverse order."""
+    def run_unreserve_plugins(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> list[PluginError]:
+        """Unreserve all, in reverse order; returns what failed, none of which stops the others."""
+        failures: list[PluginError] = []
         for plugin in reversed(self.plugins.reserve):
-            self.calls.call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
+            try:
+                self.calls.call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
+            except PluginError as problem:
+                failures.append(problem)
+        return failures
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str

@@ -99,6 +99,9 @@ class WaitingPods:
         waiting.reject(plugin, message)
         return True
 
+    def __len__(self) -> int:
+        return len(self._pods)
+
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
 

@@ -147,7 +147,7 @@ def test_a_dropped_connection_a_closed_port_and_a_timeout_are_unavailable() -> N
     assert uvloop.run(scenario()) == [
         ("Server disconnected", True),
         ("no answer in time", True),
-        ("Cannot connect", True),
+        ("cannot connect", True),
     ]
 
 

@@ -59,9 +59,9 @@ def test_the_shortest_time_limit_ends_it() -> None:
     """The plugin that waited too long is named."""
     status = decide({"slow": FOREVER, "quick": 0.001}, now=lambda waiting: None)
 
-    assert status == unschedulable(
-        "rejected due to timeout after waiting 1ms at plugin quick"
-    ).by("quick")
+    assert status == unschedulable("rejected due to timeout after waiting 1ms at plugin quick").by(
+        "quick"
+    )
 
 
 def test_the_time_limit_of_a_plugin_that_allowed_the_pod_is_over() -> None:
