@@ -138,12 +138,10 @@ class Daemon:
         tasks.append(asyncio.create_task(self._watch_loop()))
         tasks.append(asyncio.create_task(self._catch_up()))
         try:
-            await self._race(self._lead(), tasks)
+            await _race(self._lead(), tasks)
             await last_words()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _end(*tasks)
 
     # --- phases ---------------------------------------------------------------------------------
 
@@ -155,28 +153,24 @@ class Daemon:
             return
         campaign = asyncio.create_task(self._leadership.run())
         try:
-            leads = await self._unless_stopped(self._wait_leading(campaign))
-            if leads:
-                work = asyncio.create_task(self._schedule_until_stopped())
-                await asyncio.wait({work, campaign}, return_when=asyncio.FIRST_COMPLETED)
-                if not work.done():
-                    work.cancel()
-                    raise LeaseLostError("Leaderelection lost")
-                await work
+            if await self._unless_stopped(_while(campaign, self._leadership.wait_leading())):
+                await _while(campaign, self._schedule_until_stopped())
         finally:
-            campaign.cancel()
-            await asyncio.gather(campaign, return_exceptions=True)
+            await _end(campaign)
             if self._stopping.is_set():
                 await self._leadership.release()
 
     async def _sync(self) -> None:
         """Wait until the caches are complete, and say what is missing while they are not."""
         waiting = asyncio.create_task(self._informers.wait_synced())
-        while not waiting.done():
-            await asyncio.wait({waiting}, timeout=SYNC_NOTICE_SECONDS)
-            if not waiting.done():
-                log.info("Waiting for caches to sync", missing=self._informers.unsynced)
-        await waiting
+        try:
+            while not waiting.done():
+                await asyncio.wait({waiting}, timeout=SYNC_NOTICE_SECONDS)
+                if not waiting.done():
+                    log.info("Waiting for caches to sync", missing=self._informers.unsynced)
+            await waiting
+        finally:
+            await _end(waiting)
         self._scheduler.catch_up()
         # What is in the caches now stays for long: the collector need not look at it again.
         gc.collect()
@@ -185,28 +179,17 @@ class Daemon:
         self.health.handlers_synced = True
         log.info("Caches are synced")
 
-    async def _wait_leading(self, campaign: asyncio.Task[None]) -> None:
-        if self._leadership is None:
-            return
-        leading = asyncio.create_task(self._leadership.wait_leading())
-        await asyncio.wait({leading, campaign}, return_when=asyncio.FIRST_COMPLETED)
-        if not leading.done():
-            leading.cancel()
-            raise LeaseLostError("Leaderelection lost")
-
     async def _schedule_until_stopped(self) -> None:
         flushing = asyncio.create_task(self._flush())
         binding = asyncio.create_task(self._binding.run())
         try:
-            await self._race(self._schedule(), [flushing, binding])
+            await _race(self._schedule(), [flushing, binding])
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._binding.drain()
         except TimeoutError:
             log.warning("Binds still in flight after the drain", count=self._binding.in_flight)
         finally:
-            flushing.cancel()
-            binding.cancel()
-            await asyncio.gather(flushing, binding, return_exceptions=True)
+            await _end(flushing, binding)
 
     # --- loops ----------------------------------------------------------------------------------
 
@@ -252,29 +235,53 @@ class Daemon:
 
     # --- helpers --------------------------------------------------------------------------------
 
-    async def _unless_stopped(self, work: Awaitable[None]) -> bool:
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
         """Whether the work was done before the daemon was told to stop."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.create_task(work)
         stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if task.done():
-            await task
-            return not self._stopping.is_set()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return False
+        try:
+            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                await task
+            return task.done() and not self._stopping.is_set()
+        finally:
+            await _end(task, stopping)
 
-    @staticmethod
-    async def _race(main: Coroutine[Any, Any, None], parts: list[asyncio.Task[None]]) -> None:
-        """Run `main`; a part that ends before it does has failed, and so has the daemon."""
-        task = asyncio.create_task(main)
+
+async def _while(campaign: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
+    """Do the work as long as the campaign for the lease, or the lease, lasts.
+
+    Raises:
+        LeaseLostError: the campaign was over first.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task, campaign}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            await campaign  # a campaign that failed says why
+            raise LeaseLostError("Leaderelection lost")
+        await task
+    finally:
+        await _end(task)
+
+
+async def _race(main: Coroutine[Any, Any, None], parts: list[asyncio.Task[None]]) -> None:
+    """Run `main`; a part that ends before it does has failed, and so has the daemon."""
+    task = asyncio.create_task(main)
+    try:
         await asyncio.wait({task, *parts}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
             for part in parts:
                 if part.done():
                     await part
             raise SchedulerError("a part of the daemon ended unexpectedly")
         await task
+    finally:
+        await _end(task)
+
+
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks and wait until they have cleaned up: nothing may go on behind our back."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
