@@ -17,6 +17,7 @@ from e2e.support import kind
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.processes import Program
+from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.stowage import start_stowage
 
 StartStowage = Callable[..., Program]
@@ -69,10 +70,14 @@ def namespace(cluster: Cluster) -> str:
 def run_stowage(
     cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartStowage]:
-    """Starts instances of the daemon that end with the test; takes what ``start_stowage`` does."""
+    """Starts instances of the daemon that end with the test; takes what ``start_stowage`` does.
+
+    They have the rights the manifests grant, unless a kubeconfig says otherwise.
+    """
     started: list[Program] = []
 
-    def start(kubeconfig: Path = cluster.kubeconfig, **options: Any) -> Program:
+    def start(kubeconfig: Path | None = None, **options: Any) -> Program:
+        kubeconfig = kubeconfig or scheduler_kubeconfig(cluster)
         name = options.pop("name", f"stowage-{len(started)}")
         program = start_stowage(kubeconfig, tmp_path, name=name, **options)
         started.append(program)
@@ -88,6 +93,11 @@ def run_stowage(
 def stowage(run_stowage: StartStowage) -> Program:
     """The daemon, running with its defaults against ``cluster``."""
     return run_stowage()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the test of what the whole run asked for at its end."""
+    items.sort(key=lambda item: item.path.name == "test_rights.py")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,6 +16,7 @@ from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.objects import make_node, make_pod
 from e2e.support.processes import Program
 from e2e.support.proxy import FaultProxy
+from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.stowage import is_ready
 from e2e.support.waiting import wait_for
 
@@ -25,7 +26,7 @@ EXIT_SECONDS = 20
 
 @pytest.fixture
 def proxy(cluster: Cluster) -> Iterator[FaultProxy]:
-    with FaultProxy(cluster.kubeconfig) as running:
+    with FaultProxy(scheduler_kubeconfig(cluster)) as running:
         yield running
 
 

@@ -1,5 +1,6 @@
 """Promise: the manifests deploy Stowage, with exactly the rights it uses."""
 
+import json
 import shutil
 import ssl
 import subprocess
@@ -7,7 +8,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,10 +18,10 @@ from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import make_node, make_pod, make_pods
 from e2e.support.processes import Program
+from e2e.support.rights import ACCOUNT, granted, refused, used
 from e2e.support.waiting import wait_for
 
 DEPLOY = CHECKOUT / "deploy"
-ACCOUNT = "system:serviceaccount:stowage:stowage"
 
 
 def kubectl(cluster: Cluster, *arguments: str) -> str:
@@ -57,6 +57,26 @@ def test_every_folder_is_accepted(cluster: Cluster, deployed: str, folder: str) 
     assert "Deployment" in answer or "deployment.apps" in answer
 
 
+def test_selectors_select_the_pods(cluster: Cluster, deployed: str) -> None:
+    """Those of the Service, the disruption budget, and the replicas' own spread."""
+    shown = kubectl(cluster, "-n", "stowage", "get", "deploy,svc,pdb", "-o", "json")
+    deployment, service, budget = json.loads(shown)["items"]
+    template = deployment["spec"]["template"]
+
+    selectors = [
+        service["spec"]["selector"],
+        budget["spec"]["selector"]["matchLabels"],
+        deployment["spec"]["selector"]["matchLabels"],
+        *(
+            constraint["labelSelector"]["matchLabels"]
+            for constraint in template["spec"]["topologySpreadConstraints"]
+        ),
+    ]
+
+    assert all(selector for selector in selectors)
+    assert all(selector.items() <= template["metadata"]["labels"].items() for selector in selectors)
+
+
 def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     cluster: Cluster, own_cluster: ControlPlane, deployed: str, run_stowage: StartStowage
 ) -> None:
@@ -75,17 +95,8 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     assert daemon.stop() == 0
 
     seen = [e for e in cluster.audit_events() if e.user.username == ACCOUNT]
-    refused = {(e.verb, e.request_uri, e.code) for e in seen if e.code in (401, 403)}
-    assert refused == set()
-    used = {
-        (
-            e.verb,
-            e.object_ref.api_group,
-            "/".join(filter(None, (e.object_ref.resource, e.object_ref.subresource))),
-        )
-        for e in seen
-    }
-    assert used == granted_verbs()
+    assert refused(seen) == set()
+    assert used(seen) == granted()
 
 
 def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon: Program) -> None:
@@ -111,27 +122,6 @@ def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon:
     account = yaml.safe_load(cluster.service_account_kubeconfig("default", "default").read_text())
     token = account["users"][0]["user"]["token"]
     assert status_of(f"{daemon.url}/metrics", token) == 403
-
-
-def granted_verbs() -> set[tuple[str, str, str]]:
-    """What the manifests allow the service account, as (verb, group, resource)."""
-    granted = set()
-    for document in yaml.safe_load_all((DEPLOY / "base" / "rbac.yaml").read_text()):
-        if document["kind"] in ("ClusterRole", "Role") and "metrics" not in str(
-            document["metadata"]["name"]
-        ):
-            granted |= verbs_of(document)
-    return granted
-
-
-def verbs_of(role: dict[str, Any]) -> set[tuple[str, str, str]]:
-    return {
-        (verb, group, resource)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
 
 
 def status_of(url: str, token: str = "", certificate: tuple[Path, Path] | None = None) -> int:

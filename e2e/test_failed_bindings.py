@@ -13,6 +13,7 @@ from e2e.support.faults import Answer, Before, DropAfter, DropBefore, Fault, Han
 from e2e.support.objects import make_node, make_pod, make_pods
 from e2e.support.placements import bindings_by_pod, overcommitted_nodes
 from e2e.support.proxy import FaultProxy
+from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
 
 BINDING = r"/pods/[^/]+/binding"
@@ -21,7 +22,7 @@ PODS = 20
 
 @pytest.fixture
 def proxy(cluster: Cluster) -> Iterator[FaultProxy]:
-    with FaultProxy(cluster.kubeconfig) as running:
+    with FaultProxy(scheduler_kubeconfig(cluster)) as running:
         yield running
 
 

@@ -18,6 +18,7 @@ from e2e.support.objects import make_nodes, make_pods
 from e2e.support.placements import bindings_by_pod, overcommitted_nodes
 from e2e.support.processes import Program
 from e2e.support.proxy import FaultProxy
+from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
 
 LEASE_SECONDS = 4.0
@@ -50,7 +51,11 @@ class Replicas:
 
 @pytest.fixture
 def replicas(
-    own_cluster: ControlPlane, run_stowage: StartStowage, tmp_path: Path, namespace: str
+    cluster: Cluster,
+    own_cluster: ControlPlane,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+    namespace: str,
 ) -> Iterator[Replicas]:
     """Each speaks as a user of its own, so that the audit log tells them apart."""
     flags = [
@@ -60,12 +65,11 @@ def replicas(
         f"--leader-elect-resource-name={namespace}",
         "--leader-elect-resource-namespace=default",
     ]
-    masters = ["system:masters"]
-    with FaultProxy(own_cluster.kubeconfig_for(LEADER, masters)) as proxy:
+    with FaultProxy(scheduler_kubeconfig(cluster, LEADER)) as proxy:
         through_proxy = proxy.kubeconfig(tmp_path / "a.kubeconfig")
         leader = run_stowage(through_proxy, name=LEADER, leader_elect=True, arguments=flags)
         wait_for(lambda: "Leading" in leader.tail(100), "the first replica to lead", 20)
-        direct = own_cluster.kubeconfig_for(STANDBY, masters)
+        direct = scheduler_kubeconfig(cluster, STANDBY)
         standby = run_stowage(direct, name=STANDBY, leader_elect=True, arguments=flags)
         yield Replicas(leader, standby, proxy)
 

@@ -14,6 +14,7 @@ import yaml
 
 from e2e.support.cluster import Cluster
 from e2e.support.go_programs import CHECKOUT
+from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.scraping import Family, do_work, families, fetch, make_room
 from e2e.support.stowage import start_stowage
 
@@ -53,7 +54,7 @@ def scrape(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
     """What an instance serves after some work."""
     directory: Path = tmp_path_factory.mktemp("monitoring")
     program = start_stowage(
-        shared_cluster.kubeconfig,
+        scheduler_kubeconfig(shared_cluster),
         directory,
         leader_elect=True,
         arguments=["--serve-without-authorization"],

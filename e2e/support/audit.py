@@ -40,6 +40,11 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
     def code(self) -> int:
         return self.response_status.code
 
+    @property
+    def resource(self) -> str:
+        """The resource as RBAC writes it, with its subresource."""
+        return "/".join(filter(None, (self.object_ref.resource, self.object_ref.subresource)))
+
     def is_binding(self) -> bool:
         """Tells whether it asked to bind a pod."""
         return (

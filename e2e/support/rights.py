@@ -1,0 +1,97 @@
+"""The rights the manifests grant, and users who have them and no others."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.support.audit import AuditEvent
+from e2e.support.cluster import Cluster
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.objects import Json
+from e2e.support.waiting import wait_for
+
+ACCOUNT = "system:serviceaccount:stowage:stowage"
+"""Whom the manifests run as."""
+
+GROUP = "e2e:deployed"
+"""Users of this group have the rights of ``ACCOUNT``, but for the name of the lease."""
+
+Right = tuple[str, str, str]
+"""Verb, API group, resource with its subresource."""
+
+_RBAC = CHECKOUT / "deploy" / "base" / "rbac.yaml"
+_API = "/apis/rbac.authorization.k8s.io/v1"
+_NAME = "e2e-deployed"
+
+
+def rules() -> Iterator[dict[str, Any]]:
+    """Yields the rules for the daemon itself."""
+    for document in yaml.safe_load_all(_RBAC.read_text()):
+        if document["kind"] in ("ClusterRole", "Role") and "metrics" not in str(
+            document["metadata"]["name"]
+        ):
+            yield from document["rules"]
+
+
+def granted() -> set[Right]:
+    """Returns every verb the manifests allow."""
+    return {
+        (verb, group, resource)
+        for rule in rules()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def used(events: Iterable[AuditEvent]) -> set[Right]:
+    """Returns every verb that was asked for."""
+    return {(event.verb, event.object_ref.api_group, event.resource) for event in events}
+
+
+def refused(events: Iterable[AuditEvent]) -> set[tuple[str, str, int]]:
+    """Returns the requests that the API server did not allow."""
+    return {(e.verb, e.request_uri, e.code) for e in events if e.code in (401, 403)}
+
+
+def has_deployed_rights(event: AuditEvent) -> bool:
+    """Tells whether it was sent by a daemon that has these rights."""
+    return event.user.username == ACCOUNT or GROUP in event.user.groups
+
+
+def scheduler_kubeconfig(cluster: Cluster, user: str = "e2e-stowage") -> Path:
+    """Writes a kubeconfig for a daemon with the deployed rights.
+
+    Where certificates cannot be made for users, it is the administrator's.
+    """
+    if cluster.control_plane is None:
+        return cluster.kubeconfig
+    _grant(cluster)
+    return cluster.control_plane.kubeconfig_for(user, [GROUP])
+
+
+def _grant(cluster: Cluster) -> None:
+    """Gives the group its rights, once; tests elect their leaders by leases of their own."""
+    roles = cluster.run(cluster.api.list_items(f"{_API}/clusterroles"))
+    if _NAME in {role["metadata"]["name"] for role in roles}:
+        return
+    own = [{k: rule[k] for k in rule if k != "resourceNames"} for rule in rules()]
+    role: Json = {"metadata": {"name": _NAME}, "rules": own}
+    group = "rbac.authorization.k8s.io"
+    binding: Json = {
+        "metadata": {"name": _NAME},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": _NAME},
+        "subjects": [{"apiGroup": group, "kind": "Group", "name": GROUP}],
+    }
+    cluster.run(cluster.api.post(f"{_API}/clusterroles", role))
+    cluster.run(cluster.api.post(f"{_API}/clusterrolebindings", binding))
+    wait_for(lambda: _may_bind(cluster), "the API server to know the new role")
+
+
+def _may_bind(cluster: Cluster) -> bool:
+    attributes = {"verb": "create", "resource": "pods", "subresource": "binding"}
+    review: Json = {"spec": {"user": "e2e", "groups": [GROUP], "resourceAttributes": attributes}}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return bool(cluster.run(cluster.api.post(path, review))["status"]["allowed"])

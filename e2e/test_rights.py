@@ -1,0 +1,28 @@
+"""Promise: the manifests grant what the daemon uses, and nothing more.
+
+Comes last: it reads what all daemons of the run asked the API server for. Who is meant to be
+refused is another user.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.rights import granted, has_deployed_rights, refused, used
+
+
+def test_the_whole_run_kept_to_the_deployed_rights(
+    cluster: Cluster, own_cluster: ControlPlane, request: pytest.FixtureRequest
+) -> None:
+    """No request was forbidden and, when every file ran, no granted verb was unused."""
+    seen = [event for event in cluster.audit_events() if has_deployed_rights(event)]
+    if not seen:
+        pytest.skip("no daemon ran before")
+
+    assert refused(seen) == set()
+    assert used(seen) <= granted()
+    ran = {item.path for item in request.session.items}
+    if ran >= set(Path(__file__).parent.glob("test_*.py")):
+        assert used(seen) == granted()
