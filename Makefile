@@ -8,7 +8,7 @@ SEEDS ?= 0:2000
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
 
 $(VENV)/run.stamp: requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -72,6 +72,8 @@ parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on r
 .PHONY: bench
 bench: $(VENV)/dev.stamp ## Measure side by side with kube-scheduler (hours; see docs/performance.md)
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.decisions
+	$(BIN)/python -m bench.page
 
 .PHONY: bench-short
 bench-short: $(VENV)/dev.stamp ## The same, small: shows that it works, proves nothing
