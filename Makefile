@@ -68,6 +68,7 @@ oracle: ## Build the judge: kube-scheduler's own framework as a program (needs G
 .PHONY: parity
 parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on random clusters (SEEDS=0:2000)
 	$(BIN)/python -m tests.parity.run --seeds $(SEEDS)
+	$(BIN)/python -m tests.parity.hints
 
 .PHONY: bench
 bench: $(VENV)/dev.stamp ## Measure side by side with kube-scheduler (hours; see docs/performance.md)

@@ -9,6 +9,7 @@
 //	oracle [-admit] [-workers N]           cases as JSON lines on standard input, answers on output
 //	oracle -f FILE... [-profile-config F]  objects from YAML or JSON files, one answer
 //	oracle -check                          cases on standard input, their invalid objects on output
+//	oracle -hints                          cases with questions about queueing hints, answers on output
 //	oracle -config FILE                    accept (effective configuration on output) or reject
 //	oracle -configs                        the same for JSON lines {"config": "YAML or JSON text"}
 package main
@@ -30,6 +31,7 @@ func main() {
 	profileConfig := flag.String("profile-config", "", "KubeSchedulerConfiguration used with -f")
 	admitCases := flag.Bool("admit", false, "treat objects as creation requests: default, mutate and validate them as the API server would, and print them with the answer")
 	check := flag.Bool("check", false, "only report objects the API server would refuse")
+	hints := flag.Bool("hints", false, "answer the cases' questions about queueing hints")
 	configFile := flag.String("config", "", "check one KubeSchedulerConfiguration file")
 	configs := flag.Bool("configs", false, "check configurations given as JSON lines")
 	workers := flag.Int("workers", 2, "cases evaluated at once")
@@ -47,6 +49,8 @@ func main() {
 		err = eachLine(os.Stdin, os.Stdout, *workers, checkConfigLine)
 	case len(files) > 0:
 		err = answerFiles(append(files, flag.Args()...), *profileConfig)
+	case *hints:
+		err = eachLine(os.Stdin, os.Stdout, *workers, hintsLine)
 	case *check:
 		err = eachLine(os.Stdin, os.Stdout, *workers, checkCase)
 	default:

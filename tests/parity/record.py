@@ -15,11 +15,16 @@ from typing import Any
 
 from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.generator.families import FAMILIES, make_case
+from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
 
 RECORDED = Path(__file__).parent / "recorded"
 FIRST_SEED = 1_000_000
 CASES = 40
 """Cases per family."""
+HINTS = "hints"
+"""The file of the recorded questions about queueing hints."""
+HINT_CASES = 4
+"""Cases with questions about queueing hints per family."""
 
 
 def main() -> int:
@@ -30,11 +35,25 @@ def main() -> int:
             seeds = range(FIRST_SEED, FIRST_SEED + CASES)
             answers = pipelined(oracle, (make_case(family, seed) for seed in seeds))
             lines = [_line(seed, admitted) for seed, admitted in zip(seeds, answers, strict=True)]
-            # No time stamp in the header: the same cases make the same file.
-            content = gzip.compress("".join(lines).encode(), 9, mtime=0)
-            (RECORDED / f"{family}.jsonl.gz").write_bytes(content)
-            print(f"{family}: {len(lines)} cases, {len(content)} bytes")
+            _write(family, lines)
+    with running(hints_command()) as oracle:
+        lines = []
+        for family in HINT_FAMILIES:
+            seeds = range(FIRST_SEED, FIRST_SEED + HINT_CASES)
+            answers = pipelined(oracle, (make_questions(family, seed) for seed in seeds))
+            lines.extend(
+                json.dumps({"seed": f"{family}:{seed}", **admitted}, separators=(",", ":")) + "\n"
+                for seed, admitted in zip(seeds, answers, strict=True)
+            )
+        _write(HINTS, lines)
     return 0
+
+
+def _write(name: str, lines: list[str]) -> None:
+    # No time stamp in the header: the same cases make the same file.
+    content = gzip.compress("".join(lines).encode(), 9, mtime=0)
+    (RECORDED / f"{name}.jsonl.gz").write_bytes(content)
+    print(f"{name}: {len(lines)} cases, {len(content)} bytes")
 
 
 def _line(seed: int, admitted: dict[str, Any]) -> str:
@@ -49,7 +68,7 @@ def _line(seed: int, admitted: dict[str, Any]) -> str:
 
 
 def recorded_cases(family: str) -> Iterator[dict[str, Any]]:
-    """Read a family's recorded cases: `seed`, `config`, `objects` and `answer`."""
+    """Read a family's recorded cases: `seed`, `config`, `objects` and `answer` or `questions`."""
     with gzip.open(RECORDED / f"{family}.jsonl.gz", "rt") as file:
         for line in file:
             yield json.loads(line)

@@ -193,7 +193,7 @@ class Images(Feature):
         if draw.maybe(self.density):
             node["status"]["images"] = [
                 {
-                    "names": draw.some(IMAGES, 1, 2),
+                    "names": draw.some(IMAGES, 1, 4),
                     "sizeBytes": draw.pick((1, 20, 23, 24, 120, 500, 999, 2500)) * MIB
                     + draw.randint(0, 9999),
                 }

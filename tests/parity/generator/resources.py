@@ -8,6 +8,7 @@ from tests.parity.generator.feature import Feature
 
 EXTENDED = ("example.com/gpu", "example.com/nic", "vendor.io/fpga")
 HUGEPAGES = "hugepages-2Mi"
+VOLUMES = "attachable-volumes-csi-example"
 CPU = ("0", "50m", "100m", "333m", "500m", "1", "1500m", "2", "5", "0.1005")
 MEMORY = (
     "0",
@@ -24,7 +25,16 @@ MEMORY = (
 )
 STORAGE = ("1Gi", "10Gi", "20Gi", "60Gi")
 COUNT = ("0", "1", "1", "2", "4")
-SCORED = ("cpu", "memory", "ephemeral-storage", *EXTENDED, HUGEPAGES, "unheard.of/thing")
+SCORED = (
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "pods",
+    *EXTENDED,
+    HUGEPAGES,
+    VOLUMES,
+    "unheard.of/thing",
+)
 
 
 class Resources(Feature):
@@ -47,6 +57,8 @@ class Resources(Feature):
                 allocatable[name] = draw.pick(COUNT)
         if draw.maybe(0.3):
             allocatable[HUGEPAGES] = draw.pick(("128Mi", "512Mi"))
+        if draw.maybe(0.2):
+            allocatable[VOLUMES] = draw.pick(COUNT)
         node["status"]["capacity"] = dict(allocatable)
 
     @override
@@ -130,7 +142,15 @@ def _add_pod_level(draw: Draw, pod: Object) -> None:
             resources.get(kind, {}).pop(HUGEPAGES, None)
         resources.get("limits", {}).pop("cpu", None)
     values = {"cpu": ("500m", "700m", "2", "20"), "memory": ("700Mi", "2Gi", "64Gi")}
-    pod["spec"]["resources"] = {"requests": {name: draw.pick(values[name]) for name in names}}
+    wanted = {name: draw.pick(values[name]) for name in names}
+    stated: Object = {"requests": wanted}
+    if draw.maybe(0.25):
+        # The API server makes requests of limits that have none.
+        stated = {"limits": wanted}
+    if draw.maybe(0.2):
+        for kind in ("requests", "limits"):
+            stated[kind] = {**stated.get(kind, {}), HUGEPAGES: "64Mi"}
+    pod["spec"]["resources"] = stated
 
 
 def _add_resize_status(draw: Draw, pod: Object) -> None:

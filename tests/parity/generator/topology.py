@@ -209,7 +209,9 @@ def _affinity_term(draw: Draw, labels: dict[str, str]) -> Object:
             else draw.label_selector(POD_LABELS)
         )
         keys = _free_keys(draw, term["labelSelector"])
-        if keys and draw.maybe(0.3):
+        if len(keys) > 1 and draw.maybe(0.1):
+            term["matchLabelKeys"], term["mismatchLabelKeys"] = keys[:1], keys[1:]
+        elif keys and draw.maybe(0.3):
             term[draw.pick(("matchLabelKeys", "mismatchLabelKeys"))] = keys
     if draw.maybe(0.3):
         term["namespaces"] = draw.some((*NAMESPACES, "nowhere"), 1, 2)
