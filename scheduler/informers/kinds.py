@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.objects import (
     Namespace,
     Node,
@@ -21,6 +22,9 @@ from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 T = TypeVar("T")
 
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
+
+_MALFORMED: Final = (msgspec.ValidationError, InvalidPodError, InvalidNodeError)
+"""What is raised for bytes that are JSON, but no object of their kind."""
 
 
 class MalformedObjectError(ValueError):
@@ -68,7 +72,7 @@ class Kind(Generic[T]):
         """
         try:
             return self._built(self._decoder.decode(raw))
-        except (msgspec.ValidationError, InvalidPodError) as problem:
+        except _MALFORMED as problem:
             raise MalformedObjectError(str(problem)) from problem
 
     def decode_event(self, line: bytes) -> tuple[str, T]:
@@ -82,7 +86,7 @@ class Kind(Generic[T]):
         try:
             event = self._event_decoder.decode(line)
             return event.type, self._built(event.object)
-        except (msgspec.ValidationError, InvalidPodError) as problem:
+        except _MALFORMED as problem:
             raise MalformedObjectError(str(problem)) from problem
 
     def _built(self, decoded: Any) -> T:
@@ -99,7 +103,7 @@ PODS: Final = Kind[PodInfo](
     meta_of=attrgetter("pod.metadata"),
     field_selector="status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
 )
-NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, page_size=200)
+NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, checked_node, page_size=200)
 NAMESPACES: Final = Kind[Namespace]("namespaces", "/api/v1/namespaces", Namespace)
 SERVICES: Final = Kind[Service]("services", "/api/v1/services", Service)
 REPLICATION_CONTROLLERS: Final = Kind[ReplicationController](

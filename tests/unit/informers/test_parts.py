@@ -119,6 +119,25 @@ class TestKinds:
 
         assert told in str(raised.value)
 
+    def test_a_node_with_a_broken_quantity_is_malformed(self) -> None:
+        """It must be left out here: once in the cache it would break every later change."""
+        node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1 apple"}}}
+
+        with pytest.raises(MalformedObjectError, match="1 apple"):
+            NODES.decode(msgspec.json.encode(node))
+
+    def test_nodes_share_what_they_say_of_an_image(self) -> None:
+        """Most nodes of a cluster hold the same images; each is kept in memory once."""
+        image = {"names": ["registry.example/app:1"], "sizeBytes": 7}
+        nodes = [
+            NODES.decode(
+                msgspec.json.encode({"metadata": {"name": name}, "status": {"images": [image]}})
+            )
+            for name in ("a", "b")
+        ]
+
+        assert nodes[0].status.images[0] is nodes[1].status.images[0]
+
     def test_names_and_paths_are_distinct(self) -> None:
         """A copied line that was not changed would watch one kind twice."""
         assert (
