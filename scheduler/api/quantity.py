@@ -29,9 +29,12 @@ _SUFFIXES: Final = {
     "Ei": Decimal(2**60),
 }
 _QUANTITY: Final = re.compile(
-    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)"
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]{1,18})|([numkMGTPE]|[KMGTPE]i)?)"
 )
 _MAX_INT64: Final = 2**63 - 1
+_LARGEST: Final = Decimal(_MAX_INT64)
+_MAX_EXPONENT: Final = 1000
+"""Larger ones do not change what a quantity amounts to, only what it costs to work it out."""
 MILLI: Final = Decimal(1000)
 
 
@@ -41,7 +44,7 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=65536)
 def parse(text: Quantity) -> Decimal:
-    """The exact number a quantity stands for.
+    """The exact number a quantity stands for, no larger than 64 bits hold.
 
     Raises:
         QuantityError: the text does not parse.
@@ -53,24 +56,15 @@ def parse(text: Quantity) -> Decimal:
             'such as "500m", "2" or "1.5Gi"'
         )
     number, exponent, suffix = match.groups()
-    if exponent is not None:
-        return Decimal(number + exponent)
-    return Decimal(number) * _SUFFIXES[suffix or ""]
+    if exponent is None:
+        return min(Decimal(number) * _SUFFIXES[suffix or ""], _LARGEST)
+    power = max(-_MAX_EXPONENT, min(int(exponent[1:]), _MAX_EXPONENT))
+    return min(Decimal(f"{number}e{power}"), _LARGEST)
 
 
 def ceil(value: Decimal) -> int:
     """The next whole number, within 64 bits."""
     return min(int(value.to_integral_value(rounding=ROUND_CEILING)), _MAX_INT64)
-
-
-@lru_cache(maxsize=65536)
-def value(quantity: Quantity) -> int:
-    """The quantity in whole units, rounded up (bytes, devices).
-
-    Raises:
-        QuantityError: the text does not parse.
-    """
-    return ceil(parse(quantity))
 
 
 @lru_cache(maxsize=65536)
