@@ -73,7 +73,7 @@ class Authenticator:
         return None if user is None else _authenticated(user)
 
     async def _user_of_token(self, token: str) -> User | None:
-        if len(token) > _MAX_TOKEN_LENGTH:
+        if len(token) > _MAX_TOKEN_LENGTH or not token.isascii():
             return None
         # The token itself is not kept.
         digest = hashlib.sha256(token.encode()).digest()

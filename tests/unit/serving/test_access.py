@@ -9,7 +9,12 @@ from typing import Any
 import aiohttp
 import pytest
 import uvloop
+from aiohttp.test_utils import make_mocked_request
 
+from scheduler.client.reviews import User
+from scheduler.config.options import RunOptions
+from scheduler.serving.authentication import Authenticator, Authorities, Reviews
+from tests.support.clock import FakeClock
 from tests.unit.serving.harness import Instance, serving
 from tests.unit.serving.pki import Authority, client_context
 
@@ -50,6 +55,22 @@ def test_who_sees_what(path: str, token: str, status: int) -> None:
         assert (await instance.get(path, token))[0] == status
 
     _tell(story)
+
+
+def test_a_token_that_is_no_text_is_refused() -> None:
+    """Whoever sends odd bytes is unknown; it is no failure of ours to be logged."""
+    request = make_mocked_request("GET", "/metrics", {"Authorization": "Bearer \udcff"})
+    authenticator = Authenticator(RunOptions(), _NobodyIsAsked(), FakeClock())
+
+    assert asyncio.run(authenticator.user_of(request, Authorities())) is None
+
+
+class _NobodyIsAsked(Reviews):
+    async def review_token(self, token: str) -> User | None:
+        raise AssertionError("the API server would be asked about a token that cannot be one")
+
+    async def review_access(self, user: User, path: str, verb: str) -> bool:
+        raise AssertionError("nobody is known")
 
 
 def test_refusals_are_what_kubernetes_clients_understand() -> None:
