@@ -138,8 +138,7 @@ class _Loader(KubeConfigLoader):
             return True
         user: Any = self._user
         status = await _run_plugin(user["exec"])
-        expires = status.get("expirationTimestamp")
-        self._expires = dt.datetime.fromisoformat(expires) if expires else None
+        expires = _expiry(status.get("expirationTimestamp"))
         if status.get("token"):
             self.token = f"Bearer {status['token']}"
         cert, key = status.get("clientCertificateData"), status.get("clientKeyData")
@@ -150,9 +149,10 @@ class _Loader(KubeConfigLoader):
         if cert:
             self.cert_file = self._as_file(status, "clientCertificateData")
             self.key_file = self._as_file(status, "clientKeyData")
-            self._expires = self._expires or _not_after(cert)
+            expires = expires or _not_after(cert)
         if not cert and not status.get("token"):
             raise ConnectionConfigError("exec plugin: its answer has no token and no certificate")
+        self._expires = expires
         self._has_credentials = True
         return True
 
@@ -182,6 +182,21 @@ async def _run_plugin(exec_section: Any) -> dict[str, Any]:
         told = re.sub(r"b(['\"])(.*)\1$", r"\2", _one_line(problem))
         raise ConnectionConfigError(f"exec plugin {command}: {told}") from problem
     return status
+
+
+def _expiry(timestamp: str | None) -> dt.datetime | None:
+    if not timestamp:
+        return None
+    try:
+        expires = dt.datetime.fromisoformat(timestamp)
+    except (TypeError, ValueError):
+        expires = None
+    if expires is None or expires.tzinfo is None:
+        raise ConnectionConfigError(
+            f"exec plugin: expirationTimestamp: expected a time with its zone, as in "
+            f'"2026-01-31T12:00:00Z", got {timestamp!r}'
+        )
+    return expires
 
 
 def _not_after(cert: str) -> dt.datetime | None:

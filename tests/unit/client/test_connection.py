@@ -328,6 +328,18 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         lambda d: kubeconfig(d, _exec(_plugin(d, {"clientCertificateData": "x"}))),
         "exec plugin: expected clientCertificateData and clientKeyData together",
     ),
+    "exec plugin with an expiry without a time zone": (
+        lambda d: kubeconfig(
+            d, _exec(_plugin(d, {"token": "x", "expirationTimestamp": "2026-01-31T12:00:00"}))
+        ),
+        "exec plugin: expirationTimestamp: expected a time with its zone",
+    ),
+    "exec plugin with an expiry that is no time": (
+        lambda d: kubeconfig(
+            d, _exec(_plugin(d, {"token": "x", "expirationTimestamp": "tomorrow"}))
+        ),
+        "exec plugin: expirationTimestamp: expected a time with its zone",
+    ),
 }
 
 
