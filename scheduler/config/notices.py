@@ -27,7 +27,7 @@ def _notices(config: KubeSchedulerConfiguration, implemented: Collection[str]) -
             f"them: {', '.join(missing)}"
         )
     if config.extenders:
-        hosts = ", ".join(urlsplit(e.url_prefix).netloc or "(no host)" for e in config.extenders)
+        hosts = ", ".join(_host(e.url_prefix) for e in config.extenders)
         yield f"Extenders are not called in this version; configured are: {hosts}"
     if config.delay_cache_until_active:
         yield (
@@ -42,3 +42,8 @@ def _notices(config: KubeSchedulerConfiguration, implemented: Collection[str]) -
         yield (
             "clientConnection.contentType and acceptContentTypes have no effect: requests are JSON"
         )
+
+
+def _host(url: str) -> str:
+    """Host and port, without the password that may stand before them."""
+    return urlsplit(url).netloc.rpartition("@")[2] or "(no host)"
