@@ -169,6 +169,8 @@ class FaultProxy:
             await self._runner.cleanup()
         if self._session is not None:
             await self._session.close()
+            # TLS connections are closed only when the other side has agreed.
+            await asyncio.sleep(0.25)
 
     async def _drop_connections(self) -> None:
         for transport in list(self._transports):
