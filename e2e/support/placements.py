@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from e2e.support.audit import AuditEvent
 from e2e.support.objects import Json
-from scheduler.api.quantity import milli_value, value
+from scheduler.api.quantity import ceil, milli_value, parse
 
 
 def overcommitted_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str, str]:
@@ -19,14 +19,14 @@ def overcommitted_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str
         for container in pod["spec"]["containers"]:
             requests = container.get("resources", {}).get("requests", {})
             used[node]["cpu"] += milli_value(requests.get("cpu", "0"))
-            used[node]["memory"] += value(requests.get("memory", "0"))
+            used[node]["memory"] += ceil(parse(requests.get("memory", "0")))
     problems = {}
     for node in nodes:
         name, allocatable = node["metadata"]["name"], node["status"]["allocatable"]
         has = {
-            "pods": value(allocatable["pods"]),
+            "pods": ceil(parse(allocatable["pods"])),
             "cpu": milli_value(allocatable["cpu"]),
-            "memory": value(allocatable["memory"]),
+            "memory": ceil(parse(allocatable["memory"])),
         }
         over = {k: used[name][k] - has[k] for k in has if used[name][k] > has[k]}
         if over:

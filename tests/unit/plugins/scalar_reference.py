@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from scheduler.api.objects import Node, NodeSelectorRequirement, NodeSelectorTerm, Toleration
 from scheduler.api.pods import HostPort, PodInfo
-from scheduler.api.quantity import milli_value, value
+from scheduler.api.quantity import ceil, milli_value, parse
 from scheduler.framework.status import Code, Status
 from tests.support.plugin_answers import FITS
 
@@ -28,7 +28,7 @@ class Place:
 
     def allocatable(self, name: str) -> int:
         amount = self.node.status.allocatable.get(name, 0)
-        return milli_value(amount) if name == "cpu" else value(amount)
+        return milli_value(amount) if name == "cpu" else ceil(parse(amount))
 
     def requested(self, name: str) -> int:
         return sum(pod.shape.occupied.get(name, 0) for pod in self.pods)
