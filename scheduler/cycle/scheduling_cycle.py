@@ -3,7 +3,6 @@
 Source: kubernetes pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle) v1.36.
 """
 
-from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -105,23 +104,11 @@ class Scheduler:
     def _decide(
         self, framework: Framework, pod: PodInfo, start: float
     ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
-        nominated = self._nominated_pods(pod) if len(self._engine.queue.nominator) else None
+        nominator = self._engine.queue.nominator
+        nominated = nominator.nominated_pods_before(pod) if len(nominator) else None
         decision = self._algorithm.schedule_pod(framework, pod, self._engine.snapshot, nominated)
         self._engine.recorder.algorithm_done(self._engine.now() - start)
         return decision
-
-    def _nominated_pods(self, pod: PodInfo) -> Mapping[str, Sequence[PodInfo]]:
-        """The pods at least as important as this one, by the node they are nominated to."""
-        nominator = self._engine.queue.nominator
-        found = {
-            node: [
-                other
-                for other in nominator.nominated_pods_for_node(node)
-                if other.priority >= pod.priority and other.uid != pod.uid
-            ]
-            for node in nominator
-        }
-        return {node: pods for node, pods in found.items() if pods}
 
     def _assume_and_bind(
         self, framework: Framework, queued: QueuedPodInfo, result: ScheduleResult, start: float
