@@ -24,7 +24,6 @@ class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaul
 class _TokenStatus(msgspec.Struct, frozen=True):
     authenticated: bool = False
     user: User = User()
-    audiences: tuple[str, ...] = ()
 
 
 class _TokenReview(msgspec.Struct, frozen=True):

@@ -221,8 +221,3 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
-
-    def percentage_of_nodes_to_score_in(self, profile: KubeSchedulerProfile) -> int:
-        """The percentage that holds in a profile."""
-        own = profile.percentage_of_nodes_to_score
-        return self.percentage_of_nodes_to_score if own is None else own

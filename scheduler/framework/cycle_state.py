@@ -4,7 +4,7 @@ Source: k8s.io/kube-scheduler framework/cycle_state.go (v0.36). Differs: keys ca
 that reading needs no cast.
 """
 
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -16,14 +16,6 @@ class StateKey(Generic[T]):
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-
-class Cloneable(Protocol):
-    """State that changes after PreFilter (add_pod, remove_pod) and so needs copies."""
-
-    def clone(self) -> "Cloneable":
-        """An independent copy."""
-        ...
 
 
 class CycleState:
@@ -61,7 +53,10 @@ class CycleState:
         return None if self._parent is None else self._parent.get(key)
 
     def clone(self) -> "CycleState":
-        """A copy whose changes do not reach this state: for trying pods on a node."""
+        """A copy whose changes do not reach this state: for trying pods on a node.
+
+        Values that change after PreFilter (add_pod, remove_pod) have a `clone` of their own.
+        """
         copy = CycleState(self._parent)
         for key, value in self._values.items():
             clone = getattr(value, "clone", None)

@@ -142,9 +142,9 @@ class Informer(Generic[T]):
         self._page_size = kind.page_size
         self._continue = ""
         self._failures = 0
+        """Watches in a row that broke off before anything came of them."""
         self._complaint = ""
         self._complain_again = 0.0
-        """Watches in a row that broke off before anything came of them."""
         self._seen: set[str] = set()
         """Keys that the list in progress has named: what it does not name is gone."""
 

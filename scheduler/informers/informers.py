@@ -40,17 +40,12 @@ class Informers:
         return cast("Informer[T]", self._informers[kind.name])
 
     @property
-    def has_synced(self) -> bool:
-        """Whether the first list of every kind is complete."""
-        return all(informer.has_synced for informer in self._informers.values())
-
-    @property
     def unsynced(self) -> list[str]:
         """The kinds whose first list is not complete yet, for people who wait."""
         return [name for name, informer in self._informers.items() if not informer.has_synced]
 
     async def wait_synced(self) -> None:
-        """Waits for `has_synced`."""
+        """Waits until the first list of every kind is complete."""
         for informer in self._informers.values():
             await informer.wait_synced()
 

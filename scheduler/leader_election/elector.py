@@ -105,10 +105,6 @@ class LeaderElector:
         """
         return self._election.is_leading(self._clock.monotonic())
 
-    def lease_valid_until(self) -> float:
-        """Until when `is_leading` holds without another renewal; monotonic seconds."""
-        return self._election.valid_until
-
     def check_healthy(self) -> str | None:
         """For the health endpoint: None, or what is wrong."""
         return self._election.check_healthy(self._clock.monotonic())

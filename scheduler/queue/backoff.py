@@ -114,12 +114,6 @@ class BackoffQueue:
                 heap.pop()
                 yield first
 
-    def next_release(self) -> float | None:
-        """When the first pod may leave, or None."""
-        firsts = (self._rejected.first(), self._failed.first())
-        ends = [first.backoff_expiration for first in firsts if first is not None]
-        return min(ends) + ORDERING_WINDOW_SECONDS if ends else None
-
 
 def _window(seconds: float) -> float:
     """The start of the ordering window that a point in time lies in."""

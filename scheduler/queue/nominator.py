@@ -51,10 +51,6 @@ class Nominator:
                 before[node_name] = pods
         return before
 
-    def nominated_node(self, uid: str) -> str:
-        """Where the pod is nominated to, or empty."""
-        return self._node_by_pod.get(uid, "")
-
     def add_nominated_pod(self, pod: PodInfo, node_name: str | None = None) -> None:
         """Nominate a pod, in place of an earlier nomination.
 

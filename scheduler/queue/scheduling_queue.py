@@ -93,8 +93,7 @@ class SchedulingQueue:
             sort_key: the QueueSort plugin's; all profiles share it.
             profiles: by scheduler name.
             clock: only its monotonic time is read.
-            on_ready: called when `pop` may have a pod that it did not have before, or
-                `next_wakeup` may have become earlier.
+            on_ready: called when `pop` may have a pod that it did not have before.
             settings: times.
             recorder: listens to what happens.
         """
@@ -276,7 +275,7 @@ class SchedulingQueue:
     # --- time -------------------------------------------------------------------------------------
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active whose back-off is over; to be called at `next_wakeup`."""
+        """Make the pods active whose back-off is over; to be called every second."""
         for queued in self._backoff.pop_completed():
             self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
 
@@ -294,10 +293,6 @@ class SchedulingQueue:
             self._unschedulable.remove(uid)
             queued.was_flushed = True
             self._requeue(uid, queued, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
-
-    def next_wakeup(self) -> float | None:
-        """When `flush_backoff_completed` next has something to do, or None."""
-        return self._backoff.next_release()
 
     # --- nominations ------------------------------------------------------------------------------
 

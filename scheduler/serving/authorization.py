@@ -17,8 +17,6 @@ from scheduler.serving.expiring import ExpiringAnswers
 _ALWAYS_ALLOWED_GROUP: Final = "system:masters"
 _MAX_DECISIONS: Final = 4096
 
-Question = tuple[User, str, str]
-
 
 class Authorizer:
     """Decides on paths that are not resources.

@@ -4,7 +4,6 @@ Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, othe
 float64, which holds every whole number below 2**53 exactly.
 """
 
-from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -23,7 +22,6 @@ Floats: TypeAlias = NDArray[np.float64]
 
 CPU_COLUMN: Final = 0
 MEMORY_COLUMN: Final = 1
-EPHEMERAL_STORAGE_COLUMN: Final = 2
 
 _MIN_CAPACITY: Final = 64
 
@@ -179,11 +177,6 @@ class NodeTable:
             self._allocatable = np.vstack((self._allocatable, blank))
             self._requested = np.vstack((self._requested, blank))
         return column
-
-    def request_vector(self, requests: Mapping[str, int]) -> tuple[list[int], list[int]]:
-        """Columns and amounts of what is requested, zero amounts left out."""
-        pairs = [(self.resource_column(n), a) for n, a in requests.items() if a]
-        return [c for c, _ in pairs], [a for _, a in pairs]
 
     def fork(self) -> "NodeTable":
         """A copy whose usage columns can be changed without touching this table."""

@@ -90,11 +90,6 @@ class NodeView:
     pods: int = 0
 
     @property
-    def fill(self) -> float:
-        """The part of its cpu that is promised to pods."""
-        return self.used_cpu_milli / self.cpu_milli if self.cpu_milli else 0.0
-
-    @property
     def is_overcommitted(self) -> bool:
         """Whether it was promised more than it has."""
         return (

@@ -36,11 +36,6 @@ class Program:
         self._process = process
         self._log = log
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is no longer running."""
-        return self._process.returncode is not None
-
     def last_lines(self) -> str:
         """The end of its output."""
         if self._log is None:

@@ -71,11 +71,6 @@ class NodeVerdicts(msgspec.Struct):
             for bits in np.unique(of_plugin).tolist():
                 yield self._status(first, bits), positions[of_plugin == bits]
 
-    def rejecting_plugins(self) -> frozenset[str]:
-        """Every plugin that was the first to reject some node."""
-        present = np.unique(self.first).tolist()
-        return frozenset(self.plugins[i] for i in present if i not in (FEASIBLE, DEAD))
-
     def _status(self, first: int, bits: int) -> Status:
         reasons = self.table.reasons(first, bits)
         code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)

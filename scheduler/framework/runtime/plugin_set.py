@@ -8,7 +8,6 @@ import msgspec
 from scheduler.errors import SchedulerError
 from scheduler.framework.interface import (
     BindPlugin,
-    EnqueueExtensions,
     FilterPlugin,
     NodeFilterPlugin,
     NodeScorePlugin,
@@ -118,10 +117,6 @@ class PluginSet:
         self.pre_bind: list[PreBindPlugin] = self._list("preBind")
         self.bind: list[BindPlugin] = self._list("bind")
         self.post_bind: list[PostBindPlugin] = self._list("postBind")
-
-    def enqueue_extensions(self) -> list[EnqueueExtensions]:
-        """The plugins that say which events concern the pods they reject."""
-        return [p for p in self.by_name.values() if EnqueueExtensions in type(p).__mro__]  # type: ignore[misc]
 
     def _list(self, point: str) -> list[Any]:
         return [self.by_name[name] for name, _ in self._enabled.get(point, ())]

@@ -9,7 +9,7 @@ from typing import Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
-from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.framework.status import SUCCESS, Status, unschedulable
 
 MAX_TIMEOUT_SECONDS: Final = 15 * 60.0
 
@@ -104,8 +104,3 @@ class WaitingPods:
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
-
-
-def is_wait(status: Status) -> bool:
-    """Whether a Permit plugin wants the pod held."""
-    return status.code is Code.WAIT

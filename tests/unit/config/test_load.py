@@ -61,8 +61,8 @@ def test_arguments_are_found_by_their_type() -> None:
     assert profile.raw_args("NotThere") is None
 
 
-def test_a_profiles_percentage_beats_the_global_one() -> None:
-    """Also when it is 0."""
+def test_a_profile_without_a_percentage_is_told_from_one_with_0() -> None:
+    """The former takes the global one."""
     config = load_object(
         {
             **HEAD,
@@ -74,7 +74,8 @@ def test_a_profiles_percentage_beats_the_global_one() -> None:
         }
     )
 
-    assert [config.percentage_of_nodes_to_score_in(p) for p in config.profiles] == [30, 0]
+    assert config.percentage_of_nodes_to_score == 30
+    assert [p.percentage_of_nodes_to_score for p in config.profiles] == [None, 0]
 
 
 def test_expansion_leaves_out_what_is_not_implemented() -> None:

@@ -757,13 +757,13 @@ def test_all_kinds_are_synced_when_each_is() -> None:
             task = asyncio.create_task(informers.run())
             await informers.of(NODES).wait_synced()
             await asyncio.sleep(0.05)
-            assert not informers.has_synced
+            assert informers.unsynced
             assert informers.unsynced == ["namespaces"]
 
             is_open = True
             await informers.wait_synced()
             namespaces: Informer[Namespace] = informers.of(NAMESPACES)
-            assert informers.has_synced
+            assert not informers.unsynced
             assert list(namespaces.store) == ["x"]
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -71,27 +71,6 @@ def test_pods_are_released_in_windows_of_a_second(
     assert under_test.places() == {"p": "backoff" if waits else "active"}
 
 
-def test_next_wakeup_is_when_the_flush_has_work() -> None:
-    """Just before the next wake-up the flush moves nothing, at it the first pod."""
-    under_test = QueueUnderTest(now=1000.4)
-    nothing = under_test.queue.next_wakeup()
-    under_test.add_rejected(make_pod_info("first"))
-    under_test.clock.advance(1)
-    under_test.add_rejected(make_pod_info("second"))
-
-    wakeup = under_test.queue.next_wakeup()
-    under_test.clock.now = 1001.999
-    under_test.queue.flush_backoff_completed()
-    before = under_test.places()
-    under_test.clock.now = 1002.0
-    under_test.queue.flush_backoff_completed()
-
-    assert nothing is None
-    assert wakeup == 1002.0
-    assert before == {"first": "backoff", "second": "backoff"}
-    assert under_test.places() == {"first": "active", "second": "backoff"}
-
-
 def test_when_nothing_is_active_rejected_pods_come_early() -> None:
     """Back-off spares other pods' time; without other pods it has no use."""
     settings = QueueSettings(max_in_unschedulable_seconds=0.0)

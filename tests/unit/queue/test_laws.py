@@ -390,11 +390,6 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queue.get(uid) is (None if record.deleted else record.pod)
 
     @invariant()
-    def the_next_wakeup_is_the_first_release(self) -> None:
-        releases = [r.release for r in self.model.values() if r.place == "backoff"]
-        assert self.queue.next_wakeup() == min(releases, default=None)
-
-    @invariant()
     def rejectors_are_counted(self) -> None:
         waiting = [r for r in self.model.values() if r.place != "inFlight"]
         expected = Counter(

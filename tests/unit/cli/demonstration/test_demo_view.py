@@ -78,11 +78,11 @@ def test_pods_are_counted_by_what_they_wait_for() -> None:
 def test_nodes_fill_up_and_empty() -> None:
     """A bound pod takes its requests, a deleted one gives them back."""
     cluster = cluster_of(pod("a", "n0"), pod("b", "n0", cpu="500m"))
-    assert (cluster.nodes["n0"].fill, cluster.nodes["n0"].pods) == (0.375, 2)
+    assert (cluster.nodes["n0"].used_cpu_milli, cluster.nodes["n0"].pods) == (1500, 2)
 
     cluster.pod_gone("a")
 
-    assert (cluster.nodes["n0"].fill, cluster.nodes["n0"].pods) == (0.125, 1)
+    assert (cluster.nodes["n0"].used_cpu_milli, cluster.nodes["n0"].pods) == (500, 1)
 
 
 def test_the_rate_is_that_of_the_last_second() -> None:
