@@ -16,7 +16,7 @@ from scheduler.offline.answers import Answer, PodAnswer
 from scheduler.offline.cases import answer_case
 from scheduler.offline.cluster import Cluster, Profiles
 from scheduler.offline.explain import Explainer
-from scheduler.offline.findings import shortages_of
+from scheduler.offline.findings import obstacles_of
 from scheduler.offline.reading import ClusterObjects, InputError
 
 _FAILED: Final = 1
@@ -158,7 +158,7 @@ def _print_all(
                 answer,
                 profiles.framework_of(pod),
                 cluster.snapshot.table.count,
-                shortages_of(pod, cluster.snapshot, nominated),
+                obstacles_of(pod, cluster.snapshot, nominated),
                 wanted.nodes,
                 wanted.top,
             )

@@ -10,9 +10,10 @@ from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import plugin_header, print_table
 from scheduler.framework.runtime import Framework
 from scheduler.offline.answers import FeasibleNode, PodAnswer
-from scheduler.offline.findings import Group, Shortages, best_nodes, groups_of
+from scheduler.offline.findings import Group, Miss, Obstacles, best_nodes, groups_of
 
 _NAMES_SHOWN: Final = 3
+_TAINTS_SHOWN: Final = 5
 _VOLUME_PLUGIN: Final = "VolumeBinding"
 
 
@@ -24,7 +25,7 @@ class PodReport(msgspec.Struct, frozen=True):
         answer: the plugins' verdicts.
         framework: the profile that judged.
         num_all_nodes: nodes in the cluster.
-        shortages: how much is missing where.
+        obstacles: what is missing where, and which taints there are.
         nodes: the only nodes to speak of; all when empty.
         top: how many of the nodes that fit to show.
     """
@@ -33,7 +34,7 @@ class PodReport(msgspec.Struct, frozen=True):
     answer: PodAnswer
     framework: Framework
     num_all_nodes: int
-    shortages: Shortages
+    obstacles: Obstacles
     nodes: tuple[str, ...]
     top: int
 
@@ -103,7 +104,7 @@ def _narrowed(report: PodReport) -> PodAnswer:
 
 
 def _print_groups(answer: PodAnswer, report: PodReport) -> None:
-    groups = groups_of(answer, report.shortages)
+    groups = groups_of(answer, report.obstacles)
     if not groups:
         return
     click.echo()
@@ -117,10 +118,25 @@ def _group_rows(group: Group) -> Iterator[tuple[str, str, str]]:
         yield count, rejection.plugin, ", ".join(rejection.reasons)
         count = ""
     for miss in group.misses:
-        where = f"{miss.nodes} nodes" if miss.nodes > 1 else "1 node"
-        near = f", nearest {miss.nearest}" if miss.nodes > 1 else ""
-        yield "", "", f"  short by {miss.amount} {miss.resource} on {where}{near}"
+        yield "", "", f"  {_miss(miss)}"
+    for taint in group.taints[:_TAINTS_SHOWN]:
+        yield "", "", f"  {taint.taint} on {_nodes(taint.nodes)}"
+    if len(group.taints) > _TAINTS_SHOWN:
+        yield "", "", f"  and {len(group.taints) - _TAINTS_SHOWN} more taints"
     yield "", "", f"  on {_names(group.nodes)}"
+
+
+def _miss(miss: Miss) -> str:
+    text = f"short by {miss.amount} {miss.resource} on {_nodes(miss.nodes)}"
+    if miss.nodes > 1:
+        text += f", nearest {miss.nearest}"
+    if miss.hopeless == miss.nodes:
+        return f"{text}; too small even when empty"
+    return f"{text}; {miss.hopeless} too small even when empty" if miss.hopeless else text
+
+
+def _nodes(count: int) -> str:
+    return f"{count} nodes" if count > 1 else "1 node"
 
 
 def _names(names: tuple[str, ...] | list[str]) -> str:

@@ -1,5 +1,6 @@
 """The command group; each command is imported only when it is used, so that help is quick."""
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, NamedTuple
 
@@ -48,6 +49,16 @@ class _LazyGroup(click.Group):
             return None
         command: click.Command = getattr(import_module(place.module), place.attribute)
         return command
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # click's own suggestion looks among commands that are imported already.
+        similar = get_close_matches(args[0], _COMMANDS, n=1)
+        if similar and args[0] not in _COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {similar[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -140,7 +140,12 @@ def _change(before: float, after: float) -> str:
     if math.isnan(after):
         return "-"
     was = 0.0 if math.isnan(before) else before
-    return f"{was:.0%} -> {after:.0%}" if was != after else f"{after:.0%}"
+    if f"{was:.0%}" != f"{after:.0%}" or was == after:
+        texts = f"{was:.0%}", f"{after:.0%}"
+    else:
+        # Of a large cluster a few pods are less than a percent.
+        texts = f"{was:.1%}", f"{after:.1%}"
+    return " -> ".join(dict.fromkeys(texts))
 
 
 def _print_notes(outcome: Outcome, cluster: Cluster, notices: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from scheduler.sandbox.binding import bind, evict
 from scheduler.sandbox.bodies import given_object, media_type, parsed, parsed_json
 from scheduler.sandbox.deletion import DeleteOptions, Deleter
 from scheduler.sandbox.field_errors import not_supported
-from scheduler.sandbox.kinds import BY_PATH, Kind
+from scheduler.sandbox.kinds import BY_PATH, PODS, Kind
 from scheduler.sandbox.patching import Patcher
 from scheduler.sandbox.reading import list_page, selection
 from scheduler.sandbox.registry import Registry, WriteOptions, Written
@@ -28,12 +28,17 @@ from scheduler.sandbox.status import (
     bad_request,
     invalid_options,
     method_not_allowed,
+    no_containers,
     no_such_path,
     success,
 )
 from scheduler.sandbox.store import Key
 
 JSON: Final = "application/json"
+_OF_CONTAINERS: Final = frozenset(
+    {"attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy"}
+)
+"""Subresources of pods that a kubelet answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,8 @@ class Api:
             act = self._verbs.get(info.verb)
         elif info.subresource in kind.subresources:
             act = self._subresources.get((info.verb, info.subresource))
+        elif kind is PODS and info.subresource in _OF_CONTAINERS:
+            raise no_containers(info.subresource)
         else:
             raise no_such_path()
         if act is None:

@@ -195,6 +195,12 @@ def method_not_allowed() -> StatusError:
     )
 
 
+def no_containers(subresource: str) -> StatusError:
+    """The request is for a running container, and the sandbox runs none."""
+    message = f"pods/{subresource}: this is Stowage's sandbox, in which no container runs"
+    return StatusError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", message, {})
+
+
 def unsupported_media_type(supported: str) -> StatusError:
     """The body comes in a form that is not understood."""
     return StatusError(

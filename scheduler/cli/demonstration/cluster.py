@@ -112,6 +112,8 @@ class PodView:
     bound_at: float = 0.0
     is_gated: bool = False
     is_rejected: bool = False
+    was_held: bool = False
+    """Whether it ever was gated or rejected: then how long it waited was not up to us."""
     message: str = ""
     """Why it has no node, in the scheduler's words."""
 
@@ -182,6 +184,7 @@ class Cluster:
             self._bound(view, node, now)
         scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         view.is_rejected = scheduled is not None and scheduled.reason == "Unschedulable"
+        view.was_held |= view.is_gated or view.is_rejected
         view.message = scheduled.message if scheduled is not None else ""
 
     def pod_gone(self, name: str) -> None:

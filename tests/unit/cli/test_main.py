@@ -50,3 +50,4 @@ def test_an_unknown_command_is_no_traceback() -> None:
 
     assert result.exit_code == 2
     assert "No such command 'schedule'" in result.output
+    assert "Did you mean 'explain'?" in CliRunner().invoke(main, ["explian"]).output

@@ -26,6 +26,21 @@ def printed(table: Object, *, wide: bool = False) -> list[list[object]]:
     return [header] + [[row["cells"][index] for index in shown] for row in table["rows"]]
 
 
+@pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward"])
+def test_containers_are_refused_with_a_reason(subresource: str) -> None:
+    """Nobody has to guess why `kubectl logs` does not work."""
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        sandbox.create(pod("p"))
+
+        answer = await client.get(f"{PODS}/p/{subresource}")
+
+        assert answer.status == 405
+        assert "no container runs" in answer.object["message"]
+
+    serve(story)
+
+
 def test_pods_are_printed() -> None:
     """The table of pods shows readiness, status, restarts and age, wide also address and node."""
     clock = FakeClock()

@@ -159,8 +159,23 @@ def test_the_speed_is_told_in_a_sentence() -> None:
     """Rate and waiting times, or only the number when there is no rate."""
     two = cluster_of(pod("a", "n0"), pod("b", "n0"))
 
-    assert speed(two).startswith("2 pods bound within 1.0s, 2 pods/s; ")
+    assert speed(two).startswith("2 pods bound within 1.0s, 2 pods/s at the pace of the demo; ")
     assert speed(cluster_of(pod("a", "n0"))) == "1 pods bound"
+
+
+def test_waiting_on_purpose_is_not_counted_as_slow() -> None:
+    """Pods that came before the daemon, or were gated or rejected, have no say in the median."""
+    cluster = cluster_of(pod("early"), pod("early", "n0"))
+    for name, start in (("prompt-0", 2.0), ("prompt-1", 2.0)):
+        cluster.pod_changed(pod(name), start)
+        cluster.pod_changed(pod(name, "n1"), start + 0.25)
+    for held in (pod("held", gated=True), pod("held", reason="Unschedulable"), pod("held", "n0")):
+        cluster.pod_changed(held, 3.0 if not held.spec.node_name else 60.0)
+
+    assert cluster.pods["held"].was_held
+    assert speed(cluster).endswith(
+        "; 2 pods that fit at once had a node after 0.25s (median), 95 of 100 within 0.25s"
+    )
 
 
 def test_without_a_terminal_there_are_lines() -> None:
