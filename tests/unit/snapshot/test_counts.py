@@ -26,7 +26,7 @@ from scheduler.snapshot.pod_selectors import PodSelector
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.selector_counts import SelectorCounts
 from scheduler.snapshot.term_counts import TermKind
-from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info
+from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info, make_snapshot
 
 CAPACITY = 64
 
@@ -236,3 +236,19 @@ def test_a_pod_that_leaves_takes_its_terms_along() -> None:
 
     assert len(before) == 1
     assert snapshot.terms_about(TermKind.PREFERRED, probe) == []
+
+
+def test_a_pod_larger_than_any_node_leaves_no_trace() -> None:
+    """Whoever names a node can ask for anything; what others take there must stay exact."""
+    small = make_pod_info("small", node_name="n", requests={"cpu": "3900m", "memory": "100M"})
+    huge = make_pod_info("huge", node_name="n", requests={"cpu": "9e15", "memory": "8Ei"})
+    snapshot = make_snapshot([make_node("n")], [small])
+    before = snapshot.table.requested.copy(), snapshot.table.non_zero_requested.copy()
+
+    snapshot.update([PodAdded(huge)])
+    during = snapshot.table.requested.max()
+    snapshot.update([PodRemoved(huge)])
+
+    assert during >= 2**53
+    assert np.array_equal(snapshot.table.requested, before[0])
+    assert np.array_equal(snapshot.table.non_zero_requested, before[1])
