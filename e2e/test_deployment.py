@@ -86,7 +86,10 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     account = cluster.service_account_kubeconfig("stowage", "stowage")
     cluster.create_nodes([make_node("roomy")])
     daemon = run_stowage(
-        account, leader_elect=True, configuration={k: config[k] for k in config if k[0] not in "ak"}
+        account,
+        leader_elect=True,
+        configuration={k: config[k] for k in config if k[0] not in "ak"},
+        arguments=["--logging-format=json", "-v=9"],
     )
 
     cluster.create_pods(make_pods(20, namespace=namespace, requests={"cpu": "10m"}))
@@ -97,6 +100,10 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     seen = [e for e in cluster.audit_events() if e.user.username == ACCOUNT]
     assert refused(seen) == set()
     assert used(seen) == granted()
+    log = daemon.log.read_text()
+    assert all(json.loads(line)["msg"] for line in log.splitlines())
+    for secret in yaml.safe_load(account.read_text())["users"][0]["user"].values():
+        assert secret not in log
 
 
 def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon: Program) -> None:

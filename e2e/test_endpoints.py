@@ -7,6 +7,7 @@ import json
 import ssl
 import urllib.error
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from e2e.support.certificates import Authority, KeyPair
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.objects import Json, make_node, make_pod
+from e2e.support.rights import GROUP
 from e2e.support.waiting import wait_for
 
 OPEN = ("/healthz", "/livez", "/readyz")
@@ -142,6 +144,29 @@ def test_everybody_gets_the_answer_kube_scheduler_gives(
             assert json.loads(refusal) == json.loads(their_refusal)
     finally:
         own_cluster.stop_program(real)
+
+
+def test_answers_about_callers_are_remembered(
+    cluster: Cluster,
+    own_cluster: ControlPlane,
+    callers: dict[str, Caller],
+    run_stowage: StartStowage,
+) -> None:
+    """For 10 s, as flags say; the API server is not asked for each request."""
+    daemon = run_stowage()
+
+    def asked() -> Counter[str]:
+        seen = (e for e in cluster.audit_events() if GROUP in e.user.groups)
+        return Counter(e.object_ref.resource for e in seen)
+
+    before = asked()
+    for _ in range(20):
+        assert callers["token with rights"].get(f"{daemon.url}/configz")[0] == 200
+        assert callers["token without rights"].get(f"{daemon.url}/configz")[0] == 403
+
+    # Once for each of the two; twice if an answer expired on the way.
+    assert 2 <= (asked() - before)["tokenreviews"] <= 4
+    assert 2 <= (asked() - before)["subjectaccessreviews"] <= 4
 
 
 def test_without_authorization_everything_is_open(
