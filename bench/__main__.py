@@ -5,12 +5,14 @@ and, unless the form is short, kept in ``bench/results/``; ``python -m bench.pag
 ``docs/performance.md`` from them.
 """
 
+import compileall
 import sys
 from pathlib import Path
 
 import click
 import msgspec
 
+import scheduler
 from bench.contestants import CONTESTANTS, KUBE_SCHEDULER, STOWAGE, WALL, WALL_WITH_EVENTS
 from bench.latency import measure_latency
 from bench.machine import Machine
@@ -59,6 +61,8 @@ def main(
         sizes = (SHORT,)
         wanted = wanted if names else [workload for workload in wanted if workload.short]
     build(CONTROL_PLANE)
+    # An installed package is compiled; a checkout may not be.
+    compileall.compile_dir(Path(scheduler.__file__).parent, quiet=1)
     results = Results(Machine.here())
     path = output or (None if short else default_path(results.machine, "cluster"))
     run = Run(results, path, only, repeat, throughput=throughput, latency=latency)

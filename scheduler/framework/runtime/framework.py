@@ -21,7 +21,8 @@ from scheduler.framework.runtime.scoring import Scoring
 from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.snapshot import Snapshot
 
-DEFAULT_CLASS_CACHE_BYTES: Final = 64 * 1024 * 1024
+DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
+"""Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
 
 
 class Framework:
