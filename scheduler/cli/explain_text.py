@@ -120,7 +120,7 @@ def _group_rows(group: Group) -> Iterator[tuple[str, str, str]]:
     for miss in group.misses:
         yield "", "", f"  {_miss(miss)}"
     for taint in group.taints[:_TAINTS_SHOWN]:
-        yield "", "", f"  {taint.taint} on {_nodes(taint.nodes)}"
+        yield "", "", f"  taint {taint.taint} on {_nodes(taint.nodes)}"
     if len(group.taints) > _TAINTS_SHOWN:
         yield "", "", f"  and {len(group.taints) - _TAINTS_SHOWN} more taints"
     yield "", "", f"  on {_names(group.nodes)}"

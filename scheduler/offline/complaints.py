@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from scheduler.api.objects import Node, NodeSelectorTerm, Pod
 from scheduler.api.quantity import QuantityError, parse
 
 _EXPECTED: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`")
@@ -25,6 +26,63 @@ _QUANTITIES: Final = frozenset(
 )
 _LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
+_FIELD_OPERATORS: Final = frozenset({"In", "NotIn"})
+_Word: TypeAlias = tuple[str, str, frozenset[str]]
+"""The path to a field, its value, and the values that mean something there."""
+
+
+_TOLERATION_OPERATORS: Final = frozenset({"", "Equal", "Exists", "Lt", "Gt"})
+_EFFECTS: Final = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
+_ACTIONS: Final = frozenset({"DoNotSchedule", "ScheduleAnyway"})
+
+
+def of_words(pod_or_node: Pod | Node) -> str | None:
+    """Say which word is none of those that have a meaning there, or None.
+
+    An API server refuses such objects. Scheduling would take the word for one that never matches.
+    """
+    if isinstance(pod_or_node, Pod):
+        words = _words_of_pod(pod_or_node)
+    else:
+        words = _words_of_node(pod_or_node)
+    for path, word, known in words:
+        if word not in known:
+            expected = ", ".join(sorted(known - {""}))
+            return f"{path}: expected one of {expected}, got {word!r}"
+    return None
+
+
+def _words_of_node(node: Node) -> Iterator[_Word]:
+    for i, taint in enumerate(node.spec.taints):
+        yield f"spec.taints[{i}].effect", taint.effect, _EFFECTS
+
+
+def _words_of_pod(pod: Pod) -> Iterator[_Word]:
+    for i, toleration in enumerate(pod.spec.tolerations):
+        at = f"spec.tolerations[{i}]"
+        yield f"{at}.operator", toleration.operator, _TOLERATION_OPERATORS
+        yield f"{at}.effect", toleration.effect, _EFFECTS | {""}
+    for i, constraint in enumerate(pod.spec.topology_spread_constraints):
+        at = f"spec.topologySpreadConstraints[{i}].whenUnsatisfiable"
+        yield at, constraint.when_unsatisfiable, _ACTIONS
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    if affinity is None:
+        return
+    at = "spec.affinity.nodeAffinity"
+    required = affinity.required_during_scheduling_ignored_during_execution
+    for i, term in enumerate(required.node_selector_terms if required is not None else ()):
+        where = f"{at}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{i}]"
+        yield from _words_of_term(where, term)
+    for i, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+        where = f"{at}.preferredDuringSchedulingIgnoredDuringExecution[{i}].preference"
+        yield from _words_of_term(where, preferred.preference)
+
+
+def _words_of_term(at: str, term: NodeSelectorTerm) -> Iterator[_Word]:
+    for i, requirement in enumerate(term.match_expressions):
+        yield f"{at}.matchExpressions[{i}].operator", requirement.operator, _NODE_OPERATORS
+    for i, requirement in enumerate(term.match_fields):
+        yield f"{at}.matchFields[{i}].operator", requirement.operator, _FIELD_OPERATORS
 
 
 def of_type(problem: msgspec.ValidationError, raw: Mapping[str, Any]) -> str:

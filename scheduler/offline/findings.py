@@ -1,12 +1,15 @@
 """What is worth telling people about a pod's answer: groups of nodes, and how close they came."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
+from scheduler.api.objects import Taint
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from scheduler.api.taints import is_tolerated
 from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.snapshot import Snapshot
 
@@ -17,6 +20,22 @@ _HUGEPAGES: Final = "hugepages-"
 
 Shortages: TypeAlias = Mapping[str, Mapping[str, float]]
 """By resource and node, how much is missing. Units: as in the node table."""
+_TAINTED: Final = "node(s) had untolerated taint(s)"
+_DO_NOT_SCHEDULE: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Obstacles(msgspec.Struct, frozen=True):
+    """What stands in a pod's way, beyond the reasons that plugins give.
+
+    Attributes:
+        shortages: how much is missing where.
+        too_small: by resource, the nodes that would lack it even without any pod.
+        taints: by node, the taints that the pod does not tolerate.
+    """
+
+    shortages: Shortages
+    too_small: Mapping[str, frozenset[str]] = {}
+    taints: Mapping[str, tuple[str, ...]] = {}
 
 
 class Miss(msgspec.Struct, frozen=True):
@@ -27,12 +46,21 @@ class Miss(msgspec.Struct, frozen=True):
         amount: the smallest amount missing on any of the nodes, as people write it.
         nodes: on how many nodes it is missing.
         nearest: a node on which no more than that is missing.
+        hopeless: how many of the nodes would lack it even without any pod.
     """
 
     resource: str
     amount: str
     nodes: int
     nearest: str
+    hopeless: int = 0
+
+
+class TaintCount(msgspec.Struct, frozen=True):
+    """A taint that keeps the pod away, as kubectl writes it, and how many nodes have it."""
+
+    taint: str
+    nodes: int
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -42,11 +70,39 @@ class Group(msgspec.Struct, frozen=True):
         rejections: the plugins and their reasons.
         nodes: names, sorted.
         misses: what is missing there, by resource.
+        taints: which taints they have, the most frequent first.
     """
 
     rejections: tuple[Rejection, ...]
     nodes: tuple[str, ...]
     misses: tuple[Miss, ...]
+    taints: tuple[TaintCount, ...] = ()
+
+
+def obstacles_of(
+    pod: PodInfo, snapshot: Snapshot, nominated: Mapping[str, Sequence[PodInfo]]
+) -> Obstacles:
+    """What every node lacks for the pod or holds against it."""
+    table = snapshot.table
+    too_small = {}
+    for resource, asked in pod.shape.requests.items():
+        column = table.resources.get(resource)
+        if asked and column is not None:
+            lacking = (asked > table.allocatable[column]).tolist()
+            too_small[resource] = frozenset(n for n, row in table.row_of.items() if lacking[row])
+        elif asked:
+            too_small[resource] = frozenset(table.row_of)
+    taints = [_untolerated(pod, taint_set) for taint_set in table.taint_sets.values]
+    by_node = {name: taints[table.taint_set[row]] for name, row in table.row_of.items()}
+    return Obstacles(shortages_of(pod, snapshot, nominated), too_small, by_node)
+
+
+def _untolerated(pod: PodInfo, taints: tuple[Taint, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
+        for taint in taints
+        if taint.effect in _DO_NOT_SCHEDULE and not is_tolerated(taint, pod.spec.tolerations)
+    )
 
 
 def shortages_of(
@@ -71,7 +127,7 @@ def shortages_of(
     return found
 
 
-def groups_of(answer: PodAnswer, shortages: Shortages) -> list[Group]:
+def groups_of(answer: PodAnswer, obstacles: Obstacles) -> list[Group]:
     """The rejected nodes by their reasons, the largest group first."""
     nodes_by_reasons: dict[tuple[tuple[str, frozenset[str]], ...], list[RejectedNode]] = {}
     for node in answer.nodes:
@@ -82,7 +138,8 @@ def groups_of(answer: PodAnswer, shortages: Shortages) -> list[Group]:
         Group(
             rejections_of(nodes[0]),
             tuple(node.node for node in nodes),
-            tuple(_misses(rejections_of(nodes[0]), nodes, shortages)),
+            tuple(_misses(rejections_of(nodes[0]), nodes, obstacles)),
+            _taints(rejections_of(nodes[0]), nodes, obstacles.taints),
         )
         for nodes in nodes_by_reasons.values()
     ]
@@ -112,19 +169,32 @@ def amount_for_people(resource: str, amount: float) -> str:
 
 
 def _misses(
-    rejections: Sequence[Rejection], nodes: Sequence[RejectedNode], shortages: Shortages
+    rejections: Sequence[Rejection], nodes: Sequence[RejectedNode], obstacles: Obstacles
 ) -> list[Miss]:
     reasons = {reason for rejection in rejections for reason in rejection.reasons}
     found = []
-    for resource, missing in shortages.items():
+    for resource, missing in obstacles.shortages.items():
         if f"{_INSUFFICIENT}{resource}" not in reasons:
             continue
         here = {node.node: missing[node.node] for node in nodes if node.node in missing}
         if here:
             nearest = min(here, key=lambda name: (here[name], name))
             amount = amount_for_people(resource, here[nearest])
-            found.append(Miss(resource, amount, len(here), nearest))
+            hopeless = len(here.keys() & obstacles.too_small.get(resource, frozenset()))
+            found.append(Miss(resource, amount, len(here), nearest, hopeless))
     return found
+
+
+def _taints(
+    rejections: Sequence[Rejection],
+    nodes: Sequence[RejectedNode],
+    taints: Mapping[str, tuple[str, ...]],
+) -> tuple[TaintCount, ...]:
+    if not any(_TAINTED in rejection.reasons for rejection in rejections):
+        return ()
+    counts = Counter(taint for node in nodes for taint in taints.get(node.node, ()))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(TaintCount(taint, count) for taint, count in ordered)
 
 
 def _bytes_for_people(amount: float) -> str:

@@ -4,7 +4,7 @@ Objects are completed as an API server would have completed them, as far as sche
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import yaml
@@ -56,6 +56,20 @@ class ClusterObjects:
         self.workloads: list[tuple[str, Any]] = []
 
 
+class _UnknownWordError(Exception):
+    """A field holds a word that means nothing there."""
+
+
+_Object = TypeVar("_Object", Pod, Node)
+
+
+def _with_known_words(checked: _Object) -> _Object:
+    problem = complaints.of_words(checked)
+    if problem is not None:
+        raise _UnknownWordError(problem)
+    return checked
+
+
 class _Collector:
     """Decodes objects one by one."""
 
@@ -97,6 +111,8 @@ class _Collector:
                 self._takers[kind](dict(raw))
         except msgspec.ValidationError as problem:
             raise InputError(f"{place}: {complaints.of_type(problem, raw)}") from problem
+        except _UnknownWordError as problem:
+            raise InputError(f"{place}: {problem}") from problem
         except (InvalidPodError, InvalidNodeError) as problem:
             cause = problem.__cause__
             told = cause if isinstance(cause, ValueError) else problem
@@ -112,11 +128,11 @@ class _Collector:
         return objects
 
     def _take_node(self, raw: dict[str, Any]) -> None:
-        node = checked_node(msgspec.convert(raw, Node))
+        node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
         self._nodes[node.metadata.name] = node
 
     def _take_pod(self, raw: dict[str, Any]) -> None:
-        pod = msgspec.convert(completed_pod(raw), Pod)
+        pod = _with_known_words(msgspec.convert(completed_pod(raw), Pod))
         key = (pod.metadata.namespace, pod.metadata.name)
         if is_terminal(pod):
             self._pods.pop(key, None)

@@ -50,6 +50,7 @@ def test_people_read_the_verdict_the_groups_and_the_best_nodes(cluster: str) -> 
         "",
         "  nodes  plugin           reasons",
         "      2  TaintToleration  node(s) had untolerated taint(s)",
+        "                            taint k:NoSchedule on 2 nodes",
         "                            on tainted, tiny",
         "",
         "                                                           Node",
@@ -69,8 +70,11 @@ def test_people_read_how_close_it_was(cluster: str) -> None:
 
     assert "  Fits nowhere: 0/4 nodes are available: 2 Insufficient cpu" in result.stdout
     assert "      2  NodeResourcesFit  Insufficient cpu, Insufficient memory\n" in result.stdout
-    assert "  short by 1 cpu on 2 nodes, nearest big\n" in result.stdout
-    assert "  short by 1Gi memory on 2 nodes, nearest big\n" in result.stdout
+    assert "  short by 1 cpu on 2 nodes, nearest big; too small even when empty\n" in result.stdout
+    assert (
+        "  short by 1Gi memory on 2 nodes, nearest big; too small even when empty\n"
+        in result.stdout
+    )
 
 
 def test_all_reasons_ask_beyond_the_first_plugin(cluster: str) -> None:
@@ -79,7 +83,7 @@ def test_all_reasons_ask_beyond_the_first_plugin(cluster: str) -> None:
 
     assert "      1  TaintToleration   node(s) had untolerated taint(s)\n" in result.stdout
     assert "         NodeResourcesFit  Insufficient cpu, Insufficient memory\n" in result.stdout
-    assert "  short by 8500m cpu on 1 node\n" in result.stdout
+    assert "  short by 8500m cpu on 1 node; too small even when empty\n" in result.stdout
     assert "big" not in result.stdout
 
 

@@ -1,17 +1,25 @@
 """Groups of nodes, and how close they came."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from scheduler.api.objects import Node, Taint, Toleration
+from scheduler.api.pods import PodInfo
 from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.offline.findings import (
     Group,
     Miss,
+    Obstacles,
+    TaintCount,
     amount_for_people,
     best_nodes,
     groups_of,
+    obstacles_of,
     shortages_of,
 )
-from tests.support.builders import make_pod_info
+from scheduler.snapshot import NodeSet, PodAdded, Snapshot
+from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import make_snapshot
 
 CODE = "Unschedulable"
@@ -40,7 +48,7 @@ def test_nodes_are_grouped_by_the_set_of_reasons() -> None:
         "x/y": {"a": 1},
     }
 
-    groups = groups_of(answer, shortages)
+    groups = groups_of(answer, Obstacles(shortages))
 
     assert [(group.nodes, group.misses) for group in groups] == [
         (("a", "b"), (Miss("cpu", "300m", 2, "b"), Miss("memory", "1", 1, "a"))),
@@ -58,7 +66,7 @@ def test_all_reasons_make_finer_groups() -> None:
         RejectedNode("b", "Taint", CODE, ("tainted",), rejections=(taint, full)),
     ]
 
-    groups = groups_of(PodAnswer("p", "s", nodes=tuple(nodes)), {"cpu": {"b": 1500.0}})
+    groups = groups_of(PodAnswer("p", "s", nodes=tuple(nodes)), Obstacles({"cpu": {"b": 1500.0}}))
 
     assert groups == [
         Group((taint,), ("a",), ()),
@@ -88,6 +96,48 @@ def test_shortages_leave_room_for_nominated_pods() -> None:
         "x.com/y": {"a": 3.0, "b": 3.0},
     }
     assert shortages_of(pod, snapshot, {})["cpu"] == {"a": 1000.0}
+
+
+def make_snapshot_of(*nodes: Node, pods: Sequence[PodInfo] = ()) -> Snapshot:
+    """Nodes, with the pods that name them."""
+    snapshot = Snapshot()
+    for node in nodes:
+        running = [pod for pod in pods if pod.node_name == node.metadata.name]
+        snapshot.update([NodeSet(make_node_info(node, running), node), *map(PodAdded, running)])
+    return snapshot
+
+
+def test_nodes_too_small_for_the_pod_are_told_apart() -> None:
+    """Of the nodes that are short, those that would be even without any pod are counted."""
+    running = [make_pod_info(f"r-{n}", node_name=n, requests={"cpu": "4"}) for n in "ab"]
+    nodes = [make_node("a", allocatable={"cpu": "8"}), make_node("b", allocatable={"cpu": "4"})]
+    snapshot = make_snapshot_of(*nodes, pods=running)
+    pod = make_pod_info("p", requests={"cpu": "5", "x.com/y": 1})
+    short = tuple(rejected(n, "Fit", "Insufficient cpu", "Insufficient x.com/y") for n in "ab")
+
+    groups = groups_of(PodAnswer("p", "s", nodes=short), obstacles_of(pod, snapshot, {}))
+
+    assert [group.misses for group in groups] == [
+        (Miss("cpu", "1", 2, "a", 1), Miss("x.com/y", "1", 2, "a", 2))
+    ]
+
+
+def test_taints_that_keep_the_pod_away_are_counted() -> None:
+    """As kubectl writes them, the most frequent first; tolerated and soft ones are left out."""
+    gpu = Taint("gpu", "true", "NoSchedule")
+    soft, fine = Taint("soft", "", "PreferNoSchedule"), Taint("fine", "", "NoSchedule")
+    gone = Taint("gone", "", "NoExecute")
+    snapshot = make_snapshot_of(
+        make_node("a", taints=[gpu, soft, fine]), make_node("b", taints=[gone, gpu])
+    )
+    pod = make_pod_info("p", tolerations=[Toleration("fine", "Exists")])
+    nodes = tuple(rejected(n, "TaintToleration", "node(s) had untolerated taint(s)") for n in "ab")
+
+    groups = groups_of(PodAnswer("p", "s", nodes=nodes), obstacles_of(pod, snapshot, {}))
+
+    assert [group.taints for group in groups] == [
+        (TaintCount("gpu=true:NoSchedule", 2), TaintCount("gone:NoExecute", 1))
+    ]
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,10 @@ def test_workloads_without_a_namespace_are_in_default() -> None:
 
 CONTAINER = "spec.containers[1]"
 QUANTITY = "'1x' is not a quantity: expected a number with an optional suffix"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+GREATER = {"matchFields": [{"key": "metadata.name", "operator": "Gt", "values": ["1"]}]}
+UNKNOWN = {"matchExpressions": [{"key": "k", "operator": "Equals", "values": ["1"]}]}
 SELECTOR_PATH = (
     "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
     ".labelSelector.matchExpressions[0].operator"
@@ -143,6 +147,38 @@ SELECTOR_PATH = (
             ),
             f"Pod p: {SELECTOR_PATH}: operator 'Gt' of key 'k' is not one of",
             id="operator",
+        ),
+        pytest.param(
+            pod(tolerations=[{"key": "a", "operator": "Exist"}]),
+            "Pod p: spec.tolerations[0].operator: expected one of Equal, Exists, Gt, Lt, got",
+            id="operator of a toleration",
+        ),
+        pytest.param(
+            pod(tolerations=[{"key": "a", "effect": "noschedule"}]),
+            "Pod p: spec.tolerations[0].effect: expected one of NoExecute, NoSchedule,",
+            id="effect of a toleration",
+        ),
+        pytest.param(
+            pod(topologySpreadConstraints=[{"topologyKey": "z", "maxSkew": 1}]),
+            "Pod p: spec.topologySpreadConstraints[0].whenUnsatisfiable: expected one of",
+            id="action of a constraint",
+        ),
+        pytest.param(
+            pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}, GREATER]}}}),
+            f"Pod p: spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[1]"
+            ".matchFields[0].operator: expected one of In, NotIn, got 'Gt'",
+            id="operator of a field",
+        ),
+        pytest.param(
+            pod(affinity={"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": UNKNOWN}]}}),
+            f"Pod p: spec.affinity.nodeAffinity.{PREFERRED}[0].preference"
+            ".matchExpressions[0].operator: expected one of DoesNotExist, Exists, Gt, In, Lt",
+            id="operator of a preference",
+        ),
+        pytest.param(
+            node("n") | {"spec": {"taints": [{"key": "a", "effect": "NoSchedul"}]}},
+            "Node n: spec.taints[0].effect: expected one of NoExecute, NoSchedule,",
+            id="effect of a taint",
         ),
         pytest.param(
             {"kind": "List", "items": 5}, "items: expected a list, got 5", id="items no list"
