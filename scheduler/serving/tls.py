@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from scheduler.clock import Clock
@@ -119,9 +120,7 @@ class ServingTls:
             _load_pair(context, self._files)
         trusted = (*authorities.clients, *authorities.proxies)
         if trusted:
-            context.verify_mode = ssl.CERT_OPTIONAL
-            pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in trusted)
-            context.load_verify_locations(cadata=pem.decode())
+            trust(context, trusted)
         return authorities, context
 
     def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
@@ -154,6 +153,20 @@ def _load_pair(context: ssl.SSLContext, files: PairFiles) -> None:
         raise ServingError(
             f"TLS certificate {files.certificate} with key {files.key} cannot be used: {error}"
         ) from error
+
+
+def trust(context: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
+    """Ask clients for certificates of these authorities.
+
+    Raises:
+        ServingError: one is readable, but not what TLS accepts.
+    """
+    pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in authorities)
+    try:
+        context.load_verify_locations(cadata=pem.decode())
+    except ssl.SSLError as error:
+        raise ServingError(f"certificate authorities cannot be used: {error}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
 
 
 def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import ssl
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from cryptography import x509
 from scheduler.config.options import RunOptions
 from scheduler.serving.authorization import OpenPaths
 from scheduler.serving.errors import ServingError
-from scheduler.serving.tls import ServingTls
+from scheduler.serving.tls import ServingTls, trust
 from tests.support.clock import FakeClock
 from tests.unit.serving.harness import Instance, served_certificate, serving
 from tests.unit.serving.pki import Authority, client_context
@@ -197,3 +198,19 @@ def test_a_star_may_only_end_an_open_path() -> None:
     """As kube-scheduler has it."""
     with pytest.raises(ServingError, match='"\\*" may only end a path'):
         OpenPaths(["/debug/*/x"])
+
+
+class _Unacceptable:
+    """A certificate that one library reads and the other does not."""
+
+    def public_bytes(self, _encoding: object) -> bytes:
+        return b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+def test_an_authority_that_tls_does_not_accept_is_a_problem_of_the_file() -> None:
+    """Told like any other unusable file; the task that follows files must not end over it."""
+    broken: Any = _Unacceptable()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+    with pytest.raises(ServingError, match="certificate authorities cannot be used"):
+        trust(context, [broken])
