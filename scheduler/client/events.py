@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.client.wire import json_string, micro_time, segment
+from scheduler.client.wire import json_string, micro_time, segment, well_formed
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
@@ -96,6 +96,7 @@ def cut_note(note: str) -> str:
 
     Source: pkg/scheduler/schedule_one.go (truncateMessage) v1.36.
     """
+    note = well_formed(note)
     encoded = note.encode()
     if len(encoded) <= NOTE_LIMIT:
         return note

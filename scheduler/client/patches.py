@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from scheduler.client.wire import json_string, seconds_time
+from scheduler.client.wire import json_string, seconds_time, well_formed
 
 
 class ConditionPatch(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -50,7 +50,7 @@ def _condition(condition: ConditionPatch) -> dict[str, Any]:
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
-        "message": condition.message,
+        "message": well_formed(condition.message),
         "lastProbeTime": None,
     }
     if condition.last_transition_time is not None:

@@ -10,6 +10,11 @@ json_string: Final = msgspec.json.Encoder().encode
 """A value as JSON bytes; for a string, quoted and escaped."""
 
 
+def well_formed(text: str) -> str:
+    """The text with what UTF-8 cannot say replaced: messages may quote anything."""
+    return text.encode(errors="replace").decode()
+
+
 def micro_time(moment: datetime) -> str:
     """metav1.MicroTime: RFC 3339 in UTC with exactly six digits, whatever they are."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -107,6 +107,10 @@ class TestBody:
         assert cut_note(note) == cut
         assert len(cut_note(note).encode()) <= 1024
 
+    def test_a_note_that_utf8_cannot_say_is_sent_all_the_same(self) -> None:
+        """What a plugin quotes must not end the task that sends events."""
+        assert cut_note("no \udcff here") == "no ? here"
+
 
 class TestSeries:
     def test_the_first_is_an_event_the_second_a_series_the_rest_is_counted(self) -> None:

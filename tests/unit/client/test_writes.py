@@ -13,7 +13,7 @@ from aiohttp import web
 from scheduler.client.binding import PodClient
 from scheduler.client.errors import ConflictError, FencedError, UnavailableError
 from scheduler.client.leases import LeaseLock, LeaseSpec
-from scheduler.client.patches import ConditionPatch
+from scheduler.client.patches import ConditionPatch, pod_status_patch
 from scheduler.client.reviews import Reviews, User
 from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.client.throttle import TokenBucket
@@ -340,3 +340,12 @@ def test_waiting_for_the_bucket_lets_others_run() -> None:
         return story
 
     assert uvloop.run(scenario()) == ["meanwhile", "served"]
+
+
+def test_a_message_that_utf8_cannot_say_is_written_all_the_same() -> None:
+    """A plugin may quote a file name; its odd bytes must not end the task that sends patches."""
+    condition = ConditionPatch(type="PodScheduled", status="False", message="no \udcff here")
+
+    body = msgspec.json.decode(pod_status_patch("u", condition, None))
+
+    assert body["status"]["conditions"][0]["message"] == "no ? here"
