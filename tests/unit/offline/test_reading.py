@@ -159,7 +159,7 @@ SELECTOR_PATH = (
             id="effect of a toleration",
         ),
         pytest.param(
-            pod(topologySpreadConstraints=[{"topologyKey": "z", "maxSkew": 1}]),
+            pod(topologySpreadConstraints=[{"topologyKey": "z", "whenUnsatisfiable": "Never"}]),
             "Pod p: spec.topologySpreadConstraints[0].whenUnsatisfiable: expected one of",
             id="action of a constraint",
         ),
