@@ -10,6 +10,7 @@ and credentials that can be read again without reading the kubeconfig again.
 import asyncio
 import base64
 import datetime as dt
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -229,7 +230,9 @@ def _checked(paths: str, context: str) -> Any:
 
 
 def _merged(paths: str, where: str) -> Any:
-    config = KubeConfigMerger(paths).config
+    # The package would say it as well, in words of its own.
+    is_there = any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path)
+    config = KubeConfigMerger(paths).config if is_there else None
     if config is None:
         raise ConnectionConfigError(f"{where}: the file does not exist")
     return config
