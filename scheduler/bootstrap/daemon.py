@@ -23,6 +23,13 @@ from scheduler.bootstrap.engine import (
     implemented_plugins,
     out_of_tree_plugins,
 )
+from scheduler.bootstrap.measuring import (
+    WATCH_ENDS,
+    HandlerTimes,
+    InformerCounts,
+    counted,
+    watch_sizes,
+)
 from scheduler.cache import CacheComparer
 from scheduler.client.binding import PodClient
 from scheduler.client.connection import Connection, load_connection
@@ -40,7 +47,6 @@ from scheduler.daemon import Cycles, Daemon
 from scheduler.event_handlers import NamespaceHandler, NodeHandler, ObjectHandler, PodHandler
 from scheduler.framework.events import EventResource
 from scheduler.framework.interface import Plugin
-from scheduler.framework.runtime import PluginSet
 from scheduler.informers.informer import InformerOptions
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import (
@@ -84,33 +90,7 @@ WORKLOAD_KINDS: Final[tuple[tuple[Kind[Any], str, EventResource | None], ...]] =
 )
 """Kinds whose selectors say which pods belong together."""
 
-WATCH_ENDS: Final = ("ended", "failed", "expired")
-"""Why watches are started again; see `InformerHooks.on_restart`."""
-
 log = get_logger(__name__)
-
-
-class _HandlerTimes:
-    """Writes how long events took to handle into metrics."""
-
-    def __init__(self, metrics: SchedulerMetrics) -> None:
-        self._durations = metrics.event_handling_duration
-
-    def event_handled(self, event: str, seconds: float) -> None:
-        self._durations[event].observe(seconds)
-
-
-class _InformerCounts:
-    """Counts what goes wrong on watches."""
-
-    def __init__(self, metrics: SchedulerMetrics) -> None:
-        self._metrics = metrics
-
-    def on_restart(self, kind: str, reason: str) -> None:
-        self._metrics.watch_restarts[kind, reason].inc()
-
-    def on_malformed(self, kind: str) -> None:
-        self._metrics.malformed_objects[kind].inc()
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -175,7 +155,7 @@ class RunningDaemon:
             self._client.session,
             clock=clock,
             rng=self._rng,
-            hooks=_InformerCounts(self.metrics),
+            hooks=InformerCounts(self.metrics),
             options=informer_options,
         )
         self._listen(builder)
@@ -187,7 +167,7 @@ class RunningDaemon:
             on_stall=self.metrics.loop_stall.observe,
         )
         self.comparer = self._comparer()
-        self._watch_sizes()
+        watch_sizes(self.core, self.metrics)
 
     # --- running --------------------------------------------------------------------------------
 
@@ -325,7 +305,7 @@ class RunningDaemon:
     def _build_core(self, builder: FrameworkBuilder) -> Core:
         frameworks = builder.build(self._config)
         for name, framework in frameworks.items():
-            self.metrics.declare_plugins(name, _counted(framework.plugins))
+            self.metrics.declare_plugins(name, counted(framework.plugins))
         return build_core(
             self._config,
             frameworks,
@@ -344,7 +324,7 @@ class RunningDaemon:
 
     def _listen(self, builder: FrameworkBuilder) -> None:
         engine = self.core.engine
-        times, now = _HandlerTimes(self.metrics), self._clock.monotonic
+        times, now = HandlerTimes(self.metrics), self._clock.monotonic
         self._informers.of(PODS).add_handler(
             PodHandler(
                 engine.cache, engine.queue, engine.waiting, engine.frameworks.keys(), times, now
@@ -378,55 +358,6 @@ class RunningDaemon:
             ],
             lambda: (pod.uid for pod in queue.pending_pods()[0]),
         )
-
-    def _watch_sizes(self) -> None:
-        engine, metrics = self.core.engine, self.metrics
-
-        def pending() -> dict[str, float]:
-            counts = engine.queue.counts()
-            return {
-                "active": counts.active,
-                "backoff": counts.backoff,
-                "unschedulable": counts.unschedulable,
-                "gated": counts.gated,
-            }
-
-        def sizes() -> dict[str, float]:
-            cache = engine.cache
-            return {
-                "nodes": cache.node_count(),
-                "pods": cache.pod_count(),
-                "assumed_pods": cache.assumed_pod_count(),
-            }
-
-        def requests() -> dict[str, float]:
-            classes = [framework.classes for framework in engine.frameworks.values()]
-            return {
-                "hit": sum(c.hits for c in classes),
-                "miss": sum(c.misses for c in classes),
-            }
-
-        metrics.watch_queue(pending, lambda: dict(engine.queue.in_flight_event_counts()))
-        metrics.watch_cache(sizes)
-        metrics.watch_binds(lambda: self.core.binding.in_flight)
-        metrics.watch_class_cache(
-            requests, lambda: sum(f.classes.size_bytes for f in engine.frameworks.values())
-        )
-
-
-def _counted(plugins: PluginSet) -> dict[str, list[str]]:
-    """The plugins whose evaluations and errors are counted, by extension point."""
-    return {
-        "PreEnqueue": [plugin.NAME for plugin in plugins.pre_enqueue],
-        "PreFilter": [plugin.NAME for plugin in plugins.pre_filter],
-        "Filter": [plugin.NAME for plugin in plugins.filter],
-        "PreScore": [plugin.NAME for plugin in plugins.pre_score],
-        "Score": [scored.plugin.NAME for scored in plugins.score],
-        "Reserve": [plugin.NAME for plugin in plugins.reserve],
-        "Permit": [plugin.NAME for plugin in plugins.permit],
-        "PreBind": [plugin.NAME for plugin in plugins.pre_bind],
-        "Bind": [plugin.NAME for plugin in plugins.bind],
-    }
 
 
 def _bound(method: Callable[[Any, Any], Any], name: str) -> Callable[[object], None]:

@@ -1,0 +1,87 @@
+"""What of the daemon is measured, and where the numbers come from."""
+
+from typing import Final
+
+from scheduler.bootstrap.engine import Core
+from scheduler.framework.runtime import PluginSet
+from scheduler.observability.metrics import SchedulerMetrics
+
+WATCH_ENDS: Final = ("ended", "failed", "expired")
+"""Why watches are started again; see `InformerHooks.on_restart`."""
+
+
+class HandlerTimes:
+    """Writes how long events took to handle into metrics."""
+
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self._durations = metrics.event_handling_duration
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """Handling an event took this long; see `EventTimer`."""
+        self._durations[event].observe(seconds)
+
+
+class InformerCounts:
+    """Counts what goes wrong on watches."""
+
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self._metrics = metrics
+
+    def on_restart(self, kind: str, reason: str) -> None:
+        """See `InformerHooks.on_restart`."""
+        self._metrics.watch_restarts[kind, reason].inc()
+
+    def on_malformed(self, kind: str) -> None:
+        """See `InformerHooks.on_malformed`."""
+        self._metrics.malformed_objects[kind].inc()
+
+
+def counted(plugins: PluginSet) -> dict[str, list[str]]:
+    """The plugins whose evaluations and errors are counted, by extension point."""
+    return {
+        "PreEnqueue": [plugin.NAME for plugin in plugins.pre_enqueue],
+        "PreFilter": [plugin.NAME for plugin in plugins.pre_filter],
+        "Filter": [plugin.NAME for plugin in plugins.filter],
+        "PreScore": [plugin.NAME for plugin in plugins.pre_score],
+        "Score": [scored.plugin.NAME for scored in plugins.score],
+        "Reserve": [plugin.NAME for plugin in plugins.reserve],
+        "Permit": [plugin.NAME for plugin in plugins.permit],
+        "PreBind": [plugin.NAME for plugin in plugins.pre_bind],
+        "Bind": [plugin.NAME for plugin in plugins.bind],
+    }
+
+
+def watch_sizes(core: Core, metrics: SchedulerMetrics) -> None:
+    """Let scrapes ask queue, cache, binding cycles and pod classes how large they are."""
+    engine = core.engine
+
+    def pending() -> dict[str, float]:
+        counts = engine.queue.counts()
+        return {
+            "active": counts.active,
+            "backoff": counts.backoff,
+            "unschedulable": counts.unschedulable,
+            "gated": counts.gated,
+        }
+
+    def sizes() -> dict[str, float]:
+        cache = engine.cache
+        return {
+            "nodes": cache.node_count(),
+            "pods": cache.pod_count(),
+            "assumed_pods": cache.assumed_pod_count(),
+        }
+
+    def requests() -> dict[str, float]:
+        classes = [framework.classes for framework in engine.frameworks.values()]
+        return {
+            "hit": sum(c.hits for c in classes),
+            "miss": sum(c.misses for c in classes),
+        }
+
+    metrics.watch_queue(pending, lambda: dict(engine.queue.in_flight_event_counts()))
+    metrics.watch_cache(sizes)
+    metrics.watch_binds(lambda: core.binding.in_flight)
+    metrics.watch_class_cache(
+        requests, lambda: sum(f.classes.size_bytes for f in engine.frameworks.values())
+    )
