@@ -27,6 +27,7 @@ from scheduler.cli.demonstration.screen import Screen, screen_for
 from scheduler.cli.demonstration.story import NODES, PODS, Story
 from scheduler.cli.demonstration.verdict import judge, speed
 from scheduler.clock import Clock, SystemClock
+from scheduler.sandbox.timestamps import time_text
 
 _FEWEST_NODES: Final = 12
 _MOST_NODES: Final = 5_000
@@ -104,7 +105,7 @@ async def _run(options: Options, clock: Clock) -> int:
 
     _end_on_sigterm()
     console = Console()
-    load = make_load(options.nodes, options.pods, options.seed)
+    load = make_load(options.nodes, options.pods, options.seed, time_text(clock.wall()))
     cluster = Cluster()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stowage-demo-")))

@@ -56,25 +56,26 @@ class Load:
         return frozenset(name for name in names if name not in {GIANT, FOREIGN})
 
 
-def make_load(nodes: int, pods: int, seed: int) -> Load:
+def make_load(nodes: int, pods: int, seed: int, ready_since: str = "") -> Load:
     """The load for a cluster of some nodes.
 
     Args:
         nodes: how many there are from the beginning.
         pods: how many pods are submitted.
         seed: for sizes and order.
+        ready_since: when the nodes reported in, as the API writes times.
     """
     random = Random(seed)  # noqa: S311 - a repeatable load, not a secret
     late = max(2, nodes // 20)
     return Load(
-        nodes=[_node(index) for index in range(nodes)],
-        late_nodes=[_late_node(nodes + index) for index in range(late)],
+        nodes=[_node(index, ready_since) for index in range(nodes)],
+        late_nodes=[_late_node(nodes + index, ready_since) for index in range(late)],
         pods=_pods(nodes, late, pods, random),
     )
 
 
-def _node(index: int) -> Object:
-    node = sample_node(index, ZONES)
+def _node(index: int, ready_since: str) -> Object:
+    node = sample_node(index, ZONES, ready_since)
     if index % _EVERY_BATCH_NODE == _EVERY_BATCH_NODE - 1:
         node["metadata"]["labels"][POOL_LABEL] = "batch"
         node["spec"] = {"taints": [_BATCH_TAINT]}
@@ -84,8 +85,8 @@ def _node(index: int) -> Object:
     return node
 
 
-def _late_node(index: int) -> Object:
-    node = sample_node(index, ZONES)
+def _late_node(index: int, ready_since: str) -> Object:
+    node = sample_node(index, ZONES, ready_since)
     node["metadata"]["labels"][POOL_LABEL] = LATE_POOL
     return node
 

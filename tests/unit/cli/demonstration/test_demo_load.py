@@ -41,6 +41,15 @@ def test_the_same_seed_gives_the_same_load() -> None:
     assert make_load(20, 200, seed=1) != make_load(20, 200, seed=2)
 
 
+def test_nodes_have_reported_in() -> None:
+    """`kubectl describe node` shows since when, also for the nodes that come late."""
+    load = make_load(12, 120, 1, "2026-01-02T03:04:05Z")
+
+    for node in (*load.nodes, *load.late_nodes):
+        (ready,) = node["status"]["conditions"]
+        assert ready["lastHeartbeatTime"] == "2026-01-02T03:04:05Z"
+
+
 def asked(load: Load, names: frozenset[str]) -> int:
     return sum(
         milli_value(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
