@@ -3,12 +3,12 @@
 Bodies are put together from bytes, because these are the scheduler's most frequent requests.
 """
 
+from scheduler.client.direct import Fence
 from scheduler.client.patches import ConditionPatch, pod_status_patch
 from scheduler.client.session import (
     REQUEST_TIMEOUT_SECONDS,
     STRATEGIC_MERGE_PATCH,
     ApiSession,
-    Fence,
 )
 from scheduler.client.wire import json_string, segment
 

@@ -131,7 +131,7 @@ def error_from_response(
     Args:
         request: what was asked, for the message: `POST /api/v1/...`.
         status: the HTTP status.
-        headers: the headers of the answer.
+        headers: the headers of the answer, by lower-case name.
         body: its body; anything that is not a Status is quoted.
     """
     told = status_from_body(body)
@@ -174,7 +174,7 @@ def cut(text: str) -> str:
 
 def _retry_after(headers: Mapping[str, str], told: Status) -> float | None:
     """Seconds to wait; the header's date form is not used by API servers and is ignored."""
-    header = headers.get("Retry-After", "")
+    header = headers.get("retry-after", "")
     if header.isdigit():
         return float(header)
     if told.details is not None and told.details.retry_after_seconds > 0:

@@ -1,36 +1,35 @@
-"""The one way in which requests reach the API server: aiohttp, bytes in, bytes out.
+"""The one way in which requests reach the API server: bytes in, bytes out.
 
-What a request does not need is switched off, because binding is the scheduler's most frequent
-request and its cost is the limit of throughput: no cookies, no redirects, no decompression, no
-tracing, no per-request headers (they are prepared once), URLs that are not parsed for quoting.
-Measured with a bearer token over TLS on uvloop: 70 us of CPU per request, 80 us without the tuning,
-770 us and more through the typed client.
+Short requests go over `direct`, watches and whatever needs a proxy over aiohttp.
 """
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self
 
 import aiohttp
 import msgspec
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.payload import BytesPayload
-from typing_extensions import override
 from yarl import URL
 
 from scheduler import __version__
 from scheduler.client.connection import Access, Connection
+from scheduler.client.direct import (
+    CONNECT_TIMEOUT_SECONDS,
+    KEEPALIVE_SECONDS,
+    SOCKET_OPTIONS,
+    DirectConnections,
+    Fence,
+    NoAnswerError,
+)
 from scheduler.client.errors import (
     ApiError,
-    FencedError,
     UnauthorizedError,
     UnavailableError,
-    cut,
     error_from_response,
 )
+from scheduler.client.proxied import BROKEN, ProxiedRequests, why
 from scheduler.client.throttle import TokenBucket
 from scheduler.clock import Clock
 
@@ -40,7 +39,6 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
 USER_AGENT: Final = f"stowage/{__version__} scheduler"
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
-CONNECT_TIMEOUT_SECONDS: Final = 10.0
 MAX_RETRIES: Final = 10
 """Times a request is repeated because the server asked for it.
 
@@ -49,23 +47,15 @@ Source: client-go rest/request.go (maxRetries) v0.36.
 
 _READ_BUFFER_BYTES: Final = 2**22
 """A watch line longer than twice this breaks the stream; etcd takes objects of 1.5 MB."""
-_KEEPALIVE_SECONDS: Final = 60.0
-"""Idle connections are dropped before a server (90 s) or a load balancer would drop them."""
 _FIRST_FAILURE: Final = 300
 _NO_CODE: Final = "<error>"
 """Source: client-go rest/request.go (updateURLMetrics) v0.36."""
-_BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-"""What aiohttp raises when a connection fails or what comes over it is not HTTP."""
-
-Fence: TypeAlias = Callable[[], bool]
-"""Asked in the moment before the bytes leave: may this still be written?"""
 
 
 class Response(msgspec.Struct, gc=False):
     """An answer that means success."""
 
     status: int
-    headers: Mapping[str, str]
     body: bytes
 
 
@@ -108,18 +98,18 @@ class ApiSession:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
-                keepalive_timeout=_KEEPALIVE_SECONDS,
+                keepalive_timeout=KEEPALIVE_SECONDS,
                 socket_factory=_socket,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             read_bufsize=_READ_BUFFER_BYTES,
-            headers={
-                "User-Agent": user_agent,
-                "Accept": JSON,
-                "Accept-Encoding": "identity",
-            },
         )
+        self._headers = {
+            "User-Agent": user_agent,
+            "Accept": JSON,
+            "Accept-Encoding": "identity",
+        }
         self._adopt(connection.access)
 
     async def __aenter__(self) -> Self:
@@ -130,6 +120,7 @@ class ApiSession:
 
     async def close(self) -> None:
         """Closes all connections."""
+        self._requests.close()
         await self._session.close()
 
     async def request(
@@ -211,8 +202,8 @@ class ApiSession:
                 return response
             async with response:
                 answer = await response.read()
-        except _BROKEN as problem:
-            raise _no_answer(f"GET {path}", problem) from problem
+        except BROKEN as problem:
+            raise UnavailableError(f"GET {path}", message=why(problem)) from problem
         finally:
             self._observe("GET", code, start)
         raise self._refusal(f"GET {path}", response.status, response.headers, answer)
@@ -226,28 +217,18 @@ class ApiSession:
         timeout: float,
         fence: Fence | None,
     ) -> Response:
-        access = self._current()
+        self._current()
         start, code = self._clock.monotonic(), _NO_CODE
         try:
-            response = await self._session.request(
-                method,
-                URL(access.server + path, encoded=True),
-                data=None if body is None else _FencedBytes(body, content_type, fence),
-                allow_redirects=False,
-                timeout=_total_timeout(timeout),
-                **self._routing,
-            )
-            answer = await response.read()
-            code = str(response.status)
-        except _BROKEN as problem:
-            if isinstance(problem.__cause__, FencedError):
-                raise problem.__cause__ from None
-            raise _no_answer(f"{method} {path}", problem) from problem
+            answer = await self._requests.exchange(method, path, body, content_type, timeout, fence)
+            code = str(answer.status)
+        except NoAnswerError as problem:
+            raise UnavailableError(f"{method} {path}", message=str(problem)) from problem
         finally:
             self._observe(method, code, start)
-        if response.status >= _FIRST_FAILURE:
-            raise self._refusal(f"{method} {path}", response.status, response.headers, answer)
-        return Response(response.status, response.headers, answer)
+        if answer.status >= _FIRST_FAILURE:
+            raise self._refusal(f"{method} {path}", answer.status, answer.headers, answer.body)
+        return Response(answer.status, answer.body)
 
     def _observe(self, method: str, code: str, start: float) -> None:
         if self._observer is not None:
@@ -257,21 +238,31 @@ class ApiSession:
     def _current(self) -> Access:
         access = self._connection.access
         if access is not self._access:
+            self._requests.close()
             self._adopt(access)
         return access
 
     def _adopt(self, access: Access) -> None:
-        """Takes over credentials that changed. A new TLS context means new connections."""
+        """Takes over credentials that changed; with them come new connections."""
         self._access = access
         self._host = URL(access.server).authority
-        self._routing: dict[str, Any] = {"proxy": access.proxy}
-        if access.tls is not None:
-            self._routing["ssl"] = access.tls.context
-            self._routing["server_hostname"] = access.server_hostname
+        headers = dict(self._headers)
         if access.authorization:
-            self._session.headers["Authorization"] = access.authorization
+            headers["Authorization"] = access.authorization
+        self._session.headers.clear()
+        self._session.headers.update(headers)
+        self._routing: dict[str, Any] = {"proxy": access.proxy}
+        context = access.tls.context if access.tls else None
+        if context is not None:
+            self._routing["ssl"] = context
+            self._routing["server_hostname"] = access.server_hostname
+        self._requests: DirectConnections | ProxiedRequests
+        if access.proxy is None:
+            self._requests = DirectConnections(
+                access.server, context, access.server_hostname, headers
+            )
         else:
-            self._session.headers.pop("Authorization", None)
+            self._requests = ProxiedRequests(self._session, access.server, self._routing)
 
     def _refusal(
         self, request: str, status: int, headers: Mapping[str, str], body: bytes
@@ -293,57 +284,8 @@ class _Lines:
         """See `Lines.readline`."""
         try:
             return await self._content.readline()
-        except _BROKEN as problem:
-            raise _no_answer(self._request, problem) from problem
-
-
-class _FencedBytes(BytesPayload):
-    """A body that asks its fence in the same step of the loop in which it is written.
-
-    Checking earlier is not enough: a process that is frozen between the check and the write would
-    write after its lease has passed to another.
-    """
-
-    def __init__(self, value: bytes, content_type: str, fence: Fence | None) -> None:
-        super().__init__(value, content_type=content_type)
-        self._fence = fence
-
-    @override
-    async def write_with_length(
-        self, writer: AbstractStreamWriter, content_length: int | None
-    ) -> None:
-        if self._fence is not None and not self._fence():
-            raise FencedError("not written: the lease may have passed to another scheduler")
-        # aiohttp has held the headers back until now and writes both at once.
-        await writer.write(self._value)
-
-
-@lru_cache(maxsize=64)
-def _total_timeout(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT_SECONDS)
-
-
-def _no_answer(request: str, problem: Exception) -> UnavailableError:
-    if isinstance(problem, TimeoutError):
-        message = "no answer in time"
-    elif isinstance(problem, aiohttp.ClientConnectorCertificateError):
-        # Their own texts show Python objects.
-        trouble = problem.certificate_error
-        message = cut(f"cannot trust {problem.host}:{problem.port}: {trouble}")
-    elif isinstance(problem, aiohttp.ClientConnectorError):
-        cause = problem.os_error.strerror or str(problem.os_error)
-        message = cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
-    else:
-        message = cut(str(problem) or type(problem).__name__)
-    return UnavailableError(request, message=message)
-
-
-UNACKNOWLEDGED_SECONDS: Final = 5
-"""The kernel gives up a connection whose peer has not acknowledged for so long.
-
-This is also the time for which a bind that was written may still be under way: a leader that is cut
-off stops binding `lease duration - renew deadline` (5 s by default) before its lease can be taken.
-"""
+        except BROKEN as problem:
+            raise UnavailableError(self._request, message=why(problem)) from problem
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
@@ -351,13 +293,6 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
     made.setblocking(False)  # noqa: FBT003 - its only, positional argument
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", 15),
-        ("TCP_KEEPINTVL", 5),
-        ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_SECONDS * 1000),
-    ):
-        option = getattr(socket, name, None)  # not every system has all of them
-        if option is not None:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    for level, option, value in SOCKET_OPTIONS:
+        made.setsockopt(level, option, value)
     return made

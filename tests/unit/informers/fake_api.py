@@ -104,7 +104,7 @@ class FakeApi:
         if len(items) > limit:
             meta["continue"] = f"{version}/{len(self.requests)}"
             self._lists[meta["continue"]] = items[limit:]
-        return Response(200, {}, msgspec.json.encode({"metadata": meta, "items": items[:limit]}))
+        return Response(200, msgspec.json.encode({"metadata": meta, "items": items[:limit]}))
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator["_Queue"]:

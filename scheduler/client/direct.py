@@ -1,0 +1,268 @@
+"""Kept-alive connections straight to the API server, for requests with short answers.
+
+aiohttp spends most of a small request's time on what a request to an API server has no use for
+(cookies, redirects, form data, middleware, per-request objects), and a pod needs two such requests.
+Here a request is one write and one future; llhttp parses the answer. Watches, and everything that
+goes through a proxy, use aiohttp. `python -m bench --workload plain` shows what either costs.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import httptools
+from typing_extensions import override
+from yarl import URL
+
+from scheduler.client.errors import FencedError, cut
+
+CONNECT_TIMEOUT_SECONDS: Final = 10.0
+KEEPALIVE_SECONDS: Final = 60.0
+"""Idle connections are dropped before a server (90 s) or a load balancer would drop them."""
+UNACKNOWLEDGED_SECONDS: Final = 5
+"""The kernel gives up a connection whose peer has not acknowledged for so long.
+
+This is also the time for which a bind that was written may still be under way: a leader that is cut
+off stops binding `lease duration - renew deadline` (5 s by default) before its lease can be taken.
+"""
+SOCKET_OPTIONS: Final = tuple(
+    (level, getattr(socket, name), value)
+    for level, name, value in (
+        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 15),
+        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
+        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", UNACKNOWLEDGED_SECONDS * 1000),
+    )
+    if hasattr(socket, name)  # not every system has all of them
+)
+"""Level, option and value; with them the kernel notices within 20 s that the peer is gone."""
+
+_FIRST_FINAL: Final = 200
+
+Fence: TypeAlias = Callable[[], bool]
+"""Asked in the moment before the bytes leave: may this still be written?"""
+
+
+class NoAnswerError(Exception):
+    """A request that was not answered; the message says why, for people."""
+
+
+class Answer:
+    """What came back: the status, the headers by lower-case name, the whole body."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+class DirectConnections:
+    """Connections to one server, as many as there are requests at the same time.
+
+    Args:
+        server: the URL of the API server, without a slash at its end.
+        context: the TLS context for https.
+        server_hostname: the name the certificate must carry, when it is not the URL's.
+        headers: sent with every request.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        context: ssl.SSLContext | None,
+        server_hostname: str | None,
+        headers: Mapping[str, str],
+    ) -> None:
+        url = URL(server)
+        self._host, self._port = url.host or "", url.port or 0
+        self._context = context
+        self._server_hostname = (server_hostname or self._host) if context else None
+        self._prefix = url.raw_path.rstrip("/")
+        lines = {"Host": url.authority, **headers}
+        self._headers = "".join(f"\r\n{name}: {value}" for name, value in lines.items())
+        # A line break in a token would end the headers.
+        self._is_usable = self._headers.count("\n") == len(lines)
+        self._loop = asyncio.get_running_loop()
+        self._idle: list[_Connection] = []
+
+    def close(self) -> None:
+        """Closes what is idle at once, what is in use after its answer."""
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
+        self._is_usable = False
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        timeout: float,
+        fence: Fence | None,
+    ) -> Answer:
+        """Sends a request and reads the whole answer.
+
+        Args:
+            method: the HTTP method.
+            path: path and query, already quoted.
+            body: the body, if any.
+            content_type: what the body is.
+            timeout: seconds for everything.
+            fence: asked right before the bytes are written.
+
+        Raises:
+            NoAnswerError: there is none.
+            FencedError: the fence said no; nothing was written.
+        """
+        if not self._is_usable:
+            raise NoAnswerError("the credentials hold a line break")
+        about = (
+            ""
+            if body is None
+            else f"\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}"
+        )
+        head = f"{method} {self._prefix}{path} HTTP/1.1{self._headers}{about}\r\n\r\n".encode(
+            "latin-1"
+        )
+        started = self._loop.time()
+        connection = self._reuse(started) or await self._connect(timeout)
+        if fence is not None and not fence():
+            self._idle.append(connection)
+            raise FencedError("not written: the lease may have passed to another scheduler")
+        # One write: what is encrypted now leaves in this step of the loop.
+        answered = connection.send(head + body if body else head)
+        timer = self._loop.call_at(started + timeout, connection.fail, "no answer in time")
+        try:
+            answer = await answered
+        except BaseException:
+            # The rest of the answer must not be taken for that of another request.
+            connection.abort()
+            raise
+        finally:
+            timer.cancel()
+        if connection.is_reusable and self._is_usable:
+            connection.idle_since = self._loop.time()
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return answer
+
+    def _reuse(self, now: float) -> "_Connection | None":
+        """The connection that was used last, unless all have been idle for too long."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_reusable and now - connection.idle_since < KEEPALIVE_SECONDS:
+                return connection
+            connection.close()
+        return None
+
+    async def _connect(self, timeout: float) -> "_Connection":
+        where = f"{self._host}:{self._port}"
+        try:
+            async with asyncio.timeout(min(timeout, CONNECT_TIMEOUT_SECONDS)):
+                transport, connection = await self._loop.create_connection(
+                    lambda: _Connection(self._loop),
+                    self._host,
+                    self._port,
+                    ssl=self._context,
+                    server_hostname=self._server_hostname,
+                )
+        except TimeoutError as problem:
+            raise NoAnswerError("no answer in time") from problem
+        except ssl.CertificateError as problem:
+            raise NoAnswerError(cut(f"cannot trust {where}: {problem}")) from problem
+        except OSError as problem:
+            cause = problem.strerror or str(problem)
+            raise NoAnswerError(cut(f"cannot connect to {where}: {cause}")) from problem
+        connected = transport.get_extra_info("socket")
+        for level, option, value in SOCKET_OPTIONS:
+            connected.setsockopt(level, option, value)
+        return connection
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: at most one request at a time.
+
+    Attributes:
+        is_reusable: another request may be sent once this one is answered.
+        idle_since: when its last answer came.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.is_reusable = True
+        self.idle_since = loop.time()
+        self._loop = loop
+        self._parser = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[Answer] | None = None
+        self._transport: Any = None
+        self._headers: dict[str, str] = {}
+        self._chunks: list[bytes] = []
+
+    def send(self, request: bytes) -> asyncio.Future[Answer]:
+        """Writes a request; what comes back is the answer."""
+        self._waiter = waiter = self._loop.create_future()
+        self._headers = {}
+        self._chunks = []
+        self._transport.write(request)
+        return waiter
+
+    def fail(self, why: str, cause: Exception | None = None) -> None:
+        """Tells who waits that there will be no answer."""
+        self.is_reusable = False
+        if self._waiter is not None and not self._waiter.done():
+            problem = NoAnswerError(why)
+            problem.__cause__ = cause
+            self._waiter.set_exception(problem)
+
+    def close(self) -> None:
+        """Ends the connection properly."""
+        self.is_reusable = False
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self.is_reusable = False
+        self._transport.abort()
+
+    # --- from the transport ---------------------------------------------------------------------
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as problem:
+            self.fail("the answer is not HTTP", problem)
+            self.abort()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.fail(cut(f"connection lost: {exc}") if exc else "Server disconnected", exc)
+
+    # --- from the parser ------------------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Part of an answer."""
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_body(self, chunk: bytes) -> None:
+        """Part of an answer."""
+        self._chunks.append(chunk)
+
+    def on_message_complete(self) -> None:
+        """The end of an answer."""
+        status = self._parser.get_status_code()
+        waiter = self._waiter
+        if status < _FIRST_FINAL or waiter is None or waiter.done():
+            return
+        if not self._parser.should_keep_alive():
+            self.is_reusable = False
+        waiter.set_result(Answer(status, self._headers, b"".join(self._chunks)))

@@ -1,0 +1,100 @@
+"""Requests that a proxy passes on: aiohttp speaks with proxies."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.payload import BytesPayload
+from typing_extensions import override
+from yarl import URL
+
+from scheduler.client.direct import CONNECT_TIMEOUT_SECONDS, Answer, Fence, NoAnswerError
+from scheduler.client.errors import FencedError, cut
+
+BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+"""What aiohttp raises when a connection fails or what comes over it is not HTTP."""
+
+
+class ProxiedRequests:
+    """The same as `DirectConnections`, by way of a proxy.
+
+    Args:
+        session: carries the requests.
+        server: the URL of the API server, without a slash at its end.
+        routing: proxy and TLS arguments of each request.
+    """
+
+    def __init__(
+        self, session: aiohttp.ClientSession, server: str, routing: Mapping[str, Any]
+    ) -> None:
+        self._session = session
+        self._server = server
+        self._routing = routing
+
+    def close(self) -> None:
+        """Connections belong to the session."""
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        timeout: float,
+        fence: Fence | None,
+    ) -> Answer:
+        """See `DirectConnections.exchange`."""
+        try:
+            response = await self._session.request(
+                method,
+                URL(self._server + path, encoded=True),
+                data=None if body is None else _FencedBytes(body, content_type, fence),
+                allow_redirects=False,
+                timeout=_total_timeout(timeout),
+                **self._routing,
+            )
+            return Answer(response.status, response.headers, await response.read())
+        except BROKEN as problem:
+            if isinstance(problem.__cause__, FencedError):
+                raise problem.__cause__ from None
+            raise NoAnswerError(why(problem)) from problem
+
+
+def why(problem: Exception) -> str:
+    """What went wrong, in words for people; aiohttp's own show Python objects."""
+    if isinstance(problem, TimeoutError):
+        return "no answer in time"
+    if isinstance(problem, aiohttp.ClientConnectorCertificateError):
+        return cut(f"cannot trust {problem.host}:{problem.port}: {problem.certificate_error}")
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        cause = problem.os_error.strerror or str(problem.os_error)
+        return cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
+    return cut(str(problem) or type(problem).__name__)
+
+
+class _FencedBytes(BytesPayload):
+    """A body that asks its fence in the same step of the loop in which it is written.
+
+    Checking earlier is not enough: a process that is frozen between the check and the write would
+    write after its lease has passed to another.
+    """
+
+    def __init__(self, value: bytes, content_type: str, fence: Fence | None) -> None:
+        super().__init__(value, content_type=content_type)
+        self._fence = fence
+
+    @override
+    async def write_with_length(
+        self, writer: AbstractStreamWriter, content_length: int | None
+    ) -> None:
+        if self._fence is not None and not self._fence():
+            raise FencedError("not written: the lease may have passed to another scheduler")
+        # aiohttp has held the headers back until now and writes both at once.
+        await writer.write(self._value)
+
+
+@lru_cache(maxsize=64)
+def _total_timeout(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT_SECONDS)

@@ -1,0 +1,287 @@
+"""Connections of our own: whatever a server may send back, each request gets its own answer."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from scheduler.client.connection import Access, Connection
+from scheduler.client.direct import Answer, DirectConnections, NoAnswerError
+from scheduler.client.errors import FencedError, UnavailableError
+from scheduler.client.session import ApiSession
+from scheduler.clock import SystemClock
+from scheduler.sandbox.tls import self_signed
+from tests.unit.client.scripted_server import ScriptedServer, json_answer
+
+END = b"\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class RawServer:
+    """Answers each request, whose end is the end of its headers, with bytes.
+
+    Attributes:
+        connections: how many were made.
+        requests: what arrived.
+    """
+
+    def __init__(self, answers: list[list[bytes]]) -> None:
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self._answers = answers
+        self._tasks: set[asyncio.Task[None] | None] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._tasks.add(asyncio.current_task())
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            await self._answer(reader, writer)
+        writer.close()
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            assert task is not None
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                self.requests.append(await reader.readuntil(END))
+                for part in self._answers.pop(0):
+                    if not part:
+                        return
+                    writer.write(part)
+                    await asyncio.sleep(0.002)
+        except asyncio.CancelledError:
+            writer.close()
+            raise
+
+
+@asynccontextmanager
+async def raw(*answers: list[bytes]) -> AsyncIterator[tuple[RawServer, DirectConnections]]:
+    server = RawServer(list(answers))
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    connections = DirectConnections(url, None, None, {"Authorization": "Bearer x"})
+    try:
+        yield server, connections
+    finally:
+        connections.close()
+        listener.close()
+        await server.stop()
+        await listener.wait_closed()
+
+
+async def get(connections: DirectConnections, timeout: float = 2.0) -> Answer:
+    return await connections.exchange("GET", "/x", None, "", timeout, None)
+
+
+def play(story: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(10):
+            await story()
+
+    uvloop.run(limited())
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [OK],
+        [OK[index : index + 1] for index in range(len(OK))],
+        [
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n",
+            b"1\r\nk\r\n0\r\n\r\n",
+        ],
+        [b"HTTP/1.1 100 Continue\r\n\r\n", OK],
+    ],
+    ids=["at once", "byte by byte", "in chunks", "after an interim answer"],
+)
+def test_an_answer_in_any_shape(parts: list[bytes]) -> None:
+    """And the connection serves the next request."""
+
+    async def story() -> None:
+        async with raw(parts, [OK]) as (server, connections):
+            for _ in range(2):
+                answer = await get(connections)
+                assert (answer.status, answer.body) == (200, b"ok")
+            assert server.connections == 1
+            assert b"Authorization: Bearer x\r\n" in server.requests[1]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([b""], "Server disconnected"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", b""], "Server disconnected"),
+        ([b"SSH-2.0-OpenSSH_9.2\r\n"], "the answer is not HTTP"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"], "no answer in time"),
+    ],
+    ids=["nothing", "half of it", "another protocol", "silence"],
+)
+def test_no_answer_is_said_so_and_hurts_only_that_request(parts: list[bytes], message: str) -> None:
+    """The next request has a connection of its own."""
+
+    async def story() -> None:
+        async with raw(parts, [OK]) as (server, connections):
+            with pytest.raises(NoAnswerError, match=message):
+                await get(connections, timeout=0.2)
+            assert (await get(connections)).body == b"ok"
+            assert server.connections == 2
+
+    play(story)
+
+
+def test_a_connection_the_server_wants_closed_is_not_used_again() -> None:
+    """`Connection: close`."""
+    last = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+    async def story() -> None:
+        async with raw([last], [OK]) as (server, connections):
+            assert (await get(connections)).body == b"ok"
+            assert (await get(connections)).body == b"ok"
+            assert server.connections == 2
+
+    play(story)
+
+
+def test_a_connection_that_ended_while_it_was_idle_is_not_used_again() -> None:
+    """The request is not lost on it."""
+
+    async def story() -> None:
+        async with raw([OK, b""], [OK]) as (server, connections):
+            assert (await get(connections)).body == b"ok"
+            await asyncio.sleep(0.05)
+            assert (await get(connections)).body == b"ok"
+            assert server.connections == 2
+
+    play(story)
+
+
+def test_nobody_gets_the_answer_to_a_cancelled_request() -> None:
+    """It may still come; its connection is gone by then."""
+    late = OK.replace(b"ok", b"no")
+
+    async def story() -> None:
+        async with raw([b"HTTP/1.1 200 OK\r\n", late[17:]], [OK]) as (_, connections):
+            request = asyncio.create_task(get(connections))
+            await asyncio.sleep(0.001)
+            request.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await request
+            assert (await get(connections)).body == b"ok"
+
+    play(story)
+
+
+def test_a_fence_keeps_the_connection() -> None:
+    """Nothing was written on it."""
+
+    async def story() -> None:
+        async with raw([OK]) as (server, connections):
+            with pytest.raises(FencedError):
+                await connections.exchange("POST", "/x", b"", "", 2.0, lambda: False)
+            assert (await get(connections)).body == b"ok"
+            assert server.connections == 1
+
+    play(story)
+
+
+def test_many_requests_at_once_each_get_their_own_answer() -> None:
+    """Over a connection each, which are used again."""
+
+    async def echo(request: web.Request) -> web.Response:
+        await asyncio.sleep(0.01)
+        return json_answer(request.path)
+
+    async def story() -> None:
+        async with ScriptedServer(echo).running() as server:
+            connections = DirectConnections(server.url + "/prefix", None, None, {})
+            for _ in range(3):
+                answers = await asyncio.gather(
+                    *(
+                        connections.exchange("POST", f"/{i}", b"{}", "application/json", 5.0, None)
+                        for i in range(50)
+                    )
+                )
+                assert [a.body for a in answers] == [f'"/prefix/{i}"'.encode() for i in range(50)]
+            connections.close()
+
+    play(story)
+
+
+def test_a_line_break_in_a_token_is_not_sent() -> None:
+    """It would be a header of its own."""
+
+    async def story() -> None:
+        connections = DirectConnections(
+            "http://127.0.0.1:1", None, None, {"Authorization": "Bearer a\r\nX: y"}
+        )
+        with pytest.raises(NoAnswerError, match="line break"):
+            await get(connections)
+
+    play(story)
+
+
+async def never(_: web.Request) -> web.Response:
+    raise AssertionError("nobody should come here")
+
+
+def test_a_certificate_nobody_vouches_for_is_named() -> None:
+    """With the place it came from."""
+
+    async def story() -> None:
+        context = self_signed("127.0.0.1", SystemClock().wall()).context
+        async with ScriptedServer(never).running(context) as server:
+            connections = DirectConnections(server.url, ssl.create_default_context(), None, {})
+            with pytest.raises(NoAnswerError, match=r"cannot trust 127.0.0.1:\d+: .*self-signed"):
+                await get(connections)
+
+    play(story)
+
+
+class TestProxy:
+    """An http proxy is asked for the whole URL."""
+
+    def exchange(self, answer: Callable[[web.Request], Awaitable[web.Response]]) -> list[str]:
+        seen: list[str] = []
+
+        async def story() -> None:
+            async with ScriptedServer(answer).running() as proxy:
+                access = Access("http://cluster.example", "Bearer x", proxy=proxy.url)
+                connection = Connection(None, access)
+                async with ApiSession(connection, clock=SystemClock()) as session:
+                    try:
+                        response = await session.request("POST", "/api/v1/x", b"{}")
+                        seen.append(response.body.decode())
+                    except UnavailableError as problem:
+                        seen.append(problem.message)
+                    with pytest.raises(FencedError):
+                        await session.request("POST", "/y", b"{}", fence=lambda: False)
+                seen.extend(request.headers["Host"] for request in proxy.seen)
+
+        play(story)
+        return seen
+
+    def test_requests_take_the_proxy(self) -> None:
+        """And keep to the fence."""
+
+        async def answer(request: web.Request) -> web.Response:
+            return json_answer(request.headers["Authorization"])
+
+        assert self.exchange(answer) == ['"Bearer x"', "cluster.example"]
+
+    def test_a_proxy_that_says_no(self) -> None:
+        """Its words are passed on."""
+
+        async def answer(_: web.Request) -> web.Response:
+            return web.Response(status=503, text="no way")
+
+        assert self.exchange(answer) == ["no way", "cluster.example"]
