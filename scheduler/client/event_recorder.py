@@ -29,7 +29,8 @@ from scheduler.client.wire import segment
 from scheduler.clock import Clock
 
 CAPACITY: Final = 32_768
-WORKERS: Final = 4
+WORKERS: Final = 2
+"""Few, because each competes with the binds for the API server."""
 MAX_TRIES: Final = 12
 RETRY_SECONDS: Final = 10.0
 """Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent, sleepDuration) v0.36."""
