@@ -2,7 +2,6 @@
 ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS build
-ARG VERSION=dev
 WORKDIR /src
 RUN python -m venv /opt/stowage
 COPY requirements.lock ./

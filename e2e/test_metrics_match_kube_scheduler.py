@@ -19,8 +19,6 @@ NOT_HERE = {
     "scheduler_async_api_*": "no queue of API calls: binds and patches are plain requests",
     "scheduler_pending_async_api_calls": "no queue of API calls",
     "scheduler_volume_*": "no volume plugins in this version",
-    "rest_client_request_size_bytes": "of no use to an operator so far",
-    "rest_client_response_size_bytes": "of no use to an operator so far",
     "rest_client_rate_limiter_duration_seconds": "no client-side limit unless one is set",
     "rest_client_exec_plugin_*": "client-go's credential plugins",
     "rest_client_transport_*": "client-go's connection cache",

@@ -73,6 +73,12 @@ class RequestObserver(Protocol):
     def request_done(self, method: str, host: str, code: str, seconds: float) -> None:
         """The answer has begun (a stream) or ended; the code is `<error>` when there is none."""
 
+    def request_sent(self, method: str, host: str, size: int) -> None:
+        """A body of so many bytes, or none, is sent."""
+
+    def response_read(self, method: str, host: str, size: int) -> None:
+        """A whole body of so many bytes was read."""
+
 
 class ApiSession:
     """Requests to one API server over kept-alive connections.
@@ -205,7 +211,7 @@ class ApiSession:
         except BROKEN as problem:
             raise UnavailableError(f"GET {path}", message=why(problem)) from problem
         finally:
-            self._observe("GET", code, start)
+            self._observe("GET", code, start, 0)
         raise self._refusal(f"GET {path}", response.status, response.headers, answer)
 
     async def _send(
@@ -222,18 +228,21 @@ class ApiSession:
         try:
             answer = await self._requests.exchange(method, path, body, content_type, timeout, fence)
             code = str(answer.status)
+            if self._observer is not None:
+                self._observer.response_read(method, self._host, len(answer.body))
         except NoAnswerError as problem:
             raise UnavailableError(f"{method} {path}", message=str(problem)) from problem
         finally:
-            self._observe(method, code, start)
+            self._observe(method, code, start, len(body or b""))
         if answer.status >= _FIRST_FAILURE:
             raise self._refusal(f"{method} {path}", answer.status, answer.headers, answer.body)
         return Response(answer.status, answer.body)
 
-    def _observe(self, method: str, code: str, start: float) -> None:
+    def _observe(self, method: str, code: str, start: float, size: int) -> None:
         if self._observer is not None:
             seconds = self._clock.monotonic() - start
             self._observer.request_done(method, self._host, code, seconds)
+            self._observer.request_sent(method, self._host, size)
 
     def _current(self) -> Access:
         access = self._connection.access

@@ -20,6 +20,7 @@ _EVALUATED_AT: Final = frozenset(("PreFilter", "Filter", "PreScore", "Score"))
 """The extension points plugin_evaluation_total counts."""
 
 _REST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_REST_BYTES: Final = tuple(float(size) for size in (64, 256, 512, *(4**k for k in range(5, 13))))
 
 Sizes = Callable[[], Mapping[str, float]]
 """Gives numbers by label value when metrics are scraped; must be quick."""
@@ -261,6 +262,20 @@ class SchedulerMetrics:
             "verb",
             "host",
             bounds=_REST_SECONDS,
+        )
+        self.rest_client_request_size = add.histogram(
+            "rest_client_request_size_bytes",
+            "Size of the bodies sent to the API server.",
+            "verb",
+            "host",
+            bounds=_REST_BYTES,
+        )
+        self.rest_client_response_size = add.histogram(
+            "rest_client_response_size_bytes",
+            "Size of the bodies that came back, watches left out.",
+            "verb",
+            "host",
+            bounds=_REST_BYTES,
         )
 
     def _declare_own(self) -> None:

@@ -122,6 +122,14 @@ class RequestMetrics:
         self._metrics.rest_client_requests[code, method, host].inc()
         self._metrics.rest_client_request_duration[method, host].observe(seconds)
 
+    def request_sent(self, method: str, host: str, size: int) -> None:
+        """A body of so many bytes, or none, was sent."""
+        self._metrics.rest_client_request_size[method, host].observe(size)
+
+    def response_read(self, method: str, host: str, size: int) -> None:
+        """A whole body of so many bytes was read."""
+        self._metrics.rest_client_response_size[method, host].observe(size)
+
 
 class PluginMetrics:
     """Times the plugins and the extension points of one profile."""

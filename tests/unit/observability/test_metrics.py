@@ -21,7 +21,6 @@ NOT_HERE = {
     "scheduler_batch_cache_flushed": "no opportunistic batching",
     "scheduler_get_node_hint_duration_seconds": "no opportunistic batching",
     "scheduler_store_schedule_results_duration_seconds": "no opportunistic batching",
-    "rest_client_request_size_bytes": "of no use to an operator so far",
 }
 """What kube-scheduler serves and Stowage does not, and why."""
 
