@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -47,14 +48,13 @@ class Collector(ThreadingHTTPServer):
 
 
 class _TakeSpans(BaseHTTPRequestHandler):
-    server: Collector
-
     def do_POST(self) -> None:
+        collector = cast("Collector", self.server)
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/v1/traces":
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 for scope in resource.scope_spans:
-                    self.server.spans.extend(scope.spans)
+                    collector.spans.extend(scope.spans)
         self.send_response(200)
         self.end_headers()
 

@@ -4,6 +4,7 @@ import json
 import ssl
 import urllib.request
 from dataclasses import dataclass, field
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -72,7 +73,7 @@ def total(text: str, name: str, **labels: str) -> float:
 
 def do_work(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
     """Pods that are bound at once, gated, rejected and woken, and one that stays rejected."""
-    own = {"namespace": namespace, "scheduler_name": scheduler_name}
+    own: dict[str, Any] = {"namespace": namespace, "scheduler_name": scheduler_name}
     late = f"late-{namespace}"
     cluster.create_pods(make_pods(40, requests={"cpu": "10m"}, **own))
     cluster.create_pods(
