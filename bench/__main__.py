@@ -13,7 +13,15 @@ import click
 import msgspec
 
 import scheduler
-from bench.contestants import CONTESTANTS, KUBE_SCHEDULER, STOWAGE, WALL, WALL_WITH_EVENTS
+from bench.contestants import (
+    CONTESTANTS,
+    FOLLOWING_WALL,
+    KUBE_SCHEDULER,
+    STOWAGE,
+    WALL,
+    WALL_WITH_EVENTS,
+    WALLS,
+)
 from bench.latency import measure_latency
 from bench.machine import Machine
 from bench.results import Results, Throughput, default_path
@@ -106,21 +114,24 @@ class Run:
         with_quiet = self._latency and workload.latency is not None
         with prepared_state(workload, workload.sizes[size], with_quiet=with_quiet) as prepared:
             for _ in range(self._repeat):
-                speeds = {}
-                for contestant in self._contestants(workload):
-                    if self._throughput:
+                speeds: dict[str, float] = {}
+                if self._throughput:
+                    for contestant in self._contestants(workload, WALL, WALL_WITH_EVENTS):
                         speeds[contestant] = self._run_throughput(prepared, size, contestant)
-                for contestant in self._contestants(workload):
-                    if self._latency and contestant not in (WALL, WALL_WITH_EVENTS):
+                if STOWAGE in speeds:
+                    # Whether anybody at all could do what is asked of stowage.
+                    speeds[FOLLOWING_WALL] = speeds[STOWAGE]
+                if self._latency:
+                    for contestant in self._contestants(workload, FOLLOWING_WALL):
                         self._run_latency(prepared, size, contestant, speeds.get(contestant))
             if self._path is not None:
                 self._results.save(self._path)
 
-    def _contestants(self, workload: Workload) -> list[str]:
+    def _contestants(self, workload: Workload, *walls: str) -> list[str]:
+        """Those to measure; the walls only where the workload asks for them."""
         if self._only:
-            return list(self._only)
-        walls = [WALL, WALL_WITH_EVENTS] if workload.wall else []
-        return [*walls, KUBE_SCHEDULER, STOWAGE]
+            return [each for each in self._only if each not in WALLS or each in walls]
+        return [*(walls if workload.wall else ()), KUBE_SCHEDULER, STOWAGE]
 
     def _run_throughput(self, prepared: Prepared, size: str, contestant: str) -> float:
         try:

@@ -24,6 +24,10 @@ WALL: Final = "wall"
 """Binds without any scheduling: as fast as the API server lets anybody be."""
 WALL_WITH_EVENTS: Final = "wall-events"
 """The same, and tells of each binding with an event as schedulers do."""
+FOLLOWING_WALL: Final = "wall-follow"
+"""Binds each pod the moment it appears, and tells nobody."""
+WALLS: Final = frozenset((WALL, WALL_WITH_EVENTS, FOLLOWING_WALL))
+"""Those that schedule nothing."""
 
 _USER = "system:kube-scheduler"
 _PROFILE: Mapping[str, Any] = {"schedulerName": SCHEDULER_NAME}
@@ -65,6 +69,10 @@ def _wall_with_events(control_plane: ControlPlane) -> Program:
     return _start_wall(control_plane, WALL_WITH_EVENTS, "--events")
 
 
+def _following_wall(control_plane: ControlPlane) -> Program:
+    return _start_wall(control_plane, FOLLOWING_WALL, "--follow")
+
+
 def _start_wall(control_plane: ControlPlane, name: str, *arguments: str) -> Program:
     kubeconfig: Path = control_plane.kubeconfig_for(_USER)
     path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
@@ -84,5 +92,6 @@ CONTESTANTS: Final[Mapping[str, Start]] = {
     STOWAGE: _stowage,
     WALL: _wall,
     WALL_WITH_EVENTS: _wall_with_events,
+    FOLLOWING_WALL: _following_wall,
 }
 """How to start each; every program is ready when its function returns, except the walls."""

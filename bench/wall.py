@@ -2,10 +2,12 @@
 
 What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, 32 requests in
 flight, one watch open as a scheduler has. It stays until it is ended, for its CPU time to be read.
+
+With ``--follow`` it binds each pod the moment it appears instead.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import cycle
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from e2e.support.objects import Json, make_binding
 
 _PODS = f"/api/v1/namespaces/{MEASURED}/pods"
 _EVENTS = f"/apis/events.k8s.io/v1/namespaces/{MEASURED}/events"
+_WAITING = f"fieldSelector=spec.nodeName%3D,spec.schedulerName%3D{SCHEDULER_NAME}"
 _TIME = "2020-01-01T00:00:00.000000Z"
 """Nobody reads these events."""
 
@@ -28,16 +31,40 @@ _TIME = "2020-01-01T00:00:00.000000Z"
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
 @click.option("--events", is_flag=True, help="Write an event after each binding.")
 @click.option("--in-flight", default=32, show_default=True, help="Requests at the same time.")
-def main(kubeconfig: Path, events: bool, in_flight: int) -> None:
+@click.option("--follow", is_flag=True, help="Bind pods that come, not those that wait.")
+def main(kubeconfig: Path, events: bool, in_flight: int, follow: bool) -> None:
     """Bind all pods that wait, then do nothing until ended."""
-    uvloop.run(_run(kubeconfig, events, in_flight))
+    work = _follow if follow else _run
+    uvloop.run(work(kubeconfig, events, in_flight))
+
+
+async def _follow(kubeconfig: Path, events: bool, in_flight: int) -> None:
+    coming = asyncio.Queue[str]()
+    async with Api.connect(kubeconfig) as api, asyncio.TaskGroup() as group:
+        nodes = cycle([each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")])
+        version = (await api.get(f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
+        for _ in range(in_flight):
+            group.create_task(_bind_from(coming, nodes, api, events))
+        while True:
+            # A server with too much to do may end a watch.
+            async for kind, pod in api.watch(f"{_PODS}?{_WAITING}", version):
+                version = pod["metadata"]["resourceVersion"]
+                if kind == "ADDED":
+                    coming.put_nowait(pod["metadata"]["name"])
+
+
+async def _bind_from(
+    coming: asyncio.Queue[str], nodes: Iterator[str], api: Api, events: bool
+) -> None:
+    while True:
+        pod = await coming.get()
+        await api.call_all(_calls([pod], [next(nodes)], events), 1)
 
 
 async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
     async with Api.connect(kubeconfig) as api:
         nodes = [each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")]
-        selector = f"spec.nodeName%3D,spec.schedulerName%3D{SCHEDULER_NAME}"
-        pods = await api.list_items(f"{_PODS}?fieldSelector={selector}")
+        pods = await api.list_items(f"{_PODS}?{_WAITING}")
         version = (await api.get("/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
         watching = asyncio.create_task(_watch(await Credentials.load(kubeconfig), version))
         names = [each["metadata"]["name"] for each in pods]
@@ -45,7 +72,7 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         await watching
 
 
-def _calls(pods: list[str], nodes: list[str], events: bool) -> Iterator[Call]:
+def _calls(pods: Iterable[str], nodes: Iterable[str], events: bool) -> Iterator[Call]:
     for pod, node in zip(pods, cycle(nodes), strict=False):
         binding = make_binding(pod, node, namespace=MEASURED)
         yield Call("POST", f"{_PODS}/{pod}/binding", binding)
