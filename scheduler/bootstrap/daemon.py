@@ -90,6 +90,9 @@ WORKLOAD_KINDS: Final[tuple[tuple[Kind[Any], str, EventResource | None], ...]] =
 )
 """Kinds whose selectors say which pods belong together."""
 
+BUSY_BINDS: Final = 4
+"""More binds in flight than this, and events make way: the API server is behind."""
+
 log = get_logger(__name__)
 
 
@@ -253,6 +256,7 @@ class RunningDaemon:
             session,
             self._clock,
             hostname=hostname,
+            makes_way=lambda: self._client.pods.binds_in_flight > BUSY_BINDS,
             on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
         )
         elector = self._elector(session, recorder)

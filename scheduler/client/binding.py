@@ -20,6 +20,9 @@ class PodClient:
         session: where requests go.
         fence: whether this scheduler still holds the lease; asked as the bytes leave.
         timeout: seconds for one write, repetitions asked for by the server included.
+
+    Attributes:
+        binds_in_flight: bindings that were sent and not answered.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class PodClient:
         self._session = session
         self._fence = fence
         self._timeout = timeout
+        self.binds_in_flight = 0
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Binds the pod to the node.
@@ -43,13 +47,17 @@ class PodClient:
 
         Source: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (Bind) v1.36.
         """
-        await self._session.request(
-            "POST",
-            _path(namespace, name, "binding"),
-            binding_body(namespace, name, uid, node),
-            fence=self._fence,
-            timeout=self._timeout,
-        )
+        self.binds_in_flight += 1
+        try:
+            await self._session.request(
+                "POST",
+                _path(namespace, name, "binding"),
+                binding_body(namespace, name, uid, node),
+                fence=self._fence,
+                timeout=self._timeout,
+            )
+        finally:
+            self.binds_in_flight -= 1
 
     async def patch_status(
         self,

@@ -31,6 +31,9 @@ from scheduler.clock import Clock
 CAPACITY: Final = 32_768
 WORKERS: Final = 2
 """Few, because each competes with the binds for the API server."""
+PATIENCE_SECONDS: Final = 10.0
+"""How long an event makes way for binds at most."""
+_LOOK_AGAIN_SECONDS: Final = 0.02
 MAX_TRIES: Final = 12
 RETRY_SECONDS: Final = 10.0
 """Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent, sleepDuration) v0.36."""
@@ -47,6 +50,8 @@ class EventRecorder:
             `<reporting controller>-<hostname>`.
         capacity: events that may wait; what comes on top is dropped and counted.
         workers: requests at a time.
+        makes_way: whether the API server has more important things to do for this scheduler; then
+            events wait, for `PATIENCE_SECONDS` at most.
         on_dropped: told why (`queue_full`, `refused`, `unreachable`) for each event that is lost.
 
     Attributes:
@@ -63,6 +68,7 @@ class EventRecorder:
         hostname: str,
         capacity: int = CAPACITY,
         workers: int = WORKERS,
+        makes_way: Callable[[], bool] = lambda: False,
         on_dropped: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._session = session
@@ -70,10 +76,11 @@ class EventRecorder:
         self._hostname = hostname
         self._capacity = capacity
         self._workers = workers
+        self._makes_way = makes_way
         self._on_dropped = on_dropped
         self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
         self._series = EventSeries()
-        self._waiting: deque[Occurrence] = deque()
+        self._waiting: deque[tuple[float, Occurrence]] = deque()
         self._has_work = asyncio.Event()
         self._is_idle = asyncio.Event()
         self._is_idle.set()
@@ -143,11 +150,12 @@ class EventRecorder:
                 await self._is_idle.wait()
 
     def _enqueue(self, occurrences: list[Occurrence]) -> None:
+        now = self._clock.monotonic()
         for occurrence in occurrences:
             if len(self._waiting) >= self._capacity:
                 self._on_dropped("queue_full")
             else:
-                self._waiting.append(occurrence)
+                self._waiting.append((now, occurrence))
                 self._has_work.set()
                 self._is_idle.clear()
 
@@ -161,7 +169,11 @@ class EventRecorder:
             while not self._waiting:
                 self._has_work.clear()
                 await self._has_work.wait()
-            occurrence = self._waiting.popleft()
+            since, occurrence = self._waiting[0]
+            if self._makes_way() and self._clock.monotonic() - since < PATIENCE_SECONDS:
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+                continue
+            self._waiting.popleft()
             self._in_flight += 1
             try:
                 await self._deliver(occurrence)

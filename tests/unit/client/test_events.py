@@ -9,7 +9,7 @@ import pytest
 import uvloop
 from aiohttp import web
 
-from scheduler.client.event_recorder import EventRecorder
+from scheduler.client.event_recorder import PATIENCE_SECONDS, EventRecorder
 from scheduler.client.event_series import EventSeries, Occurrence
 from scheduler.client.events import (
     WARNING,
@@ -320,6 +320,35 @@ class TestRecorder:
 
         assert uvloop.run(scenario()) == requests
         assert self.dropped == dropped
+
+    def test_events_make_way_for_what_matters_more_but_not_for_ever(self) -> None:
+        """While binds are behind nothing is sent; an old event goes out all the same."""
+
+        async def answer(_: web.Request) -> web.Response:
+            return json_answer({}, 201)
+
+        async def scenario() -> list[int]:
+            sent = []
+            is_busy = True
+            async with serving(answer) as (server, session):
+                recorder = self.recorder(session, makes_way=lambda: is_busy)
+                task = asyncio.create_task(recorder.run())
+                self.failed(recorder, "old")
+                self.clock.advance(PATIENCE_SECONDS - 1)
+                self.failed(recorder, "young")
+                await recorder.drain(0.2)
+                sent.append(len(server.seen))
+                self.clock.advance(1)
+                await recorder.drain(0.2)
+                sent.append(len(server.seen))
+                is_busy = False
+                await recorder.drain(2.0)
+                sent.append(len(server.seen))
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            return sent
+
+        assert uvloop.run(scenario()) == [0, 1, 2]
 
     def test_a_full_queue_drops_and_never_blocks(self) -> None:
         """Recording takes no time, whatever the server does."""
