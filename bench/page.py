@@ -4,9 +4,9 @@ Only what lies between the two marks is replaced; the rest of the page is writte
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 
@@ -17,6 +17,8 @@ from bench.tables import Table, problems_of, tables_of, target_table
 from bench.targets import SIZE, verdicts
 from bench.workload import load_workloads
 from e2e.support.go_programs import CHECKOUT
+
+T = TypeVar("T")
 
 PAGE: Final = CHECKOUT / "docs" / "performance.md"
 
@@ -29,7 +31,10 @@ _FRAME: Final = f"# Performance\n\n{_BEGIN}\n{_END}\n"
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="Where to put it.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 def main(page: Path, files: tuple[Path, ...]) -> None:
-    """Make the page from FILES; without any from the newest results of each kind."""
+    """Make the page from FILES; without any from the newest results of each kind.
+
+    Where several files have figures of one workload, the last file counts.
+    """
     paths = files or _newest()
     if not paths:
         sys.exit(f"error: there are no results in {FOLDER}; `make bench` makes some")
@@ -37,7 +42,7 @@ def main(page: Path, files: tuple[Path, ...]) -> None:
     picture = page.with_suffix(".svg")
     page.parent.mkdir(exist_ok=True)
     titles = {name: workload.title for name, workload in load_workloads().items()}
-    measured = [run for part in parts.values() for run in part.throughput if run.size == SIZE]
+    measured = [run for run in _together(parts.values()).throughput if run.size == SIZE]
     picture.write_text(draw_throughput(measured, titles))
     before = page.read_text() if page.exists() else _FRAME
     page.write_text(_replaced(before, "\n".join(_lines(parts, picture.name))))
@@ -58,12 +63,12 @@ def _replaced(page: str, text: str) -> str:
 
 
 def _lines(parts: dict[str, Results], picture: str) -> Iterator[str]:
-    everything = Results(next(iter(parts.values())).machine)
+    seen: set[str] = set()
     for name, part in parts.items():
-        everything.throughput += part.throughput
-        everything.latency += part.latency
-        everything.decisions += part.decisions
-        yield _source(name, part.machine)
+        again = sorted(seen & {run.workload for run in part.throughput})
+        yield _source(name, part.machine, again)
+        seen |= {run.workload for run in part.throughput}
+    everything = _together(parts.values())
     yield from _markdown(target_table(verdicts(everything, load_workloads())))
     yield from ("", f"![pods per second of each workload]({picture})")
     for table in tables_of(everything):
@@ -74,14 +79,32 @@ def _lines(parts: dict[str, Results], picture: str) -> Iterator[str]:
         yield from (f"- {' '.join(problem.split())}" for problem in problems)
 
 
-def _source(name: str, machine: Machine) -> str:
+def _together(parts: Iterable[Results]) -> Results:
+    """Puts results into one; of figures about the same the last ones stay."""
+    first, *others = parts
+    for part in others:
+        first = Results(
+            first.machine,
+            _replace(first.throughput, part.throughput, lambda run: (run.workload, run.size)),
+            _replace(first.latency, part.latency, lambda run: (run.workload, run.size)),
+            _replace(first.decisions, part.decisions, lambda each: each.workload),
+        )
+    return first
+
+
+def _replace(old: list[T], new: list[T], about: Callable[[T], object]) -> list[T]:
+    replaced = {about(each) for each in new}
+    return [each for each in old if about(each) not in replaced] + new
+
+
+def _source(name: str, machine: Machine, again: list[str]) -> str:
     libraries = ", ".join(f"{name} {version}" for name, version in machine.libraries.items())
     return (
         f"- `{name}`: {machine.started}, commit `{machine.commit}`; {machine.cores} cores of "
         f"{machine.processor}, {machine.memory_bytes / 2**30:.0f} GiB, {machine.system}, load "
         f"{machine.load:.1f} before; Kubernetes {machine.kubernetes}; "
         f"Python {machine.python}, {libraries}."
-    )
+    ) + (f" It replaces the figures of {', '.join(again)}." if again else "")
 
 
 def _markdown(table: Table) -> Iterator[str]:

@@ -86,10 +86,15 @@ def _walls(results: Results) -> Iterator[Verdict]:
 
 
 def _cpu(results: Results) -> Iterator[Verdict]:
-    used = _figure(results, "plain", STOWAGE, lambda run: run.cpu_ms_per_pod)
-    yield _at_most("plain pods: scheduler CPU per pod, its start included", _CPU_MS, used, "ms")
-    used = _figure(results, "plain", STOWAGE, lambda run: run.cpu_ms_per_pod_ready)
-    yield _at_most("plain pods: scheduler CPU per pod, once ready", _CPU_MS, used, "ms")
+    figures: list[tuple[str, Callable[[Throughput], float]]] = [
+        ("its start included", lambda run: run.cpu_ms_per_pod),
+        ("once ready", lambda run: run.cpu_ms_per_pod_ready),
+    ]
+    for what, figure in figures:
+        ours = _figure(results, "plain", STOWAGE, figure)
+        theirs = _figure(results, "plain", KUBE_SCHEDULER, figure)
+        found = _at_most(f"plain pods: scheduler CPU per pod, {what}", _CPU_MS, ours, "ms")
+        yield _beside(found, theirs, "kube-scheduler")
 
 
 def _memory(results: Results) -> Iterator[Verdict]:
@@ -114,10 +119,7 @@ def _stall(results: Results) -> Verdict:
 def _waiting(results: Results) -> Verdict:
     about = "plain pods at half of maximum: p99 creation to bind"
     found = _at_most(about, _P99_MS, _longest_wait(results, STOWAGE), "ms")
-    floor = _longest_wait(results, FOLLOWING_WALL)
-    if floor is None:
-        return found
-    return found._replace(measured=f"{found.measured}; without any scheduling {floor:.3g} ms")
+    return _beside(found, _longest_wait(results, FOLLOWING_WALL), "without any scheduling")
 
 
 def _longest_wait(results: Results, contestant: str) -> float | None:
@@ -176,3 +178,10 @@ def _at_most(about: str, limit: float, value: float | None, unit: str) -> Verdic
     if value is None:
         return Verdict(about, wanted)
     return Verdict(about, wanted, f"{value:.3g} {unit}", value <= limit)
+
+
+def _beside(found: Verdict, milliseconds: float | None, who: str) -> Verdict:
+    """Adds what somebody else reached under the same conditions."""
+    if milliseconds is None or not found.measured:
+        return found
+    return found._replace(measured=f"{found.measured} ({who}: {milliseconds:.3g} ms)")

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench import page
-from bench.contestants import KUBE_SCHEDULER, STOWAGE, WALL
+from bench.contestants import FOLLOWING_WALL, KUBE_SCHEDULER, STOWAGE, WALL
 from bench.machine import Machine
 from bench.plot import draw_throughput
 from bench.results import Decision, Latency, Results, ResultsError, Throughput, load_results
@@ -100,6 +100,39 @@ def test_the_page_keeps_what_people_wrote(tmp_path: Path) -> None:
     assert again == _make_page(target, kept)
 
 
+def test_a_later_file_replaces_what_it_measured_anew(tmp_path: Path) -> None:
+    """And only that; the page says so."""
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    Results(MACHINE, [_throughput(STOWAGE, 321.0)], [_latency()]).save(old)
+    Results(MACHINE, [_throughput(STOWAGE, 654.0)]).save(new)
+
+    made = _make_page(tmp_path / "performance.md", old, new)
+
+    assert "| plain | stowage | 5000 | 10000 | 654 |" in made
+    assert "321" not in made
+    assert "Pods that come" in made
+    assert made.count("It replaces the figures of plain.") == 1
+
+
+def test_a_target_stands_beside_what_others_reached() -> None:
+    """Absolute figures say little without those of the same machine."""
+    runs = [_throughput(KUBE_SCHEDULER, 400.0), _throughput(STOWAGE, 900.0)]
+    waits = [_latency(p99_ms=900.0), _latency(p99_ms=800.0, contestant=FOLLOWING_WALL)]
+
+    found = {
+        each.about: each.measured
+        for each in verdicts(Results(MACHINE, runs, waits), load_workloads())
+    }
+
+    assert (
+        found["plain pods: scheduler CPU per pod, once ready"] == "0.4 ms (kube-scheduler: 0.4 ms)"
+    )
+    assert (
+        found["plain pods at half of maximum: p99 creation to bind"]
+        == "900 ms (without any scheduling: 800 ms)"
+    )
+
+
 def test_repeated_runs_become_one_line() -> None:
     """The median of the repeats, the worst of their peaks, and the ratio to kube-scheduler."""
     runs = [_throughput(STOWAGE, speed) for speed in (100.0, 300.0, 200.0)]
@@ -141,8 +174,8 @@ def test_the_picture_is_svg_with_a_bar_per_figure() -> None:
     assert "plain & simple" in [each.text for each in root]
 
 
-def _make_page(target: Path, kept: Path) -> str:
-    done = CliRunner().invoke(page.main, ["--page", str(target), str(kept)])
+def _make_page(target: Path, *kept: Path) -> str:
+    done = CliRunner().invoke(page.main, ["--page", str(target), *map(str, kept)])
     assert done.exit_code == 0, done.output
     assert target.with_suffix(".svg").exists()
     return target.read_text()
@@ -179,11 +212,11 @@ def _throughput(
     )
 
 
-def _latency(p99_ms: float = 10.0) -> Latency:
+def _latency(p99_ms: float = 10.0, contestant: str = STOWAGE) -> Latency:
     return Latency(
         workload="plain",
         size="5000",
-        contestant=STOWAGE,
+        contestant=contestant,
         half=True,
         offered_per_second=100.0,
         created=100,
