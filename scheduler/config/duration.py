@@ -5,6 +5,7 @@ Source: Go time.ParseDuration and Duration.String.
 
 import re
 from decimal import Decimal
+from fractions import Fraction
 
 _NANOSECONDS = {
     "ns": 1,
@@ -37,13 +38,14 @@ def parse_duration(text: str) -> float | None:
     )
     if nanoseconds > _MAX_NANOSECONDS:
         return None
-    seconds = nanoseconds / 1e9
+    seconds = nanoseconds / 10**9
     return -seconds if text.startswith("-") else seconds
 
 
 def format_duration(seconds: float) -> str:
     """Write a duration as Go does: `1m30s`, `10m0s`, `250ms`, `0s`."""
-    nanoseconds = round(abs(seconds) * 1e9)
+    # A float times 1e9 would be rounded before it is a whole number.
+    nanoseconds = round(abs(Fraction(seconds)) * 10**9)
     sign = "-" if seconds < 0 and nanoseconds else ""
     if nanoseconds == 0:
         return "0s"
