@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import httptools
+import msgspec
 from typing_extensions import override
 from yarl import URL
 
 from scheduler.client.errors import FencedError, cut
 
+JSON: Final = "application/json"
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
 KEEPALIVE_SECONDS: Final = 60.0
 """Idle connections are dropped before a server (90 s) or a load balancer would drop them."""
@@ -49,15 +51,34 @@ class NoAnswerError(Exception):
     """A request that was not answered; the message says why, for people."""
 
 
-class Answer:
+class Request(msgspec.Struct, gc=False):
+    """What is sent.
+
+    Attributes:
+        method: the HTTP method.
+        path: path and query, already quoted.
+        body: as it goes over the wire, if any.
+        content_type: what the body is.
+        fence: asked right before the bytes are written, each time.
+    """
+
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = JSON
+    fence: Fence | None = None
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Response(msgspec.Struct, gc=False):
     """What came back: the status, the headers by lower-case name, the whole body."""
 
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 class DirectConnections:
@@ -96,24 +117,8 @@ class DirectConnections:
         self._idle.clear()
         self._is_usable = False
 
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        content_type: str,
-        timeout: float,
-        fence: Fence | None,
-    ) -> Answer:
-        """Sends a request and reads the whole answer.
-
-        Args:
-            method: the HTTP method.
-            path: path and query, already quoted.
-            body: the body, if any.
-            content_type: what the body is.
-            timeout: seconds for everything.
-            fence: asked right before the bytes are written.
+    async def exchange(self, request: Request, timeout: float) -> Response:
+        """Sends a request and reads the whole answer, within `timeout` seconds.
 
         Raises:
             NoAnswerError: there is none.
@@ -121,17 +126,17 @@ class DirectConnections:
         """
         if not self._is_usable:
             raise NoAnswerError("the credentials hold a line break")
+        body = request.body
         about = (
             ""
             if body is None
-            else f"\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}"
+            else f"\r\nContent-Type: {request.content_type}\r\nContent-Length: {len(body)}"
         )
-        head = f"{method} {self._prefix}{path} HTTP/1.1{self._headers}{about}\r\n\r\n".encode(
-            "latin-1"
-        )
+        start = f"{request.method} {self._prefix}{request.path} HTTP/1.1"
+        head = f"{start}{self._headers}{about}\r\n\r\n".encode("latin-1")
         started = self._loop.time()
         connection = self._reuse(started) or await self._connect(timeout)
-        if fence is not None and not fence():
+        if request.fence is not None and not request.fence():
             self._idle.append(connection)
             raise FencedError("not written: the lease may have passed to another scheduler")
         # One write: what is encrypted now leaves in this step of the loop.
@@ -198,12 +203,12 @@ class _Connection(asyncio.Protocol):
         self.idle_since = loop.time()
         self._loop = loop
         self._parser = httptools.HttpResponseParser(self)
-        self._waiter: asyncio.Future[Answer] | None = None
+        self._waiter: asyncio.Future[Response] | None = None
         self._transport: Any = None
         self._headers: dict[str, str] = {}
         self._chunks: list[bytes] = []
 
-    def send(self, request: bytes) -> asyncio.Future[Answer]:
+    def send(self, request: bytes) -> asyncio.Future[Response]:
         """Writes a request; what comes back is the answer."""
         self._waiter = waiter = self._loop.create_future()
         self._headers = {}
@@ -265,4 +270,4 @@ class _Connection(asyncio.Protocol):
             return
         if not self._parser.should_keep_alive():
             self.is_reusable = False
-        waiter.set_result(Answer(status, self._headers, b"".join(self._chunks)))
+        waiter.set_result(Response(status, self._headers, b"".join(self._chunks)))

@@ -10,7 +10,7 @@ from aiohttp.payload import BytesPayload
 from typing_extensions import override
 from yarl import URL
 
-from scheduler.client.direct import CONNECT_TIMEOUT_SECONDS, Answer, Fence, NoAnswerError
+from scheduler.client.direct import CONNECT_TIMEOUT_SECONDS, NoAnswerError, Request, Response
 from scheduler.client.errors import FencedError, cut
 
 BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
@@ -36,26 +36,18 @@ class ProxiedRequests:
     def close(self) -> None:
         """Connections belong to the session."""
 
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        content_type: str,
-        timeout: float,
-        fence: Fence | None,
-    ) -> Answer:
+    async def exchange(self, request: Request, timeout: float) -> Response:
         """See `DirectConnections.exchange`."""
         try:
             response = await self._session.request(
-                method,
-                URL(self._server + path, encoded=True),
-                data=None if body is None else _FencedBytes(body, content_type, fence),
+                request.method,
+                URL(self._server + request.path, encoded=True),
+                data=None if request.body is None else _FencedBytes(request.body, request),
                 allow_redirects=False,
                 timeout=_total_timeout(timeout),
                 **self._routing,
             )
-            return Answer(response.status, response.headers, await response.read())
+            return Response(response.status, response.headers, await response.read())
         except BROKEN as problem:
             if isinstance(problem.__cause__, FencedError):
                 raise problem.__cause__ from None
@@ -81,9 +73,9 @@ class _FencedBytes(BytesPayload):
     write after its lease has passed to another.
     """
 
-    def __init__(self, value: bytes, content_type: str, fence: Fence | None) -> None:
-        super().__init__(value, content_type=content_type)
-        self._fence = fence
+    def __init__(self, body: bytes, request: Request) -> None:
+        super().__init__(body, content_type=request.content_type)
+        self._fence = request.fence
 
     @override
     async def write_with_length(

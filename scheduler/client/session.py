@@ -10,18 +10,20 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, Self
 
 import aiohttp
-import msgspec
 from yarl import URL
 
 from scheduler import __version__
 from scheduler.client.connection import Access, Connection
 from scheduler.client.direct import (
     CONNECT_TIMEOUT_SECONDS,
+    JSON,
     KEEPALIVE_SECONDS,
     SOCKET_OPTIONS,
     DirectConnections,
     Fence,
     NoAnswerError,
+    Request,
+    Response,
 )
 from scheduler.client.errors import (
     ApiError,
@@ -33,7 +35,6 @@ from scheduler.client.proxied import BROKEN, ProxiedRequests, why
 from scheduler.client.throttle import TokenBucket
 from scheduler.clock import Clock
 
-JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
@@ -52,13 +53,6 @@ _NO_CODE: Final = "<error>"
 """Source: client-go rest/request.go (updateURLMetrics) v0.36."""
 
 
-class Response(msgspec.Struct, gc=False):
-    """An answer that means success."""
-
-    status: int
-    body: bytes
-
-
 class Lines(Protocol):
     """A body that arrives line by line."""
 
@@ -70,14 +64,25 @@ class Lines(Protocol):
 class RequestObserver(Protocol):
     """Hears of every request."""
 
-    def request_done(self, method: str, host: str, code: str, seconds: float) -> None:
-        """The answer has begun (a stream) or ended; the code is `<error>` when there is none."""
+    def request_done(
+        self,
+        method: str,
+        host: str,
+        code: str,
+        seconds: float,
+        sent_bytes: int,
+        received_bytes: int | None,
+    ) -> None:
+        """The answer has begun (a stream) or ended.
 
-    def request_sent(self, method: str, host: str, size: int) -> None:
-        """A body of so many bytes, or none, is sent."""
-
-    def response_read(self, method: str, host: str, size: int) -> None:
-        """A whole body of so many bytes was read."""
+        Args:
+            method: the HTTP method.
+            host: the authority of the API server.
+            code: the HTTP status; `<error>` when there is no answer.
+            seconds: since the request began.
+            sent_bytes: size of the body that was sent.
+            received_bytes: size of the body that was read; None for a stream or no answer.
+        """
 
 
 class ApiSession:
@@ -158,11 +163,12 @@ class ApiSession:
             FencedError: the fence said no; nothing was written.
         """
         deadline = self._clock.monotonic() + timeout
+        request = Request(method, path, body, content_type, fence)
         for attempt in range(MAX_RETRIES + 1):
             if self._throttle is not None and not is_urgent:
                 await self._throttle.acquire()
             try:
-                return await self._send(method, path, body, content_type, timeout, fence)
+                return await self._send(request, timeout)
             except ApiError as problem:
                 pause = problem.retry_after_seconds
                 if pause is None or is_urgent or attempt == MAX_RETRIES:
@@ -211,38 +217,29 @@ class ApiSession:
         except BROKEN as problem:
             raise UnavailableError(f"GET {path}", message=why(problem)) from problem
         finally:
-            self._observe("GET", code, start, 0)
+            self._observe("GET", code, start, 0, None)
         raise self._refusal(f"GET {path}", response.status, response.headers, answer)
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        content_type: str,
-        timeout: float,
-        fence: Fence | None,
-    ) -> Response:
+    async def _send(self, request: Request, timeout: float) -> Response:
         self._current()
-        start, code = self._clock.monotonic(), _NO_CODE
+        start, code, received = self._clock.monotonic(), _NO_CODE, None
         try:
-            answer = await self._requests.exchange(method, path, body, content_type, timeout, fence)
-            code = str(answer.status)
-            if self._observer is not None:
-                self._observer.response_read(method, self._host, len(answer.body))
+            response = await self._requests.exchange(request, timeout)
+            code, received = str(response.status), len(response.body)
         except NoAnswerError as problem:
-            raise UnavailableError(f"{method} {path}", message=str(problem)) from problem
+            raise UnavailableError(str(request), message=str(problem)) from problem
         finally:
-            self._observe(method, code, start, len(body or b""))
-        if answer.status >= _FIRST_FAILURE:
-            raise self._refusal(f"{method} {path}", answer.status, answer.headers, answer.body)
-        return Response(answer.status, answer.body)
+            self._observe(request.method, code, start, len(request.body or b""), received)
+        if response.status >= _FIRST_FAILURE:
+            raise self._refusal(str(request), response.status, response.headers, response.body)
+        return response
 
-    def _observe(self, method: str, code: str, start: float, size: int) -> None:
+    def _observe(
+        self, method: str, code: str, start: float, sent: int, received: int | None
+    ) -> None:
         if self._observer is not None:
             seconds = self._clock.monotonic() - start
-            self._observer.request_done(method, self._host, code, seconds)
-            self._observer.request_sent(method, self._host, size)
+            self._observer.request_done(method, self._host, code, seconds, sent, received)
 
     def _current(self) -> Access:
         access = self._connection.access

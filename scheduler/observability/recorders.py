@@ -117,18 +117,22 @@ class RequestMetrics:
     def __init__(self, metrics: SchedulerMetrics) -> None:
         self._metrics = metrics
 
-    def request_done(self, method: str, host: str, code: str, seconds: float) -> None:
+    def request_done(
+        self,
+        method: str,
+        host: str,
+        code: str,
+        seconds: float,
+        sent_bytes: int,
+        received_bytes: int | None,
+    ) -> None:
         """A request was answered; the code is `<error>` when it was not."""
-        self._metrics.rest_client_requests[code, method, host].inc()
-        self._metrics.rest_client_request_duration[method, host].observe(seconds)
-
-    def request_sent(self, method: str, host: str, size: int) -> None:
-        """A body of so many bytes, or none, was sent."""
-        self._metrics.rest_client_request_size[method, host].observe(size)
-
-    def response_read(self, method: str, host: str, size: int) -> None:
-        """A whole body of so many bytes was read."""
-        self._metrics.rest_client_response_size[method, host].observe(size)
+        metrics = self._metrics
+        metrics.rest_client_requests[code, method, host].inc()
+        metrics.rest_client_request_duration[method, host].observe(seconds)
+        metrics.rest_client_request_size[method, host].observe(sent_bytes)
+        if received_bytes is not None:
+            metrics.rest_client_response_size[method, host].observe(received_bytes)
 
 
 class PluginMetrics:

@@ -10,7 +10,7 @@ import uvloop
 from aiohttp import web
 
 from scheduler.client.connection import Access, Connection
-from scheduler.client.direct import Answer, DirectConnections, NoAnswerError
+from scheduler.client.direct import DirectConnections, NoAnswerError, Request, Response
 from scheduler.client.errors import FencedError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
@@ -77,8 +77,8 @@ async def raw(*answers: list[bytes]) -> AsyncIterator[tuple[RawServer, DirectCon
         await listener.wait_closed()
 
 
-async def get(connections: DirectConnections, timeout: float = 2.0) -> Answer:
-    return await connections.exchange("GET", "/x", None, "", timeout, None)
+async def get(connections: DirectConnections, timeout: float = 2.0) -> Response:
+    return await connections.exchange(Request("GET", "/x"), timeout)
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:
@@ -187,7 +187,7 @@ def test_a_fence_keeps_the_connection() -> None:
     async def story() -> None:
         async with raw([OK]) as (server, connections):
             with pytest.raises(FencedError):
-                await connections.exchange("POST", "/x", b"", "", 2.0, lambda: False)
+                await connections.exchange(Request("POST", "/x", b"", fence=lambda: False), 2.0)
             assert (await get(connections)).body == b"ok"
             assert server.connections == 1
 
@@ -206,10 +206,7 @@ def test_many_requests_at_once_each_get_their_own_answer() -> None:
             connections = DirectConnections(server.url + "/prefix", None, None, {})
             for _ in range(3):
                 answers = await asyncio.gather(
-                    *(
-                        connections.exchange("POST", f"/{i}", b"{}", "application/json", 5.0, None)
-                        for i in range(50)
-                    )
+                    *(connections.exchange(Request("POST", f"/{i}", b"{}"), 5.0) for i in range(50))
                 )
                 assert [a.body for a in answers] == [f'"/prefix/{i}"'.encode() for i in range(50)]
             connections.close()

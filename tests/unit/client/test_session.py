@@ -9,6 +9,7 @@ import uvloop
 from aiohttp import web
 
 from scheduler import __version__
+from scheduler.client.direct import Response
 from scheduler.client.errors import (
     ApiError,
     ConflictError,
@@ -21,7 +22,7 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from scheduler.client.session import STRATEGIC_MERGE_PATCH, Response
+from scheduler.client.session import STRATEGIC_MERGE_PATCH
 from tests.unit.client.scripted_server import (
     dropped,
     hang,

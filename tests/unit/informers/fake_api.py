@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from scheduler.api.objects import ObjectMeta
+from scheduler.client.direct import Response
 from scheduler.client.errors import GoneError, UnavailableError
-from scheduler.client.session import Response
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -104,7 +104,7 @@ class FakeApi:
         if len(items) > limit:
             meta["continue"] = f"{version}/{len(self.requests)}"
             self._lists[meta["continue"]] = items[limit:]
-        return Response(200, msgspec.json.encode({"metadata": meta, "items": items[:limit]}))
+        return Response(200, {}, msgspec.json.encode({"metadata": meta, "items": items[:limit]}))
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator["_Queue"]:
