@@ -42,10 +42,11 @@ def main(page: Path, files: tuple[Path, ...]) -> None:
     picture = page.with_suffix(".svg")
     page.parent.mkdir(exist_ok=True)
     titles = {name: workload.title for name, workload in load_workloads().items()}
-    measured = [run for run in _together(parts.values()).throughput if run.size == SIZE]
+    everything = _together(parts.values())
+    measured = [run for run in everything.throughput if run.size == SIZE]
     picture.write_text(draw_throughput(measured, titles))
     before = page.read_text() if page.exists() else _FRAME
-    page.write_text(_replaced(before, "\n".join(_lines(parts, picture.name))))
+    page.write_text(_replaced(before, "\n".join(_lines(parts, everything, picture.name))))
     print(f"wrote {page} and {picture}")
 
 
@@ -62,13 +63,12 @@ def _replaced(page: str, text: str) -> str:
     return f"{before}{_BEGIN}\n\n{text}\n\n{_END}{after}"
 
 
-def _lines(parts: dict[str, Results], picture: str) -> Iterator[str]:
+def _lines(parts: dict[str, Results], everything: Results, picture: str) -> Iterator[str]:
     seen: set[str] = set()
     for name, part in parts.items():
-        again = sorted(seen & {run.workload for run in part.throughput})
-        yield _source(name, part.machine, again)
-        seen |= {run.workload for run in part.throughput}
-    everything = _together(parts.values())
+        names = {run.workload for run in part.throughput}
+        yield _source(name, part.machine, sorted(seen & names))
+        seen |= names
     yield from _markdown(target_table(verdicts(everything, load_workloads())))
     yield from ("", f"![pods per second of each workload]({picture})")
     for table in tables_of(everything):

@@ -7,8 +7,8 @@ With ``--follow`` it binds each pod the moment it appears instead.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from itertools import cycle
+from collections.abc import Iterator
+from itertools import chain, cycle
 from pathlib import Path
 
 import aiohttp
@@ -41,7 +41,7 @@ def main(kubeconfig: Path, events: bool, in_flight: int, follow: bool) -> None:
 async def _follow(kubeconfig: Path, events: bool, in_flight: int) -> None:
     coming = asyncio.Queue[str]()
     async with Api.connect(kubeconfig) as api, asyncio.TaskGroup() as group:
-        nodes = cycle([each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")])
+        nodes = await _nodes(api)
         version = (await api.get(f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
         for _ in range(in_flight):
             group.create_task(_bind_from(coming, nodes, api, events))
@@ -58,26 +58,30 @@ async def _bind_from(
 ) -> None:
     while True:
         pod = await coming.get()
-        await api.call_all(_calls([pod], [next(nodes)], events), 1)
+        await api.call_all(_calls(pod, next(nodes), events), 1)
 
 
 async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
     async with Api.connect(kubeconfig) as api:
-        nodes = [each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")]
+        nodes = await _nodes(api)
         pods = await api.list_items(f"{_PODS}?{_WAITING}")
         version = (await api.get("/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
         watching = asyncio.create_task(_watch(await Credentials.load(kubeconfig), version))
-        names = [each["metadata"]["name"] for each in pods]
-        await api.call_all(_calls(names, nodes, events), in_flight)
+        names = (each["metadata"]["name"] for each in pods)
+        calls = (_calls(pod, next(nodes), events) for pod in names)
+        await api.call_all(chain.from_iterable(calls), in_flight)
         await watching
 
 
-def _calls(pods: Iterable[str], nodes: Iterable[str], events: bool) -> Iterator[Call]:
-    for pod, node in zip(pods, cycle(nodes), strict=False):
-        binding = make_binding(pod, node, namespace=MEASURED)
-        yield Call("POST", f"{_PODS}/{pod}/binding", binding)
-        if events:
-            yield Call("POST", _EVENTS, _event(pod, node))
+async def _nodes(api: Api) -> Iterator[str]:
+    """The names of all nodes, over and over."""
+    return cycle([each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")])
+
+
+def _calls(pod: str, node: str, events: bool) -> Iterator[Call]:
+    yield Call("POST", f"{_PODS}/{pod}/binding", make_binding(pod, node, namespace=MEASURED))
+    if events:
+        yield Call("POST", _EVENTS, _event(pod, node))
 
 
 def _event(pod: str, node: str) -> Json:
