@@ -5,7 +5,7 @@ Differs: sums over pods are kept by the snapshot only; changes go to it as a lis
 them over costs O(changes).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -34,13 +34,11 @@ class _Entry(msgspec.Struct, gc=False):
 
     Attributes:
         pod: the pod on its (assumed) node.
-        state: ASSUMED, EXPIRING or ADDED.
-        deadline: when it expires; only in state EXPIRING.
+        state: ASSUMED or ADDED.
     """
 
     pod: PodInfo
     state: PodState
-    deadline: float = 0.0
 
 
 class Cache:
@@ -50,20 +48,9 @@ class Cache:
         nodes: by name, ghosts (deleted nodes with pods left) included.
     """
 
-    def __init__(
-        self, now: Callable[[], float], assumed_pod_ttl_seconds: float | None = None
-    ) -> None:
-        """Make an empty cache.
-
-        Args:
-            now: monotonic seconds.
-            assumed_pod_ttl_seconds: how long a bound pod may stay unconfirmed; None for ever.
-        """
+    def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
-        self._now = now
-        self._ttl = assumed_pod_ttl_seconds
         self._entries: dict[str, _Entry] = {}
-        self._expiring: dict[str, _Entry] = {}
         self._changes: list[Change] = []
         self._generation = 0
         self._assumed_count = 0
@@ -80,15 +67,6 @@ class Cache:
         self._entries[pod.uid] = _Entry(pod, PodState.ASSUMED)
         self._assumed_count += 1
         self._place(pod)
-
-    def finish_binding(self, pod: PodInfo) -> None:
-        """The API server has accepted the binding; the confirmation is due."""
-        entry = self._entries.get(pod.uid)
-        if entry is None or entry.state is not PodState.ASSUMED or self._ttl is None:
-            return
-        entry.state = self._next_state(pod.uid, PodEvent.FINISH_BINDING)
-        entry.deadline = self._now() + self._ttl
-        self._expiring[pod.uid] = entry
 
     def forget_pod(self, pod: PodInfo) -> bool:
         """The pod is not going to run there after all; says whether anything was given back."""
@@ -117,15 +95,6 @@ class Cache:
             self._next_state(pod.uid, PodEvent.REMOVE)
             self._drop(entry)
 
-    def expire_pods(self) -> list[PodInfo]:
-        """Drop bound pods that nobody confirmed in time, and return them."""
-        now = self._now()
-        expired = [entry for entry in self._expiring.values() if entry.deadline <= now]
-        for entry in expired:
-            self._next_state(entry.pod.uid, PodEvent.EXPIRE)
-            self._drop(entry)
-        return [entry.pod for entry in expired]
-
     def get_pod(self, uid: str) -> PodInfo | None:
         """The pod as the cache has it."""
         entry = self._entries.get(uid)
@@ -138,7 +107,7 @@ class Cache:
 
     def is_assumed_pod(self, uid: str) -> bool:
         """Whether the pod is assumed and not confirmed."""
-        return self.state_of(uid) in (PodState.ASSUMED, PodState.EXPIRING)
+        return self.state_of(uid) is PodState.ASSUMED
 
     # --- nodes and namespaces -------------------------------------------------------------------
 
@@ -210,7 +179,6 @@ class Cache:
         if entry.state is not PodState.ADDED:
             entry.state = PodState.ADDED
             self._assumed_count -= 1
-            self._expiring.pop(pod.uid, None)
         if _counts_alike(old, pod):
             self.nodes[pod.node_name].pods[pod.uid] = pod
         else:
@@ -222,7 +190,6 @@ class Cache:
         del self._entries[uid]
         if entry.state is not PodState.ADDED:
             self._assumed_count -= 1
-            self._expiring.pop(uid, None)
         self._take_away(entry.pod)
 
     def _place(self, pod: PodInfo) -> None:

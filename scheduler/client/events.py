@@ -8,26 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
+from scheduler.api.written import ObjectReference
 from scheduler.client.wire import json_string, micro_time, segment, well_formed
-
-NORMAL: Final = "Normal"
-WARNING: Final = "Warning"
 
 NOTE_LIMIT: Final = 1024
 """Bytes of a note. Source: pkg/apis/core/validation/events.go (NoteLengthLimit) v1.36."""
 _CUT_MARK: Final = b" ..."
 _NAME_LIMIT: Final = 253
-
-
-class ObjectReference(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """core/v1 ObjectReference: the object an event is about."""
-
-    kind: str
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    api_version: str = "v1"
-    resource_version: str = ""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):

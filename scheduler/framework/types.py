@@ -23,6 +23,7 @@ class QueuedPodInfo:
         pending_plugins: who said Pending last.
         gating_plugin: the PreEnqueue plugin that holds it, or empty.
         last_failure: the message of the last failed attempt, for `explain` and people.
+        is_slow: whether deciding about it took so long that others go first.
         was_flushed: whether the five-minute flush put it back last.
     """
 
@@ -32,6 +33,7 @@ class QueuedPodInfo:
         "consecutive_errors_count",
         "gating_plugin",
         "initial_attempt_timestamp",
+        "is_slow",
         "last_failure",
         "pending_plugins",
         "pod_info",
@@ -53,6 +55,7 @@ class QueuedPodInfo:
         self.pending_plugins: frozenset[str] = frozenset()
         self.gating_plugin = ""
         self.last_failure = ""
+        self.is_slow = False
         self.was_flushed = False
 
     @property

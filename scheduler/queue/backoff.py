@@ -102,6 +102,11 @@ class BackoffQueue:
         """Take out the pod with this UID, if it is here."""
         return self._rejected.remove(uid) or self._failed.remove(uid)
 
+    @property
+    def has_early(self) -> bool:
+        """Whether `pop_early` has a pod."""
+        return bool(len(self._rejected))
+
     def pop_early(self) -> QueuedPodInfo | None:
         """Take out the rejected pod that is released first, although its time has not come."""
         return self._rejected.pop()

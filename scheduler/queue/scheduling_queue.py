@@ -83,7 +83,6 @@ class SchedulingQueue:
         profiles: Mapping[str, QueueProfile],
         clock: Clock,
         *,
-        on_ready: Callable[[], None] = lambda: None,
         settings: QueueSettings = DEFAULT_SETTINGS,
         recorder: QueueRecorder | None = None,
     ) -> None:
@@ -93,14 +92,12 @@ class SchedulingQueue:
             sort_key: the QueueSort plugin's; all profiles share it.
             profiles: by scheduler name.
             clock: only its monotonic time is read.
-            on_ready: called when `pop` may have a pod that it did not have before.
             settings: times.
             recorder: listens to what happens.
         """
         self._recorder = recorder or NoRecorder()
-        self._sort_key = sort_key
+        self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
         self._clock = clock
-        self._on_ready = on_ready
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
         self._hints = QueueingHints(
             {name: profile.events for name, profile in profiles.items()}, clock, self._recorder
@@ -304,12 +301,30 @@ class SchedulingQueue:
         else:
             self.nominator.add_nominated_pod(known, node_name)
 
+    def put_last(self, uid: str) -> QueuedPodInfo | None:
+        """Let a waiting pod come after all others from now on; None when it does not wait."""
+        queued = self._find(uid)
+        if queued is not None:
+            queued.is_slow = True
+            self._active.rekey(uid, self._sort_key(queued))
+            self._backoff.rekey(uid, self._sort_key(queued))
+        return queued
+
     # --- looking in -------------------------------------------------------------------------------
 
     def get(self, uid: str) -> PodInfo | None:
         """The newest version of a pod that waits or is in flight, or None."""
         queued = self._find(uid)
         return self._in_flight.latest(uid) if queued is None else queued.pod_info
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether `pop` has a pod."""
+        return bool(len(self._active)) or self._backoff.has_early
+
+    def is_in_flight(self, uid: str) -> bool:
+        """Whether an attempt to schedule the pod is under way."""
+        return uid in self._in_flight
 
     def counts(self) -> QueueCounts:
         """How many pods are where."""
@@ -391,7 +406,6 @@ class SchedulingQueue:
         if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
             self._backoff.push(uid, queued, self._sort_key(queued))
             self._recorder.incoming_pod(BACKOFF, label)
-            self._on_ready()
             return BACKOFF
         self._push_active(uid, queued, label)
         return ACTIVE
@@ -401,7 +415,6 @@ class SchedulingQueue:
             queued.initial_attempt_timestamp = self._clock.monotonic()
         self._active.push(uid, queued, self._sort_key(queued))
         self._recorder.incoming_pod(ACTIVE, label)
-        self._on_ready()
 
     # --- questions --------------------------------------------------------------------------------
 

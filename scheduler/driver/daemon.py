@@ -5,30 +5,22 @@ Source: kubernetes cmd/kube-scheduler/app/server.go (Run), pkg/scheduler/schedul
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from scheduler.clock import Clock
-from scheduler.cycle.binding_cycle import BindingCycles
-from scheduler.cycle.scheduling_cycle import Scheduler
+from scheduler.driver.driver import Driver
+from scheduler.engine.events import Tick
 from scheduler.errors import SchedulerError
 from scheduler.informers.informers import Informers
 from scheduler.observability.logs import get_logger
-from scheduler.queue import SchedulingQueue
 
-SLICE_SECONDS: Final = 0.001
-"""How long cycles run before the loop serves others; see docs/architecture.md, one loop."""
-BACKOFF_FLUSH_SECONDS: Final = 1.0
-EARLY_SECONDS: Final = 0.005
-UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
-"""Source: scheduling_queue.go (Run) v1.36."""
 DRAIN_SECONDS: Final = 20.0
 """How long binds in flight may take once the process was asked to end."""
+LAST_WORDS_SECONDS: Final = 5.0
+"""How long events and status patches may take after the last bind."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.1
-CATCH_UP_SECONDS: Final = 1.0
 COLLECTOR_THRESHOLD: Final = 2_000
 """New objects before the collector looks for cycles among them: they hardly ever form any."""
 
@@ -55,22 +47,6 @@ class Leadership(Protocol):
         ...
 
 
-class Cycles(msgspec.Struct, frozen=True):
-    """What the daemon keeps going.
-
-    Attributes:
-        scheduler: decides.
-        binding: carries decisions out.
-        queue: who waits.
-        ready: set when the queue may have a pod, or binding has caught up.
-    """
-
-    scheduler: Scheduler
-    binding: BindingCycles
-    queue: SchedulingQueue
-    ready: asyncio.Event
-
-
 class Health:
     """What probes ask.
 
@@ -93,7 +69,7 @@ class Daemon:
 
     def __init__(
         self,
-        cycles: Cycles,
+        driver: Driver,
         *,
         informers: Informers,
         leadership: Leadership | None,
@@ -101,10 +77,7 @@ class Daemon:
         on_stall: Callable[[float], None],
     ) -> None:
         self.health = Health()
-        self._scheduler = cycles.scheduler
-        self._binding = cycles.binding
-        self._queue = cycles.queue
-        self._ready = cycles.ready
+        self._driver = driver
         self._informers = informers
         self._leadership = leadership
         self._clock = clock
@@ -114,21 +87,16 @@ class Daemon:
     def stop(self) -> None:
         """Begin to drain: no further pod is taken from the queue."""
         if not self._stopping.is_set():
-            log.info("Shutting down", in_flight=self._binding.in_flight)
+            log.info("Shutting down", in_flight=self._driver.in_flight)
         self.health.shutting_down = True
         self._stopping.set()
-        self._ready.set()
+        self._driver.look_again()
 
-    async def run(
-        self,
-        background: list[Coroutine[Any, Any, None]],
-        last_words: Callable[[], Awaitable[None]],
-    ) -> None:
+    async def run(self, background: list[Coroutine[Any, Any, None]]) -> None:
         """Run everything; returns after a drain.
 
         Args:
             background: the other parts, cancelled at the end.
-            last_words: what is left to do before they are.
 
         Raises:
             LeaseLostError: another instance may lead now.
@@ -136,12 +104,14 @@ class Daemon:
         tasks = [asyncio.create_task(part) for part in background]
         tasks.append(asyncio.create_task(self._informers.run()))
         tasks.append(asyncio.create_task(self._watch_loop()))
-        tasks.append(asyncio.create_task(self._catch_up()))
+        tasks.append(asyncio.create_task(self._driver.tick()))
+        tasks.append(asyncio.create_task(self._driver.outbox.run()))
         try:
             await _race(self._lead(), tasks)
-            await last_words()
+            await self._driver.outbox.drain(LAST_WORDS_SECONDS)
         finally:
             await _end(*tasks)
+            await self._driver.stop()
 
     # --- phases ---------------------------------------------------------------------------------
 
@@ -171,7 +141,7 @@ class Daemon:
             await waiting
         finally:
             await _end(waiting)
-        self._scheduler.catch_up()
+        self._driver.submit(Tick())
         # What is in the caches now stays for long: the collector need not look at it again.
         gc.collect()
         gc.freeze()
@@ -180,51 +150,8 @@ class Daemon:
         log.info("Caches are synced")
 
     async def _schedule_until_stopped(self) -> None:
-        flushing = asyncio.create_task(self._flush())
-        binding = asyncio.create_task(self._binding.run())
-        try:
-            await _race(self._schedule(), [flushing, binding])
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await self._binding.drain()
-        except TimeoutError:
-            log.warning("Binds still in flight after the drain", count=self._binding.in_flight)
-        finally:
-            await _end(flushing, binding)
-
-    # --- loops ----------------------------------------------------------------------------------
-
-    async def _schedule(self) -> None:
-        """Run cycles in slices, so that requests and watches are served in between."""
-        now = self._clock.monotonic
-        while not self._stopping.is_set():
-            self._ready.clear()
-            deadline = now() + SLICE_SECONDS
-            more = True
-            while more and now() < deadline:
-                more = self._binding.ask_for_room() and self._scheduler.schedule_one()
-            if more:
-                await asyncio.sleep(0)
-            else:
-                await self._ready.wait()
-
-    async def _flush(self) -> None:
-        """Let back-off end and nobody wait for ever."""
-        next_leftover = self._clock.monotonic() + UNSCHEDULABLE_FLUSH_SECONDS
-        while True:
-            # Back-off ends at whole seconds of the clock, as upstream's does. A timer that fires
-            # a little early must not make it last another second.
-            now = self._clock.monotonic()
-            await asyncio.sleep(BACKOFF_FLUSH_SECONDS - now % BACKOFF_FLUSH_SECONDS + EARLY_SECONDS)
-            self._queue.flush_backoff_completed()
-            if self._clock.monotonic() >= next_leftover:
-                self._queue.flush_unschedulable_leftover()
-                next_leftover += UNSCHEDULABLE_FLUSH_SECONDS
-
-    async def _catch_up(self) -> None:
-        """Take over changes while no attempt does: before the first, as a standby, when idle."""
-        while True:
-            await asyncio.sleep(CATCH_UP_SECONDS)
-            self._scheduler.catch_up()
+        await self._driver.decide(self._stopping.is_set)
+        await self._driver.drain(DRAIN_SECONDS)
 
     async def _watch_loop(self) -> None:
         """Measure how long the loop keeps others waiting."""

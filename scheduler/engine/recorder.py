@@ -1,4 +1,4 @@
-"""What the cycles report while they work; metrics and logs listen here."""
+"""What the engine measures; metrics and traces listen here."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,7 +9,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.types import QueuedPodInfo
 
 
-class CycleRecorder(Protocol):
+class EngineRecorder(Protocol):
     """Hears the outcome of attempts. Must be quick.
 
     Source: kubernetes pkg/scheduler/metrics/profile_metrics.go, metrics.go v1.36.
@@ -32,8 +32,11 @@ class CycleRecorder(Protocol):
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod held by Permit was let go or rejected."""
 
+    def event_handled(self, event: str, seconds: float) -> None:
+        """A change in the cluster was taken over, by its label."""
 
-class NoRecorder(CycleRecorder):
+
+class NoRecorder(EngineRecorder):
     """Listens to nothing."""
 
     @override
@@ -56,4 +59,8 @@ class NoRecorder(CycleRecorder):
 
     @override
     def permit_waited(self, result: str, seconds: float) -> None:
+        pass
+
+    @override
+    def event_handled(self, event: str, seconds: float) -> None:
         pass

@@ -1,0 +1,149 @@
+"""Requests about pods: the binding, the status, the events, and one read.
+
+Bodies of bindings are put together from bytes, because these are the most frequent requests.
+"""
+
+from datetime import datetime
+
+from scheduler.api.written import Condition
+from scheduler.client.direct import Fence
+from scheduler.client.errors import NotFoundError
+from scheduler.client.event_series import Occurrence
+from scheduler.client.events import event_body, events_path, series_body
+from scheduler.client.patches import pod_status_patch
+from scheduler.client.session import (
+    REQUEST_TIMEOUT_SECONDS,
+    STRATEGIC_MERGE_PATCH,
+    ApiSession,
+)
+from scheduler.client.wire import json_string, segment
+
+
+class PodWrites:
+    """What the scheduler writes about pods.
+
+    Args:
+        session: where requests go.
+        fence: whether this scheduler still holds the lease; asked as the bytes leave.
+        timeout: seconds for one request, repetitions asked for by the server included.
+    """
+
+    def __init__(
+        self,
+        session: ApiSession,
+        *,
+        fence: Fence | None = None,
+        timeout: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> None:
+        self._session = session
+        self._fence = fence
+        self._timeout = timeout
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Binds the pod to the node.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`; ConflictError also when the pod is bound
+                already, or is another pod than `uid` says.
+            FencedError: this scheduler may not bind any more.
+
+        Source: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (Bind) v1.36.
+        """
+        await self._session.request(
+            "POST",
+            _path(namespace, name, "/binding"),
+            binding_body(namespace, name, uid, node),
+            fence=self._fence,
+            timeout=self._timeout,
+        )
+
+    async def patch_status(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        now: datetime,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Changes the status of a pod; a successor of the same name is left alone.
+
+        Args:
+            namespace: of the pod.
+            name: of the pod.
+            uid: of the pod.
+            now: when.
+            condition: the condition to set, or None.
+            nominated_node_name: None leaves it, an empty string clears it.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        await self._session.request(
+            "PATCH",
+            _path(namespace, name, "/status"),
+            pod_status_patch(uid, condition, nominated_node_name, now),
+            content_type=STRATEGIC_MERGE_PATCH,
+            fence=self._fence,
+            timeout=self._timeout,
+        )
+
+    async def event(self, occurrence: Occurrence) -> None:
+        """Writes an event, or that it has happened again.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`.
+        """
+        event, count, last_observed = occurrence.event, occurrence.count, occurrence.last_observed
+        path = events_path(event)
+        if count == 1:
+            await self._session.request("POST", path, event_body(event))
+            return
+        try:
+            await self._session.request(
+                "PATCH",
+                f"{path}/{segment(event.name)}",
+                series_body(count, last_observed),
+                content_type=STRATEGIC_MERGE_PATCH,
+            )
+        except NotFoundError:
+            # The first event has expired, or was never taken.
+            body = event_body(event, count=count, last_observed=last_observed)
+            await self._session.request("POST", path, body)
+
+    async def read(self, namespace: str, name: str) -> bytes | None:
+        """The pod of this name as the server holds it; None when there is none.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`.
+        """
+        try:
+            answer = await self._session.request(
+                "GET", _path(namespace, name, ""), timeout=self._timeout
+            )
+        except NotFoundError:
+            return None
+        return answer.body
+
+
+def binding_body(namespace: str, name: str, uid: str, node: str) -> bytes:
+    """A core/v1 Binding. The UID keeps it from binding another pod of the same name."""
+    return b"".join(
+        (
+            b'{"apiVersion":"v1","kind":"Binding","metadata":{"name":',
+            json_string(name),
+            b',"namespace":',
+            json_string(namespace),
+            b',"uid":',
+            json_string(uid),
+            b'},"target":{"kind":"Node","name":',
+            json_string(node),
+            b"}}",
+        )
+    )
+
+
+def _path(namespace: str, name: str, subresource: str) -> str:
+    return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}{subresource}"

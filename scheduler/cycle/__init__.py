@@ -1,1 +1,0 @@
-"""One attempt to schedule one pod, from the queue to the binding."""

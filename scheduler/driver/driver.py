@@ -1,0 +1,236 @@
+"""Brings events to the engine, carries its instructions out, and gives it time.
+
+No rules are here: what may follow what, who is told what and when is the engine's.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from scheduler.clock import Clock
+from scheduler.driver.outbox import Outbox
+from scheduler.engine import AttemptState, Engine
+from scheduler.engine.events import (
+    BindFailed,
+    Bound,
+    Decide,
+    Event,
+    PreBound,
+    Tick,
+    TookLong,
+)
+from scheduler.engine.instructions import (
+    Bind,
+    Cancel,
+    Instruction,
+    PatchStatus,
+    ReadPod,
+    Report,
+    RunPreBind,
+    Tell,
+    WakeMeAt,
+)
+from scheduler.framework.runtime import PluginError
+from scheduler.observability.logs import get_logger, verbose
+
+SLICE_SECONDS: Final = 0.001
+"""How long decisions run before the loop serves others; see docs/architecture.md, one loop."""
+TICK_SECONDS: Final = 1.0
+EARLY_SECONDS: Final = 0.005
+LONG_SECONDS: Final = 1.0
+"""A pod whose decision takes longer is tried last from then on."""
+
+_WORKING: Final = frozenset({AttemptState.PREBINDING, AttemptState.BINDING})
+
+log = get_logger(__name__)
+
+
+class EventLog(Protocol):
+    """Keeps what the engine was told and what it answered."""
+
+    def note(self, event: Event, now: float, instructions: list[Instruction]) -> None:
+        """One event; to be called in order."""
+        ...
+
+
+class Driver:
+    """One engine, driven.
+
+    Attributes:
+        engine: what decides.
+        outbox: what is written; set once, before anything runs.
+    """
+
+    outbox: Outbox
+
+    def __init__(self, engine: Engine, clock: Clock, *, event_log: EventLog | None = None) -> None:
+        self.engine = engine
+        self._clock = clock
+        self._event_log = event_log
+        self._ready = asyncio.Event()
+        self._work: dict[int, asyncio.Task[None]] = {}
+        self._wake_at = float("inf")
+        self._woken = asyncio.Event()
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            Bind: self._bind,
+            RunPreBind: lambda i: self._start(i.attempt, self._pre_bind(i.attempt)),
+            Cancel: self._cancel,
+            ReadPod: lambda i: self.outbox.read(i),
+            PatchStatus: lambda i: self.outbox.patch(i),
+            Tell: self._tell,
+            WakeMeAt: self._wake_me_at,
+            Report: _report,
+        }
+
+    def submit(self, event: Event) -> None:
+        """Tell the engine what happened, and do what it says."""
+        now = self._clock.monotonic()
+        instructions = self.engine.handle(event, now)
+        if self._event_log is not None:
+            self._event_log.note(event, now, list(instructions))
+        for instruction in instructions:
+            self._carry_out[type(instruction)](instruction)
+        if self.engine.has_ready:
+            self._ready.set()
+
+    # --- loops ----------------------------------------------------------------------------------
+
+    async def decide(self, is_stopping: Callable[[], bool]) -> None:
+        """Decide while there are pods and room, in slices, until told to stop."""
+        now, engine, outbox = self._clock.monotonic, self.engine, self.outbox
+        while not is_stopping():
+            self._ready.clear()
+            deadline = now() + SLICE_SECONDS
+            start = now()
+            while start < deadline and engine.has_ready and outbox.has_room:
+                self.submit(Decide())
+                end = now()
+                if end - start > LONG_SECONDS:
+                    self.submit(TookLong(end - start))
+                start = end
+            if engine.has_ready and outbox.has_room:
+                await asyncio.sleep(0)
+            else:
+                await self._ready.wait()
+
+    def look_again(self) -> None:
+        """There may be room again, or a reason to stop."""
+        self._ready.set()
+
+    def sent(self) -> None:
+        """Something has left the outbox."""
+        if not self._ready.is_set() and self.outbox.has_room:
+            self._ready.set()
+
+    async def tick(self) -> None:
+        """Tell the engine that time passes: each second of the clock, and when it wants to know."""
+        while True:
+            # Back-off ends at whole seconds of the clock. A timer that fires a little early must
+            # not make it last another second.
+            now = self._clock.monotonic()
+            pause = TICK_SECONDS - now % TICK_SECONDS + EARLY_SECONDS
+            self._woken.clear()
+            try:
+                async with asyncio.timeout(min(pause, max(0.0, self._wake_at - now))):
+                    await self._woken.wait()
+            except TimeoutError:
+                if self._wake_at <= self._clock.monotonic():
+                    self._wake_at = float("inf")
+                self.submit(Tick())
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until nothing is on its way to a node, at most so long.
+
+        Pods that Permit holds do not count: nobody knows for how long.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                while work := [task for task in self._work.values() if not task.done()]:
+                    await asyncio.wait(work)
+                await self.outbox.drain(timeout, binds_only=True)
+        except TimeoutError:
+            log.warning("Binds still in flight after the drain", count=self.in_flight)
+
+    async def stop(self) -> None:
+        """End what still runs for attempts."""
+        work = list(self._work.values())
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+    @property
+    def in_flight(self) -> int:
+        """Attempts on their way from a decision to a node, those that Permit holds left out."""
+        return sum(attempt.state in _WORKING for attempt in self.engine.attempts)
+
+    # --- instructions ---------------------------------------------------------------------------
+
+    def _bind(self, bind: Bind) -> None:
+        if bind.by_plugins:
+            self._start(bind.attempt, self._bind_by_plugins(bind))
+        else:
+            self.outbox.bind(bind)
+
+    def _cancel(self, cancel: Cancel) -> None:
+        task = self._work.get(cancel.attempt)
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+        self.outbox.cancel(cancel.attempt)
+
+    def _wake_me_at(self, wake: WakeMeAt) -> None:
+        if wake.time < self._wake_at:
+            self._wake_at = wake.time
+            self._woken.set()
+
+    def _tell(self, tell: Tell) -> None:
+        if verbose(2):
+            about = f"{tell.regarding.namespace}/{tell.regarding.name}"
+            log.info(tell.reason, v=2, pod=about, note=tell.note)
+        self.outbox.tell(tell)
+
+    # --- plugins that may wait ------------------------------------------------------------------
+
+    def _start(self, attempt: int, work: Any) -> None:
+        task = self._work[attempt] = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda done: self._ended(attempt, done))
+
+    def _ended(self, attempt: int, task: asyncio.Task[None]) -> None:
+        if self._work.get(attempt) is task:
+            del self._work[attempt]
+
+    async def _pre_bind(self, attempt_id: int) -> None:
+        attempt = self.engine.attempts.get(attempt_id)
+        if attempt is None:
+            return
+        pod = attempt.pod
+        try:
+            status = await attempt.framework.run_pre_bind_plugins(
+                attempt.state_of_plugins, pod, pod.node_name
+            )
+        except PluginError as problem:
+            self.submit(PreBound(attempt_id, str(problem)))
+        else:
+            self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
+
+    async def _bind_by_plugins(self, bind: Bind) -> None:
+        attempt = self.engine.attempts.get(bind.attempt)
+        if attempt is None:
+            return
+        try:
+            status = await attempt.framework.run_bind_plugins(
+                attempt.state_of_plugins, attempt.pod, bind.node
+            )
+        except PluginError as problem:
+            self.submit(BindFailed(bind.attempt, str(problem), is_certain=False))
+            return
+        if status.is_success:
+            self.submit(Bound(bind.attempt))
+        else:
+            self.submit(BindFailed(bind.attempt, status.message))
+
+
+def _report(report: Report) -> None:
+    fields = {"pod": report.pod, "err": report.problem}
+    if report.trace:
+        fields["trace"] = report.trace
+    log.error(report.message, **fields)

@@ -1,0 +1,332 @@
+"""Everything that is written to the API server about pods, in one queue.
+
+Binds go first, then changes of status, then events. What is owed is bounded by number: a bind
+leaves only while there is room for the event it will bring, and no pod is decided about while
+there is none. So a process that is killed takes few events with it, and decisions slow down to
+what the API server takes.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.api.objects import is_terminal
+from scheduler.client.errors import (
+    ApiError,
+    ConflictError,
+    FencedError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from scheduler.client.event_series import EventSeries, Occurrence
+from scheduler.client.events import Event
+from scheduler.client.writes import PodWrites
+from scheduler.clock import Clock
+from scheduler.engine.events import BindFailed, Bound, PodRead, ReadFailed
+from scheduler.engine.events import Event as EngineEvent
+from scheduler.engine.instructions import Bind, PatchStatus, ReadPod, Tell
+from scheduler.informers.kinds import PODS, MalformedObjectError
+from scheduler.observability.logs import get_logger
+
+MAX_OWED: Final = 256
+"""Events that may be owed, those of binds under way included."""
+CONCURRENCY: Final = 32
+"""Requests at a time."""
+AHEAD: Final = 4
+"""Binds that may wait for each request under way: further decisions would be on an old view."""
+MAX_TRIES: Final = 12
+RETRY_SECONDS: Final = 10.0
+"""Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent, sleepDuration) v0.36."""
+SWEEP_SECONDS: Final = 60.0
+
+log = get_logger(__name__)
+
+
+class OutboxSettings(msgspec.Struct, frozen=True):
+    """Numbers of an outbox.
+
+    Attributes:
+        hostname: says which instance speaks.
+        concurrency: requests at a time.
+        max_owed: events that may be owed; 0 for any number.
+        retry_seconds: mean pause before an event is tried again.
+    """
+
+    hostname: str
+    concurrency: int = CONCURRENCY
+    max_owed: int = MAX_OWED
+    retry_seconds: float = RETRY_SECONDS
+
+
+class Outbox:
+    """Sends what the engine wants written, and tells it what came of it.
+
+    Args:
+        writes: the requests.
+        clock: gives events and conditions their time.
+        settings: numbers.
+        answer: takes the engine's events.
+        on_sent: called after each request: there may be room again.
+        on_dropped: told why (`queue_full`, `refused`, `unreachable`) for each event that is lost.
+
+    Attributes:
+        binds_owed: bindings that wait or are under way.
+    """
+
+    def __init__(
+        self,
+        writes: PodWrites,
+        clock: Clock,
+        settings: OutboxSettings,
+        *,
+        answer: Callable[[EngineEvent], None],
+        on_sent: Callable[[], None] = lambda: None,
+        on_dropped: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._writes = writes
+        self._clock = clock
+        self._settings = settings
+        self._answer = answer
+        self._on_sent = on_sent
+        self._on_dropped = on_dropped
+        self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
+        self._series = EventSeries()
+        self._binds: deque[Bind] = deque()
+        self._reads: deque[ReadPod] = deque()
+        self._patches: dict[str, PatchStatus] = {}
+        self._patching: dict[str, Bind | None] = {}
+        """UIDs whose status is being written, each with the bind that waits for the end of it."""
+        self._events: deque[Occurrence] = deque()
+        self._events_in_flight = 0
+        """Under way, or to be tried again later."""
+        self._tries: dict[Occurrence, int] = {}
+        self._sequence = 0
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._changed = asyncio.Event()
+        self.binds_owed = 0
+
+    @property
+    def events_owed(self) -> int:
+        """Events that wait or are under way."""
+        return len(self._events) + self._events_in_flight
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another pod may be decided about."""
+        settings = self._settings
+        if len(self._binds) >= settings.concurrency * AHEAD:
+            return False
+        owed = self.events_owed + self.binds_owed
+        return not settings.max_owed or owed < settings.max_owed
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits and nothing is under way but reads."""
+        return not (self.binds_owed or self.events_owed or self._patches or self._patching)
+
+    # --- taking in ------------------------------------------------------------------------------
+
+    def bind(self, bind: Bind) -> None:
+        """Send a binding. What is not told yet of an earlier failure is out of date."""
+        self.binds_owed += 1
+        self._patches.pop(bind.uid, None)
+        if bind.uid in self._patching:
+            self._patching[bind.uid] = bind
+        else:
+            self._binds.append(bind)
+            self._wake()
+
+    def cancel(self, attempt: int) -> None:
+        """Forget a binding that has not left yet."""
+        for bind in self._binds:
+            if bind.attempt == attempt:
+                self._binds.remove(bind)
+                self.binds_owed -= 1
+                return
+
+    def read(self, read: ReadPod) -> None:
+        """Ask how a pod is."""
+        self._reads.append(read)
+        self._wake()
+
+    def patch(self, patch: PatchStatus) -> None:
+        """Change a pod's status; of several changes that wait only the newest is sent."""
+        self._patches[patch.uid] = patch
+        self._wake()
+
+    def tell(self, tell: Tell) -> None:
+        """Record an event."""
+        self._sequence += 1
+        event = Event(
+            regarding=tell.regarding,
+            event_type=tell.type,
+            reason=tell.reason,
+            action=tell.action,
+            note=tell.note,
+            reporting_controller=tell.controller,
+            reporting_instance=f"{tell.controller}-{self._settings.hostname}",
+            event_time=self._clock.wall(),
+            related=tell.related,
+            sequence=self._sequence,
+        )
+        if tell.is_repeatable:
+            self._owe(self._series.observe(event), can_be_dropped=True)
+        else:
+            self._owe([Occurrence(event, 1, event.event_time)])
+
+    def _owe(self, occurrences: list[Occurrence], *, can_be_dropped: bool = False) -> None:
+        limit = self._settings.max_owed
+        for occurrence in occurrences:
+            # Binds leave only while there is room for their events. Others may come in a burst;
+            # what they say is said again at the next attempt.
+            if can_be_dropped and limit and self.events_owed >= limit:
+                self._on_dropped("queue_full")
+            else:
+                self._events.append(occurrence)
+                self._wake()
+
+    # --- sending --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Send for ever. Run it as a task."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._sweep())
+            for _ in range(self._settings.concurrency):
+                group.create_task(self._work())
+
+    async def drain(self, timeout: float, *, binds_only: bool = False) -> None:
+        """Wait until everything is sent, or all binds are answered, at most so long.
+
+        Args:
+            timeout: seconds.
+            binds_only: do not wait for status and events.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self.binds_owed if binds_only else not self.is_empty:
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self._owe(self._series.sweep(self._clock.wall()), can_be_dropped=True)
+
+    def _wake(self) -> None:
+        if self._idle:
+            self._idle.popleft().set_result(None)
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            job = self._next()
+            if job is None:
+                idle: asyncio.Future[None] = loop.create_future()
+                self._idle.append(idle)
+                await idle
+                continue
+            await job
+            self._changed.set()
+            self._on_sent()
+
+    def _next(self) -> Awaitable[Any] | None:
+        """The most important thing that may be sent now."""
+        limit = self._settings.max_owed
+        if self._binds and (not limit or self._owed_by_sent() < limit):
+            return self._bind(self._binds.popleft())
+        if self._reads:
+            return self._read(self._reads.popleft())
+        if self._patches:
+            uid = next(iter(self._patches))
+            if uid not in self._patching:
+                return self._patch(self._patches.pop(uid))
+        if self._events:
+            self._events_in_flight += 1
+            return self._deliver(self._events.popleft())
+        return None
+
+    def _owed_by_sent(self) -> int:
+        """Events that are owed, and that the binds under way will owe."""
+        return self.events_owed + self.binds_owed - len(self._binds)
+
+    async def _bind(self, bind: Bind) -> None:
+        try:
+            await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)
+        except (ConflictError, UnavailableError) as problem:
+            # It may be bound: by an earlier try of ours, or before the connection broke.
+            answer: EngineEvent = BindFailed(bind.attempt, str(problem), is_certain=False)
+        except (ApiError, FencedError) as problem:
+            answer = BindFailed(bind.attempt, str(problem))
+        else:
+            answer = Bound(bind.attempt)
+        self.binds_owed -= 1
+        self._answer(answer)
+
+    async def _read(self, read: ReadPod) -> None:
+        try:
+            body = await self._writes.read(read.namespace, read.name)
+            pod = None if body is None else PODS.decode(body)
+        except (ApiError, MalformedObjectError) as problem:
+            log.warning("Cannot read pod", pod=f"{read.namespace}/{read.name}", err=str(problem))
+            self._answer(ReadFailed(read.attempt))
+            return
+        is_there = pod is not None and pod.uid == read.uid and not is_terminal(pod.pod)
+        self._answer(PodRead(read.attempt, pod if is_there else None))
+
+    async def _patch(self, patch: PatchStatus) -> None:
+        self._patching[patch.uid] = None
+        try:
+            await self._writes.patch_status(
+                patch.namespace,
+                patch.name,
+                patch.uid,
+                self._clock.wall(),
+                condition=patch.condition,
+                nominated_node_name=patch.nominated_node_name,
+            )
+        except NotFoundError:
+            pass  # the pod is gone; nobody is left to tell
+        except (ApiError, FencedError) as problem:
+            pod = f"{patch.namespace}/{patch.name}"
+            log.warning("Error updating pod", pod=pod, err=str(problem))
+        finally:
+            bind = self._patching.pop(patch.uid)
+            if bind is not None:
+                self._binds.append(bind)
+                self._wake()
+
+    async def _deliver(self, occurrence: Occurrence) -> None:
+        try:
+            await self._writes.event(occurrence)
+        except ConflictError:
+            pass  # an earlier try arrived after all
+        except (UnavailableError, TooManyRequestsError, UnauthorizedError):
+            self._try_later(occurrence)
+            return
+        except ApiError:
+            self._on_dropped("refused")  # the namespace is going away, or a right is missing
+        self._tries.pop(occurrence, None)
+        self._events_in_flight -= 1
+
+    def _try_later(self, occurrence: Occurrence) -> None:
+        """Send the event again after a while, still owed and keeping nobody from sending."""
+        tries = self._tries[occurrence] = self._tries.get(occurrence, 1) + 1
+        if tries > MAX_TRIES:
+            del self._tries[occurrence]
+            self._events_in_flight -= 1
+            self._on_dropped("unreachable")
+            return
+        pause = self._settings.retry_seconds * self._rng.uniform(0.5, 1.5)
+        asyncio.get_running_loop().call_later(pause, self._again, occurrence)
+
+    def _again(self, occurrence: Occurrence) -> None:
+        self._events_in_flight -= 1
+        self._events.append(occurrence)
+        self._wake()

@@ -1,0 +1,195 @@
+"""One attempt to schedule, and its life as a table.
+
+Everything about what may follow what is here; what is done on the way is in `attempts`. This file
+knows no queue, no cache and no plugins.
+"""
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import QueuedPodInfo
+
+
+class AttemptError(SchedulerError):
+    """A contradiction of our own: something happened to an attempt that cannot happen to it."""
+
+
+class AttemptState(Enum):
+    """Where an attempt stands."""
+
+    POPPED = "popped"
+    """A node is being looked for."""
+    ASSUMED = "assumed"
+    """The pod counts as running on its node."""
+    RESERVED = "reserved"
+    """Reserve plugins have been asked to keep something for it, all or some of them."""
+    HELD = "held"
+    """A Permit plugin holds it."""
+    PREBINDING = "prebinding"
+    """PreBind plugins are at work."""
+    BINDING = "binding"
+    """The binding is on its way to the API server."""
+    UNSURE = "unsure"
+    """The binding had no clear answer: the place is kept until a read or the watch decides."""
+    BOUND = "bound"
+    """The API server has accepted the binding, and the watch has not told us yet."""
+    CONFIRMED = "confirmed"
+    """The end: the API server says that the pod runs on its node."""
+    FAILED = "failed"
+    """The end: everything is given back, and the pod is in the queue again."""
+    GONE = "gone"
+    """The end: everything is given back, and the pod needs no node (from us) any more."""
+
+
+class AttemptEvent(Enum):
+    """What can happen to an attempt."""
+
+    FIT = "fit"
+    RESERVE = "reserve"
+    WAIT = "wait"
+    PREPARE = "prepare"
+    BIND = "bind"
+    DOUBT = "doubt"
+    ACCEPT = "accept"
+    CONFIRM = "confirm"
+    FAIL = "fail"
+    LEAVE = "leave"
+
+
+class Taken(Enum):
+    """What an attempt may have taken, and must give back."""
+
+    ROOM = "room"
+    """Its place in the cache."""
+    RESERVATIONS = "reservations"
+    """What Reserve plugins keep."""
+    HOLD = "hold"
+    """Its entry among the pods that Permit holds."""
+    WORK = "work"
+    """PreBind or Bind under way."""
+
+
+_S, _E = AttemptState, AttemptEvent
+
+TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
+    (_S.POPPED, _E.FIT): _S.ASSUMED,
+    (_S.ASSUMED, _E.RESERVE): _S.RESERVED,
+    (_S.RESERVED, _E.WAIT): _S.HELD,
+    (_S.RESERVED, _E.PREPARE): _S.PREBINDING,
+    (_S.RESERVED, _E.BIND): _S.BINDING,
+    (_S.HELD, _E.PREPARE): _S.PREBINDING,
+    (_S.HELD, _E.BIND): _S.BINDING,
+    (_S.PREBINDING, _E.BIND): _S.BINDING,
+    (_S.BINDING, _E.ACCEPT): _S.BOUND,
+    (_S.BINDING, _E.DOUBT): _S.UNSURE,
+    (_S.UNSURE, _E.ACCEPT): _S.BOUND,
+    # The watch may be faster than the answer to our own request.
+    (_S.BINDING, _E.CONFIRM): _S.CONFIRMED,
+    (_S.UNSURE, _E.CONFIRM): _S.CONFIRMED,
+    (_S.BOUND, _E.CONFIRM): _S.CONFIRMED,
+    **{
+        (state, _E.FAIL): _S.FAILED
+        for state in (
+            _S.POPPED,
+            _S.ASSUMED,
+            _S.RESERVED,
+            _S.HELD,
+            _S.PREBINDING,
+            _S.BINDING,
+            _S.UNSURE,
+        )
+    },
+    # The pod is gone, is being deleted, runs on a node of somebody else's choice, or was never
+    # bound although the API server had said so.
+    **{
+        (state, _E.LEAVE): _S.GONE
+        for state in (_S.POPPED, _S.HELD, _S.PREBINDING, _S.BINDING, _S.UNSURE, _S.BOUND)
+    },
+}
+"""Every pair that may happen. A pair that is missing is a contradiction of our own."""
+
+TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
+    _S.POPPED: (),
+    _S.ASSUMED: (Taken.ROOM,),
+    _S.RESERVED: (Taken.RESERVATIONS, Taken.ROOM),
+    _S.HELD: (Taken.HOLD, Taken.RESERVATIONS, Taken.ROOM),
+    _S.PREBINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
+    _S.BINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
+    _S.UNSURE: (Taken.RESERVATIONS, Taken.ROOM),
+    _S.BOUND: (Taken.RESERVATIONS, Taken.ROOM),
+}
+"""What FAIL and LEAVE give back, by the state they find, in this order."""
+
+UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
+"""States that end within the step in which they began: nobody was told of the place."""
+
+
+class Attempt(msgspec.Struct):
+    """One or several pods on their way from the queue to a node, all or none of them.
+
+    Attributes:
+        id: tells attempts apart; grows.
+        framework: the profile that decides.
+        members: the pods as they were popped.
+        start: when the attempt began, in seconds of the events' clock.
+        state: where it stands.
+        cycle_state: what the plugins remember of it; None before a node was found.
+        placed: the members on their (assumed) nodes, in the same order; empty before.
+        doubt: why it is not known whether the pods are bound.
+        asked_at: when the API server was last asked about it; 0 for never.
+        evaluated_nodes: nodes looked at.
+        feasible_nodes: nodes that fit.
+    """
+
+    id: int
+    framework: Framework
+    members: tuple[QueuedPodInfo, ...]
+    start: float
+    state: AttemptState = AttemptState.POPPED
+    cycle_state: CycleState | None = None
+    placed: tuple[PodInfo, ...] = ()
+    doubt: str = ""
+    asked_at: float = 0.0
+    evaluated_nodes: int = 0
+    feasible_nodes: int = 0
+
+    @property
+    def queued(self) -> QueuedPodInfo:
+        """Its first member."""
+        return self.members[0]
+
+    @property
+    def pod(self) -> PodInfo:
+        """The newest that is known of its first member, on its node if it has one."""
+        return self.placed[0] if self.placed else self.members[0].pod_info
+
+    @property
+    def state_of_plugins(self) -> CycleState:
+        """What the plugins remember; only after a node was found.
+
+        Raises:
+            AttemptError: none was.
+        """
+        if self.cycle_state is None:
+            raise AttemptError(f"attempt {self.id} has no node yet")
+        return self.cycle_state
+
+    def next_state(self, event: AttemptEvent) -> AttemptState:
+        """The state that follows.
+
+        Raises:
+            AttemptError: this cannot happen now.
+        """
+        following = TRANSITIONS.get((self.state, event))
+        if following is None:
+            raise AttemptError(
+                f"attempt {self.id} of pod {self.pod.key} is {self.state.value}: "
+                f"cannot {event.value}"
+            )
+        return following

@@ -1,0 +1,248 @@
+"""From what the API server says to cache, queue and attempts.
+
+Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from scheduler.api.objects import Namespace, Node
+from scheduler.api.pods import PodInfo
+from scheduler.cache import PodState
+from scheduler.engine.attempt import AttemptState
+from scheduler.engine.attempts import Attempts
+from scheduler.engine.core import Core
+from scheduler.engine.events import ObjectGone
+from scheduler.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NAMESPACE_ADD,
+    NAMESPACE_UPDATE,
+    NODE_ADD,
+    NODE_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
+    ActionType,
+    ClusterEvent,
+    ObjectKind,
+)
+from scheduler.framework.property_changes import (
+    node_scheduling_properties_change,
+    pod_scheduling_properties_change,
+)
+
+_CAN_BE_TAKEN_BACK: Final = frozenset({AttemptState.HELD, AttemptState.PREBINDING})
+"""No binding has left: a pod that is being deleted need not go on."""
+
+
+class PodChanges:
+    """Pods with a node go to the cache, pods of our profiles without one to the queue."""
+
+    def __init__(self, core: Core, attempts: Attempts) -> None:
+        self._core = core
+        self._attempts = attempts
+
+    def set(self, new: PodInfo) -> None:
+        """A pod is new, or is now like this."""
+        core, uid = self._core, new.uid
+        if core.cache.state_of(uid) is PodState.ADDED:
+            if new.node_name:
+                self._update_assigned(new)
+                return
+            # The API server has lost its memory (restored from a backup): it is right all the same.
+            self.gone(ObjectGone("pods", new.namespace, new.name, uid))
+        if new.node_name:
+            self._add_assigned(new)
+        elif self._is_ours(new):
+            old = core.queue.get(uid)
+            attempt = self._attempts.of(uid)
+            if attempt is not None:
+                self._update_assumed(old, new)
+            elif old is None:
+                self._timed(UNSCHEDULED_POD_ADD, core.queue.add, new)
+            else:
+                self._update_unscheduled(old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """A pod is gone, or has ended."""
+        core, uid = self._core, event.uid
+        assigned = core.cache.get_pod(uid)
+        attempt = self._attempts.of(uid)
+        if attempt is not None:
+            core.queue.delete(attempt.queued.pod_info)
+            freed = self._attempts.leave(attempt, "deleted")
+            if freed and assigned is not None:
+                self._wake(ASSIGNED_POD_DELETE, assigned, None)
+        elif assigned is not None:
+            core.cache.remove_pod(assigned)
+            self._wake(ASSIGNED_POD_DELETE, assigned, None)
+        else:
+            waiting = core.queue.get(uid)
+            if waiting is not None:
+                self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
+                if waiting.pod.status.nominated_node_name:
+                    self._free_nomination(waiting)
+
+    def _is_ours(self, pod: PodInfo) -> bool:
+        return pod.spec.scheduler_name in self._core.frameworks
+
+    def _add_assigned(self, pod: PodInfo) -> None:
+        """The pod has a node now: the one that we chose, or another."""
+        core = self._core
+        attempt = self._attempts.of(pod.uid)
+        if attempt is not None and attempt.pod.node_name == pod.node_name:
+            core.cache.add_pod(pod)
+            if attempt.state in _CAN_BE_TAKEN_BACK:
+                self._attempts.leave(attempt, "bound by somebody else")
+            else:
+                self._attempts.confirmed(attempt)
+        else:
+            if attempt is not None:
+                self._attempts.leave(attempt, f"bound to {pod.node_name} by somebody else")
+            waiting = core.queue.get(pod.uid)
+            core.cache.add_pod(pod)
+            if waiting is not None:
+                self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
+        self._wake(ASSIGNED_POD_ADD, None, pod)
+
+    def _update_assigned(self, new: PodInfo) -> None:
+        core = self._core
+        old = core.cache.get_pod(new.uid)
+        core.cache.update_pod(new)
+        if old is not None:
+            for event in pod_scheduling_properties_change(old, new):
+                self._wake(event, old, new)
+
+    def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
+        """Should its binding fail, the pod comes back as it is by then."""
+        if old is not None:
+            self._core.queue.update(old, new)
+        attempt = self._attempts.of(new.uid)
+        if new.is_terminating and attempt is not None and attempt.state in _CAN_BE_TAKEN_BACK:
+            assumed = attempt.pod
+            if self._attempts.leave(attempt, "being deleted"):
+                self._wake(ASSIGNED_POD_DELETE, assumed, None)
+
+    def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
+        core = self._core
+        start = core.stopwatch()
+        core.queue.update(old, new)
+        before = old.pod.status.nominated_node_name
+        if before and before != new.pod.status.nominated_node_name:
+            self._free_nomination(old)
+        seconds = core.stopwatch() - start
+        core.recorder.event_handled(UNSCHEDULED_POD_UPDATE.label, seconds)
+        for event in pod_scheduling_properties_change(old, new):
+            if event.label != UNSCHEDULED_POD_UPDATE.label:
+                core.recorder.event_handled(event.label, seconds)
+
+    def _free_nomination(self, pod: PodInfo) -> None:
+        """The place a pod was nominated to is free for pods that are no more important."""
+        self._core.queue.move_all_to_active_or_backoff_queue(
+            ASSIGNED_POD_DELETE, pod, None, max_priority=pod.priority
+        )
+
+    def _wake(self, event: ClusterEvent, old: object, new: object) -> None:
+        wake(self._core, event, old, new)
+
+    def _timed(
+        self, event: ClusterEvent, method: Callable[[PodInfo], None], pod: PodInfo
+    ) -> None:
+        core = self._core
+        start = core.stopwatch()
+        method(pod)
+        core.recorder.event_handled(event.label, core.stopwatch() - start)
+
+
+class NodeChanges:
+    """Nodes go to the cache; each of their changes may wake pods."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def set(self, new: Node) -> None:
+        """A node is new or has changed; a heartbeat that changes nothing we read is nothing."""
+        core = self._core
+        info = core.cache.nodes.get(new.metadata.name)
+        old = None if info is None else info.node
+        if old is None:
+            core.cache.set_node(new)
+            wake(core, NODE_ADD, None, new)
+        elif (old.spec, old.status) != (new.spec, new.status) or not _same_labels(old, new):
+            core.cache.set_node(new)
+            for event in node_scheduling_properties_change(old, new):
+                wake(core, event, old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """A node is gone."""
+        core = self._core
+        info = core.cache.nodes.get(event.name)
+        if info is not None and info.node is not None:
+            node = info.node
+            core.cache.remove_node(event.name)
+            wake(core, NODE_DELETE, node, None)
+
+
+class NamespaceChanges:
+    """Labels of namespaces go to the cache, for namespace selectors; a change may wake pods.
+
+    Differs: upstream wakes nobody, so a pod that only the change helps waits for another event.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._namespaces: dict[str, Namespace] = {}
+
+    def set(self, new: Namespace) -> None:
+        """A namespace is new or has changed."""
+        name, labels = new.metadata.name, new.metadata.labels
+        old = self._namespaces.get(name)
+        self._namespaces[name] = new
+        if old is None or old.metadata.labels != labels:
+            self._core.cache.set_namespace(name, labels)
+            wake(self._core, NAMESPACE_ADD if old is None else NAMESPACE_UPDATE, old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """A namespace is gone."""
+        if self._namespaces.pop(event.name, None) is not None:
+            self._core.cache.remove_namespace(event.name)
+
+
+def wake(core: Core, event: ClusterEvent, old: object, new: object) -> None:
+    """Wake the pods that a change may help."""
+    start = core.stopwatch()
+    core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+    core.recorder.event_handled(event.label, core.stopwatch() - start)
+
+
+def _same_labels(old: Node, new: Node) -> bool:
+    return (
+        old.metadata.labels == new.metadata.labels
+        and old.metadata.annotations == new.metadata.annotations
+    )
+
+
+class OtherChanges:
+    """Objects nothing but plugins read: what they share and list hears of them, and who waits."""
+
+    def __init__(self, core: Core, kind: ObjectKind) -> None:
+        self._core = core
+        self._kind = kind
+
+    def set(self, new: Any) -> None:
+        """An object is new, or is now like this."""
+        metadata = new.metadata
+        old = self._core.states.lister(self._kind).get(metadata.name, metadata.namespace)
+        self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """An object is gone."""
+        old = self._core.states.lister(self._kind).get(event.name, event.namespace)
+        if old is not None:
+            self._tell(ActionType.DELETE, old, None)
+
+    def _tell(self, action: ActionType, old: Any, new: Any) -> None:
+        for problem in self._core.states.object_changed(self._kind, old, new):
+            self._core.report("Plugin failed", "", problem)
+        wake(self._core, ClusterEvent(self._kind.event_resource, action), old, new)

@@ -1,0 +1,78 @@
+"""What the parts of the engine share."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.cache import Cache
+from scheduler.engine.algorithm import SchedulingAlgorithm
+from scheduler.engine.held import WaitingPods
+from scheduler.engine.instructions import Instruction, Report
+from scheduler.engine.recorder import EngineRecorder
+from scheduler.engine.story import Story
+from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.queue import SchedulingQueue
+from scheduler.snapshot import Snapshot
+
+TRACE_LINES: Final = 8
+"""How many frames of an unexpected exception are told."""
+
+
+class EventTime:
+    """The time of the event at hand: all the time there is for what decides.
+
+    Attributes:
+        now: in seconds.
+    """
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return self.now
+
+
+class Core(msgspec.Struct):
+    """The engine's state.
+
+    Attributes:
+        frameworks: by profile name.
+        cache: what runs where.
+        snapshot: the same in columns, as far as the last decision or tick took it over.
+        queue: who waits.
+        states: what plugins share and list.
+        waiting: pods that Permit plugins hold.
+        algorithm: chooses nodes.
+        recorder: measures.
+        stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
+        time: the time of the event at hand.
+        story: what happened to each pod.
+        out: the instructions of the event at hand.
+    """
+
+    frameworks: Mapping[str, Framework]
+    cache: Cache
+    snapshot: Snapshot
+    queue: SchedulingQueue
+    states: SharedStates
+    waiting: WaitingPods
+    algorithm: SchedulingAlgorithm
+    recorder: EngineRecorder
+    stopwatch: Callable[[], float]
+    time: EventTime
+    story: Story
+    out: list[Instruction]
+
+    @property
+    def now(self) -> float:
+        """The time of the event at hand, in seconds."""
+        return self.time.now
+
+    def report(self, message: str, pod: str, problem: Exception, *, trace: str = "") -> None:
+        """Say that something went wrong."""
+        self.out.append(Report(message, pod, f"{type(problem).__name__}: {problem}", trace))

@@ -1,0 +1,235 @@
+"""The engine: one event at a time, each with its time, and what is to be done about it."""
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.cache import Cache
+from scheduler.engine.algorithm import SchedulingAlgorithm
+from scheduler.engine.attempts import Attempts
+from scheduler.engine.changes import NamespaceChanges, NodeChanges, OtherChanges, PodChanges
+from scheduler.engine.core import TRACE_LINES, Core, EventTime
+from scheduler.engine.events import (
+    Allowed,
+    BindFailed,
+    Bound,
+    Decide,
+    Event,
+    ObjectGone,
+    ObjectSet,
+    PodRead,
+    PreBound,
+    ReadFailed,
+    Rejected,
+    Tick,
+    TookLong,
+)
+from scheduler.engine.held import WaitingPods
+from scheduler.engine.failure import reference
+from scheduler.engine.instructions import Instruction, Tell
+from scheduler.engine.profiles import build_queue
+from scheduler.engine.recorder import EngineRecorder, NoRecorder
+from scheduler.engine.story import Entry, Story
+from scheduler.engine.validation import validate_engine
+from scheduler.framework.events import ObjectKind
+from scheduler.framework.handle import Backing
+from scheduler.framework.runtime import Framework
+from scheduler.queue import QueueRecorder, QueueSettings
+from scheduler.snapshot import Snapshot
+
+UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
+"""How often pods are looked for that have waited too long. Source: scheduling_queue.go v1.36."""
+
+
+class Changes(Protocol):
+    """Takes over what happens to the objects of one kind."""
+
+    def set(self, new: Any) -> None:
+        """An object is new, or is now like this."""
+        ...
+
+    def gone(self, event: ObjectGone) -> None:
+        """An object is gone."""
+        ...
+
+
+class EngineSettings(msgspec.Struct, frozen=True):
+    """What an engine is told at its start.
+
+    Attributes:
+        seed: of the chance that breaks ties.
+        percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
+        queue: times of the queue.
+        is_validating: whether every invariant is checked after every event; for tests.
+    """
+
+    seed: int = 0
+    percentage_of_nodes_to_score: int = 0
+    queue: QueueSettings = QueueSettings()
+    is_validating: bool = False
+
+
+class Engine:
+    """Everything that changes over time, and the rules by which it does.
+
+    Same events, same times, same seed: same instructions.
+
+    Attributes:
+        core: the state; for reading.
+        attempts: the attempts under way; for reading.
+    """
+
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        settings: EngineSettings,
+        *,
+        backing: Backing,
+        kinds: Mapping[str, ObjectKind] | None = None,
+        recorder: EngineRecorder | None = None,
+        queue_recorder: QueueRecorder | None = None,
+        stopwatch: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """Make an engine that knows no cluster yet.
+
+        Args:
+            frameworks: the profiles by scheduler name.
+            settings: seed and times.
+            backing: what plugins see of the engine; filled in here.
+            kinds: by plural, the kinds that only plugins read.
+            recorder: measures.
+            queue_recorder: measures the queue.
+            stopwatch: a running clock to measure with; no decision depends on it.
+        """
+        time = EventTime()
+        self._inbox: list[Event] = []
+        self._settings = settings
+        random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
+        self.core = Core(
+            frameworks=frameworks,
+            cache=Cache(),
+            snapshot=Snapshot(),
+            queue=build_queue(frameworks, time, settings.queue, queue_recorder),
+            states=backing.states,
+            waiting=WaitingPods(self._inbox.append),
+            algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
+            recorder=recorder or NoRecorder(),
+            stopwatch=stopwatch,
+            time=time,
+            story=Story(),
+            out=[],
+        )
+        self.attempts = Attempts(self.core)
+        self._changes: dict[str, Changes] = {
+            "pods": PodChanges(self.core, self.attempts),
+            "nodes": NodeChanges(self.core),
+            "namespaces": NamespaceChanges(self.core),
+            **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
+        }
+        self._introduce(backing, random)
+        self._next_leftover = 0.0
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            ObjectSet: lambda e: self._changes[e.kind].set(e.object),
+            ObjectGone: lambda e: self._changes[e.kind].gone(e),
+            Decide: lambda _: self.attempts.decide(),
+            Tick: lambda _: self._tick(),
+            Bound: lambda e: self.attempts.bound(e.attempt),
+            BindFailed: lambda e: self.attempts.bind_failed(
+                e.attempt, e.message, is_certain=e.is_certain
+            ),
+            PreBound: lambda e: self.attempts.pre_bound(e.attempt, e.problem),
+            PodRead: self._pod_read,
+            ReadFailed: lambda _: None,
+            Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
+            Rejected: lambda e: self.attempts.rejected(e.uid, e.plugin, e.message),
+            TookLong: lambda e: self.attempts.took_long(e.seconds),
+        }
+
+    def _introduce(self, backing: Backing, random: Random) -> None:
+        """Show plugins what they may see."""
+        backing.snapshot = self.core.snapshot
+        backing.nominator = self.core.queue.nominator
+        backing.waiting = self.core.waiting
+        backing.activate = self.core.queue.activate
+        backing.tell = self._tell
+        backing.random = random
+        backing.now = self.core.time.monotonic
+
+    def handle(self, event: Event, now: float) -> Sequence[Instruction]:
+        """Take over one event, and say what is to be done.
+
+        Never raises: what goes wrong is told by a `Report`.
+
+        Args:
+            event: what happened.
+            now: when, in seconds of a clock that never goes back.
+        """
+        core = self.core
+        core.time.now = now
+        core.out = out = []
+        self._handle(event)
+        while self._inbox:
+            self._handle(self._inbox.pop(0))
+        if self._settings.is_validating:
+            self.validate()
+        return out
+
+    def _handle(self, event: Event) -> None:
+        try:
+            self._handlers[type(event)](event)
+        except Exception as problem:  # noqa: BLE001 - one object must never stop the others
+            trace = traceback.format_exc(-TRACE_LINES)
+            about = event.kind if isinstance(event, ObjectSet | ObjectGone) else ""
+            message = f"Error handling {type(event).__name__}"
+            core = self.core
+            core.report(message, about, problem, trace=trace)
+
+    # --- looking in -----------------------------------------------------------------------------
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether `Decide` would find a pod to try."""
+        return self.core.queue.has_ready
+
+    def story(self, uid: str) -> list[Entry]:
+        """What happened to a pod lately."""
+        return self.core.story.of(uid)
+
+    def validate(self) -> None:
+        """Check every invariant. Cost: O(everything).
+
+        Raises:
+            SchedulerError: one does not hold.
+        """
+        validate_engine(self.core, self.attempts)
+
+    def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
+        """An event of a plugin."""
+        controller = pod.spec.scheduler_name
+        self.core.out.append(
+            Tell(reference(pod), reason, "Scheduling", note, controller, type=event_type)
+        )
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """Let back-off and patience end; take over what changed, so that the next attempt need not.
+
+        Back-off ends at whole seconds of the clock, as upstream's does.
+        """
+        core = self.core
+        core.queue.flush_backoff_completed()
+        if core.now >= self._next_leftover:
+            core.queue.flush_unschedulable_leftover()
+            self._next_leftover = core.now + UNSCHEDULABLE_FLUSH_SECONDS
+        self.attempts.tick()
+        core.cache.update_snapshot(core.snapshot)
+
+    def _pod_read(self, event: PodRead) -> None:
+        again: PodInfo | None = self.attempts.pod_read(event.attempt, event.pod)
+        if again is not None:
+            self._changes["pods"].set(again)

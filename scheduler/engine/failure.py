@@ -1,0 +1,135 @@
+"""Why an attempt failed, and what the API server and people are told of it.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updatePod) v1.36.
+"""
+
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.written import WARNING, Condition, ObjectReference
+from scheduler.engine.algorithm import NoNodesAvailable
+from scheduler.engine.instructions import POD_SCHEDULED, PatchStatus, Tell
+from scheduler.framework.runtime import Diagnosis
+from scheduler.framework.status import Code, Status
+
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why an attempt failed.
+
+    Attributes:
+        message: for people; what the event and the condition say.
+        is_rejection: whether plugins said no, as opposed to something unexpected.
+        unschedulable_plugins: who said no, and so whose hints may wake the pod.
+        pending_plugins: who said Pending.
+        nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
+    """
+
+    message: str
+    is_rejection: bool = False
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    nominated_node_name: str | None = ""
+
+    @property
+    def reason(self) -> str:
+        """The reason of the condition."""
+        return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
+
+
+def failure_of(diagnosis: Diagnosis, nominated_node_name: str | None = "") -> Failure:
+    """No node fits."""
+    return Failure(
+        diagnosis.message(),
+        is_rejection=True,
+        unschedulable_plugins=diagnosis.unschedulable_plugins,
+        pending_plugins=diagnosis.pending_plugins,
+        nominated_node_name=nominated_node_name,
+    )
+
+
+def no_nodes(result: NoNodesAvailable) -> Failure:
+    """There are no nodes: a rejection by nobody, so the pod is tried again after back-off."""
+    return Failure(result.message, is_rejection=True)
+
+
+def rejected_by(status: Status) -> Failure:
+    """A plugin refused a pod that had a node already.
+
+    Source: schedule_one.go: a FitError over that one node.
+    """
+    if not status.is_rejection:
+        return Failure(status.message)
+    pending = status.code is Code.PENDING
+    plugins = frozenset({status.plugin} if status.plugin else ())
+    return Failure(
+        f"0/1 nodes are available: {', '.join(f'1 {reason}' for reason in status.reasons)}.",
+        is_rejection=True,
+        unschedulable_plugins=frozenset() if pending else plugins,
+        pending_plugins=plugins if pending else frozenset(),
+    )
+
+
+def unexpected(problem: Exception) -> Failure:
+    """Something nobody expected."""
+    return Failure(f"{type(problem).__name__}: {problem}")
+
+
+# --- what is told -----------------------------------------------------------------------------------
+
+
+def reference(pod: PodInfo) -> ObjectReference:
+    """The pod as the object of an event."""
+    meta = pod.pod.metadata
+    return ObjectReference(
+        "Pod", meta.name, meta.namespace, meta.uid, resource_version=meta.resource_version
+    )
+
+
+def failed_scheduling(pod: PodInfo, note: str) -> Tell:
+    """The event of a pod that could not be placed."""
+    controller = pod.spec.scheduler_name
+    return Tell(
+        reference(pod), "FailedScheduling", "Scheduling", note, controller, type=WARNING
+    )
+
+
+def scheduled(pod: PodInfo) -> Tell:
+    """The event of a pod that is bound."""
+    return Tell(
+        reference(pod),
+        "Scheduled",
+        "Binding",
+        f"Successfully assigned {pod.key} to {pod.node_name}",
+        pod.spec.scheduler_name,
+        is_repeatable=False,
+    )
+
+
+def status_patch(pod: PodInfo, failure: Failure) -> PatchStatus | None:
+    """How the pod's status is to change; None when it says all this already."""
+    nominated = failure.nominated_node_name
+    if nominated == pod.pod.status.nominated_node_name:
+        nominated = None
+    condition = _changed_condition(pod, failure)
+    if condition is None and nominated is None:
+        return None
+    return PatchStatus(pod.namespace, pod.name, pod.uid, condition, nominated)
+
+
+def _changed_condition(pod: PodInfo, failure: Failure) -> Condition | None:
+    conditions = pod.pod.status.conditions
+    known = next((c for c in conditions if c.type == POD_SCHEDULED), None)
+    wanted = ("False", failure.reason, failure.message)
+    if known is not None and (known.status, known.reason, known.message) == wanted:
+        return None
+    return Condition(
+        POD_SCHEDULED,
+        *wanted,
+        has_moved=known is None or known.status != "False",
+        observed_generation=pod.pod.metadata.generation,
+    )

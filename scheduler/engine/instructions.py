@@ -1,0 +1,119 @@
+"""What the engine wants done. Instructions are plain values; whoever carries them out has no rules.
+
+Answers come back as events that name the attempt.
+"""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.written import NORMAL, Condition, ObjectReference
+
+POD_SCHEDULED: Final = "PodScheduled"
+
+
+class _Instruction(msgspec.Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """Common settings of instructions."""
+
+
+class Bind(_Instruction, frozen=True):
+    """Bind a pod to a node; answered by `Bound` or `BindFailed`.
+
+    Attributes:
+        attempt: for whom.
+        namespace: of the pod.
+        name: of the pod.
+        uid: of the pod; a successor of the same name must not be bound.
+        node: where to.
+        by_plugins: whether the profile's Bind plugins must be asked, because it has others than
+            the one that writes exactly this binding.
+    """
+
+    attempt: int
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    by_plugins: bool = False
+
+
+class RunPreBind(_Instruction, frozen=True):
+    """Run the PreBind plugins of an attempt; answered by `PreBound`."""
+
+    attempt: int
+
+
+class Cancel(_Instruction, frozen=True):
+    """Whatever still runs for this attempt is no longer wanted."""
+
+    attempt: int
+
+
+class ReadPod(_Instruction, frozen=True):
+    """Ask the API server how the pod of an attempt is; answered by `PodRead` or `ReadFailed`."""
+
+    attempt: int
+    namespace: str
+    name: str
+    uid: str
+
+
+class PatchStatus(_Instruction, frozen=True):
+    """Change a pod's status; None leaves a part alone, an empty node withdraws the nomination."""
+
+    namespace: str
+    name: str
+    uid: str
+    condition: Condition | None = None
+    nominated_node_name: str | None = None
+
+
+class Tell(_Instruction, frozen=True):
+    """Record an event for people.
+
+    Attributes:
+        regarding: what it is about.
+        reason: why, in one word: `Scheduled`.
+        action: what was done: `Binding`.
+        note: a sentence.
+        controller: the scheduler name of the profile.
+        type: `Normal` or `Warning`.
+        related: a second object.
+        is_repeatable: False for what happens to an object once.
+    """
+
+    regarding: ObjectReference
+    reason: str
+    action: str
+    note: str
+    controller: str
+    type: str = NORMAL
+    related: ObjectReference | None = None
+    is_repeatable: bool = True
+
+
+class WakeMeAt(_Instruction, frozen=True):
+    """Send a `Tick` at this time, in seconds of the events' clock."""
+
+    time: float
+
+
+class Report(_Instruction, frozen=True):
+    """Write a line into the log: something went wrong that an operator should know.
+
+    Attributes:
+        message: what, the same words each time.
+        pod: `namespace/name`, or empty.
+        problem: why.
+        trace: where in the program, when nobody expected it.
+    """
+
+    message: str
+    pod: str = ""
+    problem: str = ""
+    trace: str = ""
+
+
+Instruction: TypeAlias = (
+    Bind | RunPreBind | Cancel | ReadPod | PatchStatus | Tell | WakeMeAt | Report
+)

@@ -1,0 +1,42 @@
+"""What happened to each pod lately, for people who ask."""
+
+from collections import deque
+from typing import Final
+
+import msgspec
+
+STORY_LENGTH: Final = 20_000
+"""Entries kept over all pods: about two megabytes."""
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One thing that happened.
+
+    Attributes:
+        time: seconds of the events' clock.
+        uid: of the pod.
+        attempt: of which attempt, 0 for none.
+        what: a word; for an attempt the state it came to.
+        detail: a node, a reason, or empty.
+    """
+
+    time: float
+    uid: str
+    attempt: int
+    what: str
+    detail: str
+
+
+class Story:
+    """The latest entries of all pods, oldest first."""
+
+    def __init__(self, length: int = STORY_LENGTH) -> None:
+        self._entries: deque[Entry] = deque(maxlen=length)
+
+    def tell(self, time: float, uid: str, attempt: int, what: str, detail: str = "") -> None:
+        """Note what happened to a pod."""
+        self._entries.append(Entry(time, uid, attempt, what, detail))
+
+    def of(self, uid: str) -> list[Entry]:
+        """What is still known of one pod. Cost: O(entries kept)."""
+        return [entry for entry in self._entries if entry.uid == uid]

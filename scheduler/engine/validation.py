@@ -1,0 +1,72 @@
+"""What is always true of the engine, checked."""
+
+from collections.abc import Iterator
+
+from scheduler.cache import PodState
+from scheduler.engine.attempt import UNDECIDED, AttemptState
+from scheduler.engine.attempts import Attempts
+from scheduler.engine.core import Core
+from scheduler.errors import SchedulerError
+
+_PLACES = {
+    AttemptState.HELD: (PodState.ASSUMED,),
+    AttemptState.PREBINDING: (PodState.ASSUMED,),
+    AttemptState.BINDING: (PodState.ASSUMED,),
+    AttemptState.UNSURE: (PodState.ASSUMED,),
+    AttemptState.BOUND: (PodState.ASSUMED,),
+}
+"""How the cache knows the pods of an attempt between two events."""
+
+
+class EngineInvariantError(SchedulerError):
+    """The engine contradicts itself; a programming error."""
+
+
+def validate_engine(core: Core, attempts: Attempts) -> None:
+    """Check what is always true between two events.
+
+    Raises:
+        SchedulerError: something is not; the message lists all that is wrong.
+    """
+    core.queue.validate()
+    problems = [*_attempts(core, attempts), *_assumed(core, attempts), *_held(core, attempts)]
+    if problems:
+        raise EngineInvariantError("; ".join(problems))
+
+
+def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
+    for attempt in attempts:
+        key = attempt.pod.key
+        if attempt.state in UNDECIDED or attempt.state not in _PLACES:
+            yield f"attempt {attempt.id} of {key} was left in {attempt.state.value}"
+            continue
+        for pod in attempt.placed:
+            if core.cache.state_of(pod.uid) not in _PLACES[attempt.state]:
+                yield f"{key} is {attempt.state.value} and has no place in the cache"
+            in_flight = core.queue.is_in_flight(pod.uid)
+            if in_flight is (attempt.state is AttemptState.BOUND):
+                yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
+
+
+def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
+    """Room is assumed for attempts only, and pods are in flight for attempts only."""
+    assumed = {
+        uid for uid, (_, state) in core.cache.pods().items() if state is PodState.ASSUMED
+    }
+    wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
+    for uid in assumed - wanted:
+        yield f"pod {uid} is assumed by nobody"
+    if core.queue.counts().in_flight > len(wanted):
+        yield "pods are in flight that no attempt is about"
+
+
+def _held(core: Core, attempts: Attempts) -> Iterator[str]:
+    held = {waiting.pod.uid for waiting in core.waiting}
+    wanted = {
+        pod.uid
+        for attempt in attempts
+        if attempt.state is AttemptState.HELD
+        for pod in attempt.placed
+    }
+    if held != wanted:
+        yield f"held pods {sorted(held)} are not those of held attempts {sorted(wanted)}"
