@@ -21,7 +21,7 @@ from scheduler.framework.events import (
     UNSCHEDULED_POD_UPDATE,
     ActionType,
     ClusterEvent,
-    EventResource,
+    ObjectKind,
 )
 from scheduler.framework.property_changes import (
     node_scheduling_properties_change,
@@ -216,42 +216,33 @@ class NamespaceHandler:
 
 
 class ObjectHandler:
-    """Objects nothing but plugins read: each change goes to a listener.
-
-    With a resource, each change is also an event that may wake pods.
-    """
+    """Objects nothing but plugins read: each change goes to a listener, and may wake pods."""
 
     def __init__(
         self,
-        resource: EventResource | None,
+        kind: ObjectKind,
         queue: SchedulingQueue,
-        store: Callable[[object], None],
-        drop: Callable[[object], None],
+        changed: Callable[[ObjectKind, object, object], object],
     ) -> None:
-        self._resource = resource
+        self._kind = kind
         self._queue = queue
-        self._store = store
-        self._drop = drop
+        self._changed = changed
 
     def on_add(self, new: object) -> None:
         """An object appeared."""
-        self._store(new)
-        self._wake(ActionType.ADD, None, new)
+        self._take(ActionType.ADD, None, new)
 
     def on_update(self, old: object, new: object) -> None:
         """An object changed."""
-        self._store(new)
-        self._wake(ActionType.UPDATE, old, new)
+        self._take(ActionType.UPDATE, old, new)
 
     def on_delete(self, old: object) -> None:
         """An object is gone."""
-        self._drop(old)
-        self._wake(ActionType.DELETE, old, None)
+        self._take(ActionType.DELETE, old, None)
 
-    def _wake(self, action: ActionType, old: object, new: object) -> None:
-        if self._resource is None:
-            return
-        event = ClusterEvent(self._resource, action)
+    def _take(self, action: ActionType, old: object, new: object) -> None:
+        self._changed(self._kind, old, new)
+        event = ClusterEvent(self._kind.event_resource, action)
         self._queue.move_all_to_active_or_backoff_queue(event, old, new)
 
 

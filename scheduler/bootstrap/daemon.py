@@ -8,18 +8,15 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from scheduler.bootstrap.engine import (
-    Core,
+from scheduler.bootstrap.engine import Core, Recorders, Surroundings, build_core
+from scheduler.bootstrap.frameworks import (
     FrameworkBuilder,
-    Recorders,
-    Surroundings,
-    build_core,
     implemented_plugins,
     out_of_tree_plugins,
 )
@@ -45,19 +42,15 @@ from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.daemon import Cycles, Daemon
 from scheduler.event_handlers import NamespaceHandler, NodeHandler, ObjectHandler, PodHandler
-from scheduler.framework.events import EventResource
 from scheduler.framework.interface import Plugin
+from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.informers.informer import InformerOptions
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import (
     NAMESPACES,
     NODES,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    SERVICES,
-    STATEFUL_SETS,
-    Kind,
+    watched_kind,
 )
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
@@ -81,14 +74,6 @@ LAST_WORDS_SECONDS: Final = 5.0
 
 MASTER_STATUS_NAME: Final = "kube-scheduler"
 """What dashboards select leader_election_master_status by, whatever the Lease is called."""
-
-WORKLOAD_KINDS: Final[tuple[tuple[Kind[Any], str, EventResource | None], ...]] = (
-    (SERVICES, "Service", EventResource.SERVICE),
-    (REPLICATION_CONTROLLERS, "ReplicationController", None),
-    (REPLICA_SETS, "ReplicaSet", None),
-    (STATEFUL_SETS, "StatefulSet", None),
-)
-"""Kinds whose selectors say which pods belong together."""
 
 BUSY_BINDS: Final = 4
 """More binds in flight than this, and events make way: the API server is behind."""
@@ -148,11 +133,12 @@ class RunningDaemon:
         self._ready = asyncio.Event()
         self._client = self._connect()
         builder = FrameworkBuilder(
-            self._client.pods,
             clock.monotonic,
             observer=lambda profile: PluginMetrics(self.metrics, profile),
+            instruments=self.metrics.instruments,
             out_of_tree=out_of_tree_plugins() if out_of_tree is None else out_of_tree,
         )
+        builder.backing.api = self._client.pods
         self.core = self._build_core(builder)
         self._informers = Informers(
             self._client.session,
@@ -324,6 +310,7 @@ class RunningDaemon:
                 on_ready=self._ready.set,
                 max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
             ),
+            builder.backing,
         )
 
     def _listen(self, builder: FrameworkBuilder) -> None:
@@ -336,18 +323,15 @@ class RunningDaemon:
         )
         self._informers.of(NODES).add_handler(NodeHandler(engine.cache, engine.queue, times, now))
         self._informers.of(NAMESPACES).add_handler(NamespaceHandler(engine.cache, engine.queue))
+        kinds = kinds_to_watch(engine.frameworks.values())
+        watched = {kind: watched_kind(kind) for kind in kinds}
         self.metrics.declare_kinds(
-            (PODS.name, NODES.name, NAMESPACES.name, *(kind.name for kind, _, _ in WORKLOAD_KINDS)),
+            (PODS.name, NODES.name, NAMESPACES.name, *(kind.name for kind in watched.values())),
             WATCH_ENDS,
         )
-        for kind, name, resource in WORKLOAD_KINDS:
+        for object_kind, kind in watched.items():
             self._informers.of(kind).add_handler(
-                ObjectHandler(
-                    resource,
-                    engine.queue,
-                    _bound(builder.workloads.set, name),
-                    _bound(builder.workloads.remove, name),
-                )
+                ObjectHandler(object_kind, engine.queue, builder.states.object_changed)
             )
 
     def _comparer(self) -> CacheComparer:
@@ -362,13 +346,6 @@ class RunningDaemon:
             ],
             lambda: (pod.uid for pod in queue.pending_pods()[0]),
         )
-
-
-def _bound(method: Callable[[Any, Any], Any], name: str) -> Callable[[object], None]:
-    def call(obj: object) -> None:
-        method(name, obj)
-
-    return call
 
 
 async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, clock: Clock) -> None:

@@ -4,20 +4,13 @@ Source: kubernetes pkg/scheduler/scheduler.go (New), pkg/scheduler/profile v1.36
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
 from random import Random
-from typing import Any, Final
 
 import msgspec
 
 from scheduler.cache import Cache
 from scheduler.clock import Clock
-from scheduler.config.expansion import expand
-from scheduler.config.types import (
-    ExtensionPoint,
-    KubeSchedulerConfiguration,
-    KubeSchedulerProfile,
-)
+from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.cycle.algorithm import SchedulingAlgorithm
 from scheduler.cycle.binding_cycle import BindingCycles
 from scheduler.cycle.engine import Engine
@@ -25,16 +18,10 @@ from scheduler.cycle.failure import FailureHandler
 from scheduler.cycle.recorder import CycleRecorder
 from scheduler.cycle.scheduling_cycle import Scheduler
 from scheduler.cycle.status_writer import StatusWriter
-from scheduler.errors import SchedulerError
 from scheduler.framework.events import ClusterEventWithHint
+from scheduler.framework.handle import Backing
 from scheduler.framework.interface import Plugin
-from scheduler.framework.runtime import Framework, PluginObserver, PluginSet, WaitingPods
-from scheduler.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
-from scheduler.framework.runtime.plugin_set import extension_points
-from scheduler.plugins.default_binder import Binder, DefaultBinder
-from scheduler.plugins.default_selector import Workloads
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
-from scheduler.plugins.registry import IN_TREE
+from scheduler.framework.runtime import Framework, WaitingPods
 from scheduler.queue import (
     BackoffSettings,
     QueueProfile,
@@ -44,130 +31,6 @@ from scheduler.queue import (
     events_of,
 )
 from scheduler.snapshot import Snapshot
-
-ENTRY_POINT_GROUP: Final = "stowage.plugins"
-"""Where installed packages announce out-of-tree plugins: plugin name -> class."""
-
-
-class PluginLoadError(SchedulerError):
-    """An out-of-tree plugin that cannot be imported or built."""
-
-
-def out_of_tree_plugins() -> dict[str, type[Plugin]]:
-    """The plugin classes that installed packages announce, by name.
-
-    Raises:
-        PluginLoadError: a plugin cannot be imported.
-    """
-    found: dict[str, type[Plugin]] = {}
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            found[entry.name] = entry.load()
-        except Exception as problem:
-            raise PluginLoadError(
-                f'plugin "{entry.name}" ({entry.value}) cannot be imported: '
-                f"{type(problem).__name__}: {problem}"
-            ) from problem
-    return found
-
-
-def implemented_plugins(
-    out_of_tree: Mapping[str, type[Plugin]],
-) -> dict[str, frozenset[ExtensionPoint]]:
-    """The extension points of every plugin that exists here, by name."""
-    in_tree: tuple[type[Plugin], ...] = (*IN_TREE, PodTopologySpread, DefaultBinder)
-    classes = {cls.NAME: cls for cls in in_tree} | dict(out_of_tree)
-    return {
-        name: frozenset(ExtensionPoint(point) for point in extension_points(cls))
-        for name, cls in classes.items()
-    }
-
-
-class FrameworkBuilder:
-    """Makes the frameworks of all profiles of a configuration.
-
-    Attributes:
-        workloads: selectors of Services and controllers, for default spread constraints.
-    """
-
-    def __init__(
-        self,
-        binder: Binder,
-        now: Callable[[], float],
-        *,
-        observer: Callable[[str], PluginObserver] | None = None,
-        out_of_tree: Mapping[str, type[Plugin]] | None = None,
-        class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
-    ) -> None:
-        self.workloads = Workloads()
-        self._binder = binder
-        self._now = now
-        self._observer = observer
-        self._out_of_tree = out_of_tree or {}
-        self._class_cache_bytes = class_cache_bytes
-
-    def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
-        """The framework of each profile, by scheduler name.
-
-        Raises:
-            ConfigError: a profile cannot be expanded.
-            PluginSetError: a profile lacks a plugin it cannot do without.
-            PluginLoadError: an out-of-tree plugin cannot be built.
-        """
-        implements = implemented_plugins(self._out_of_tree)
-        return {
-            profile.scheduler_name: self._framework(profile, expand(profile, implements))
-            for profile in config.profiles
-        }
-
-    def _framework(
-        self,
-        profile: KubeSchedulerProfile,
-        enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
-    ) -> Framework:
-        plugins = PluginSet(
-            enabled,
-            lambda name: self._plugin(name, profile),
-            trusted=frozenset(implemented_plugins({})) - set(self._out_of_tree),
-        )
-        return Framework(
-            profile.scheduler_name,
-            plugins,
-            now=self._now,
-            observer=None if self._observer is None else self._observer(profile.scheduler_name),
-            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
-            class_cache_bytes=self._class_cache_bytes,
-        )
-
-    def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
-        if name in self._out_of_tree:
-            return self._out_of_tree_plugin(name, profile)
-        if name == DefaultBinder.NAME:
-            return DefaultBinder(self._binder)
-        if name == PodTopologySpread.NAME:
-            return PodTopologySpread(profile.args(PodTopologySpread.ARGS), self.workloads)
-        in_tree: Any = next(cls for cls in IN_TREE if name == cls.NAME)
-        args_type = getattr(in_tree, "ARGS", None)
-        plugin: Plugin = in_tree() if args_type is None else in_tree(profile.args(args_type))
-        return plugin
-
-    def _out_of_tree_plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
-        """An out-of-tree plugin gets its arguments as its ARGS type, or as they were written."""
-        cls: Any = self._out_of_tree[name]
-        raw = profile.raw_args(name)
-        args_type = getattr(cls, "ARGS", None)
-        try:
-            if args_type is not None:
-                args = msgspec.convert(raw or {}, args_type)
-                plugin: Plugin = cls(args)
-            else:
-                plugin = cls() if raw is None else cls(raw)
-        except Exception as problem:
-            raise PluginLoadError(
-                f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
-                f"{type(problem).__name__}: {problem}"
-            ) from problem
-        return plugin
 
 
 class Recorders(msgspec.Struct, frozen=True):
@@ -217,8 +80,9 @@ def build_core(
     config: KubeSchedulerConfiguration,
     frameworks: Mapping[str, Framework],
     outside: Surroundings,
+    backing: Backing,
 ) -> Core:
-    """Put cache, queue and cycles together."""
+    """Put cache, queue and cycles together, and behind the handles of the plugins."""
     now = outside.clock.monotonic
     engine = Engine(
         frameworks=frameworks,
@@ -237,6 +101,9 @@ def build_core(
         recorder=outside.recorders.cycle,
         now=now,
     )
+    backing.snapshot, backing.random = engine.snapshot, outside.random
+    backing.nominator, backing.waiting = engine.queue.nominator, engine.waiting
+    backing.activate = engine.queue.activate
     algorithm = SchedulingAlgorithm(outside.random, config.percentage_of_nodes_to_score)
     failures = FailureHandler(engine)
     binding = BindingCycles(engine, failures, on_room=outside.on_ready)

@@ -3,7 +3,11 @@
 Bodies are put together from bytes, because these are the scheduler's most frequent requests.
 """
 
-from scheduler.client.direct import Fence
+from typing import Any
+
+import msgspec
+
+from scheduler.client.direct import JSON, Fence
 from scheduler.client.patches import ConditionPatch, pod_status_patch
 from scheduler.client.session import (
     REQUEST_TIMEOUT_SECONDS,
@@ -58,6 +62,31 @@ class PodClient:
             )
         finally:
             self.binds_in_flight -= 1
+
+    async def request(self, method: str, path: str, body: object = None) -> Any:
+        """Sends a request with a JSON body, or none; for plugins.
+
+        Args:
+            method: the HTTP method; PATCH is a strategic merge patch.
+            path: path and query, already quoted.
+            body: what JSON can say; None for no body.
+
+        Returns:
+            The decoded answer.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        answer = await self._session.request(
+            method,
+            path,
+            None if body is None else msgspec.json.encode(body),
+            content_type=STRATEGIC_MERGE_PATCH if method == "PATCH" else JSON,
+            fence=None if method == "GET" else self._fence,
+            timeout=self._timeout,
+        )
+        return msgspec.json.decode(answer.body)
 
     async def patch_status(
         self,

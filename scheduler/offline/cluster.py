@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder
@@ -15,21 +14,11 @@ from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.offline.reading import ClusterObjects
-from scheduler.plugins.default_binder import Binder
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
-
-
-class NoBinder(Binder):
-    """Nothing is bound where there is no API server."""
-
-    @override
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Refuse."""
-        raise NotImplementedError(f"{namespace}/{name} ({uid}) cannot be bound to {node}")
 
 
 def no_time() -> float:
@@ -85,7 +74,7 @@ class Profiles:
             SchedulerError: a profile cannot be built.
         """
         self.config = config or default_configuration(DEFAULT_PROFILE)
-        self._builder = FrameworkBuilder(NoBinder(), no_time, out_of_tree=out_of_tree)
+        self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
@@ -98,8 +87,10 @@ class Profiles:
         for node in objects.nodes:
             cache.set_node(node)
         for kind, workload in objects.workloads:
-            self._builder.workloads.set(kind, workload)
+            self._builder.states.object_changed(kind, None, workload)
         cluster = Cluster(cache, snapshot, [], Nominator(), Counter())
+        self._builder.backing.snapshot = snapshot
+        self._builder.backing.nominator = cluster.nominator
         for pod in objects.pods:
             self._place(pod, cluster)
         cache.update_snapshot(snapshot)

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -87,6 +87,29 @@ class Framework:
             PluginError: a plugin failed.
         """
         return self._filtering.find_nodes_that_fit(pod, snapshot, nominated)
+
+    def run_filters(
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        node_names: Iterable[str],
+        *,
+        add: Iterable[PodInfo] = (),
+        remove: Iterable[PodInfo] = (),
+    ) -> dict[str, Status]:
+        """What the filters say about a pod on some nodes of a fork of the snapshot.
+
+        Args:
+            pod: the pod.
+            snapshot: the cluster; it stays as it is.
+            node_names: which nodes; those that do not exist are left out.
+            add: pods that are to be thought of as running on the nodes they name.
+            remove: pods that are to be thought of as gone from theirs.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        return self._filtering.run_filters(pod, snapshot, node_names, add=add, remove=remove)
 
     def every_verdict(
         self,
