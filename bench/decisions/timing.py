@@ -17,7 +17,7 @@ from bench.workload import Workload
 from e2e.support.objects import Json
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
-from scheduler.cycle.algorithm import ScheduleResult, SchedulingAlgorithm
+from scheduler.engine.algorithm import ScheduleResult, SchedulingAlgorithm
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import objects_from_documents
 

@@ -1,25 +1,17 @@
 """The composition root: the only room that knows every other and names concrete plugins."""
 
-from scheduler.bootstrap.engine import (
-    Core,
+from scheduler.bootstrap.engine import build_engine
+from scheduler.bootstrap.frameworks import (
     FrameworkBuilder,
     PluginLoadError,
-    Recorders,
-    Surroundings,
-    build_core,
-    build_queue,
     implemented_plugins,
     out_of_tree_plugins,
 )
 
 __all__ = [
-    "Core",
     "FrameworkBuilder",
     "PluginLoadError",
-    "Recorders",
-    "Surroundings",
-    "build_core",
-    "build_queue",
+    "build_engine",
     "implemented_plugins",
     "out_of_tree_plugins",
 ]

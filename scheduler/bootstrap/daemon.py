@@ -8,56 +8,51 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from scheduler.bootstrap.engine import (
-    Core,
+from scheduler.bootstrap.engine import build_engine
+from scheduler.bootstrap.frameworks import (
     FrameworkBuilder,
-    Recorders,
-    Surroundings,
-    build_core,
     implemented_plugins,
     out_of_tree_plugins,
 )
 from scheduler.bootstrap.measuring import (
     WATCH_ENDS,
-    HandlerTimes,
     InformerCounts,
     counted,
     watch_sizes,
 )
+from scheduler.api.written import ObjectReference
 from scheduler.cache import CacheComparer
-from scheduler.client.binding import PodClient
 from scheduler.client.connection import Connection, load_connection
-from scheduler.client.event_recorder import EventRecorder
-from scheduler.client.events import NORMAL, ObjectReference
 from scheduler.client.leases import LeaseLock
 from scheduler.client.reviews import Reviews
 from scheduler.client.session import ApiSession
+from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock
 from scheduler.config.notices import not_in_effect
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
-from scheduler.daemon import Cycles, Daemon
-from scheduler.event_handlers import NamespaceHandler, NodeHandler, ObjectHandler, PodHandler
-from scheduler.framework.events import EventResource
+from scheduler.driver.daemon import Daemon
+from scheduler.driver.driver import Driver
+from scheduler.driver.feeding import Feed
+from scheduler.driver.outbox import Outbox, OutboxSettings
+from scheduler.engine import Engine
+from scheduler.engine.instructions import Tell
 from scheduler.framework.interface import Plugin
+from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.informers.informer import InformerOptions
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import (
     NAMESPACES,
     NODES,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    SERVICES,
-    STATEFUL_SETS,
-    Kind,
+    watched_kind,
 )
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
@@ -71,46 +66,21 @@ from scheduler.observability.recorders import (
     RequestMetrics,
 )
 from scheduler.observability.tracing import CycleTracer, SpanExporter
-from scheduler.reporting import StatusReporter
 from scheduler.serving.endpoints import Shown
 from scheduler.serving.health import scheduler_checks
 from scheduler.serving.server import Server
 
-LAST_WORDS_SECONDS: Final = 5.0
-"""How long events and status patches may take after the last bind."""
-
 MASTER_STATUS_NAME: Final = "kube-scheduler"
 """What dashboards select leader_election_master_status by, whatever the Lease is called."""
 
-WORKLOAD_KINDS: Final[tuple[tuple[Kind[Any], str, EventResource | None], ...]] = (
-    (SERVICES, "Service", EventResource.SERVICE),
-    (REPLICATION_CONTROLLERS, "ReplicationController", None),
-    (REPLICA_SETS, "ReplicaSet", None),
-    (STATEFUL_SETS, "StatefulSet", None),
-)
-"""Kinds whose selectors say which pods belong together."""
-
-BUSY_BINDS: Final = 4
-"""More binds in flight than this, and events make way: the API server is behind."""
-
 log = get_logger(__name__)
-
-
-class Client(msgspec.Struct, frozen=True):
-    """What speaks to the API server."""
-
-    session: ApiSession
-    pods: PodClient
-    recorder: EventRecorder
-    reporter: StatusReporter
-    elector: LeaderElector | None
 
 
 class RunningDaemon:
     """One daemon and everything around it.
 
     Attributes:
-        core: what decides.
+        driver: brings the engine events, and carries out what it says.
         daemon: what keeps it going.
         metrics: what is counted.
         comparer: holds cache and queue against the informers.
@@ -145,32 +115,37 @@ class RunningDaemon:
         self._connection = connection
         self._clock = clock
         self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
-        self._ready = asyncio.Event()
-        self._client = self._connect()
+        self._session = self._open_session()
+        self._elector = self._candidate()
+        writes = PodWrites(
+            self._session, fence=None if self._elector is None else self._elector.is_leading
+        )
         builder = FrameworkBuilder(
-            self._client.pods,
             clock.monotonic,
             observer=lambda profile: PluginMetrics(self.metrics, profile),
+            instruments=self.metrics.instruments,
             out_of_tree=out_of_tree_plugins() if out_of_tree is None else out_of_tree,
         )
-        self.core = self._build_core(builder)
-        self._informers = Informers(
-            self._client.session,
-            clock=clock,
-            rng=self._rng,
-            hooks=InformerCounts(self.metrics),
-            options=informer_options,
+        builder.backing.api = writes
+        self.driver = Driver(self._build_engine(builder), clock)
+        self.driver.outbox = Outbox(
+            writes,
+            clock,
+            OutboxSettings(socket.gethostname()),
+            answer=self.driver.submit,
+            on_sent=self.driver.sent,
+            on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
         )
-        self._listen(builder)
+        self._informers = self._listen(informer_options)
         self.daemon = Daemon(
-            Cycles(self.core.scheduler, self.core.binding, self.core.engine.queue, self._ready),
+            self.driver,
             informers=self._informers,
-            leadership=self._client.elector,
+            leadership=self._elector,
             clock=clock,
             on_stall=self.metrics.loop_stall.observe,
         )
         self.comparer = self._comparer()
-        watch_sizes(self.core, self.metrics)
+        watch_sizes(self.driver, self.metrics)
 
     # --- running --------------------------------------------------------------------------------
 
@@ -181,34 +156,24 @@ class RunningDaemon:
             LeaseLostError: another instance may lead now.
         """
         self._handle_signals()
-        background: list[Coroutine[Any, Any, None]] = [
-            self._client.recorder.run(),
-            self._client.reporter.run(),
-            self._connection.keep_fresh(
-                lambda problem: log.warning("Credentials not renewed", reason=str(problem))
-            ),
-        ]
+        renewing = self._connection.keep_fresh(
+            lambda problem: log.warning("Credentials not renewed", reason=str(problem))
+        )
         server = self._server()
         try:
             if server is not None:
                 await server.start()
-            await self.daemon.run(background, self._last_words)
+            await self.daemon.run([renewing])
         finally:
             if server is not None:
                 await server.stop()
-            await self._client.session.close()
-
-    async def _last_words(self) -> None:
-        """Send the events and patches that still wait."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._client.reporter.drain(LAST_WORDS_SECONDS))
-            group.create_task(self._client.recorder.drain(LAST_WORDS_SECONDS))
+            await self._session.close()
 
     def _server(self) -> Server | None:
         """The secure port, unless it is switched off by `--secure-port=0`."""
         if not self._options.secure_port:
             return None
-        elector, health = self._client.elector, self.daemon.health
+        elector, health = self._elector, self.daemon.health
         shown = Shown(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.reset,
@@ -219,10 +184,10 @@ class RunningDaemon:
                 is_shutting_down=lambda: health.shutting_down,
                 is_synced=lambda: health.handlers_synced,
             ),
-            debug={"cache": self.comparer.dump, "queue": self.core.engine.queue.dump},
+            debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.dump},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        return Server(self._options, shown, Reviews(self._client.session), self._clock)
+        return Server(self._options, shown, Reviews(self._session), self._clock)
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -238,59 +203,35 @@ class RunningDaemon:
             log.warning("Cache mismatch", **msgspec.to_builtins(comparison))
         log.info("Cache comparer finished")
         log.info("Dump of cached NodeInfo", **self.comparer.dump())
-        log.info("Dump of scheduling queue", pods=self.core.engine.queue.dump())
+        log.info("Dump of scheduling queue", pods=self.driver.engine.core.queue.dump())
 
     # --- building -------------------------------------------------------------------------------
 
-    def _connect(self) -> Client:
+    def _open_session(self) -> ApiSession:
         connection_config = self._config.client_connection
-        session = ApiSession(
+        return ApiSession(
             self._connection,
             clock=self._clock,
             qps=max(0.0, connection_config.qps),
             burst=connection_config.burst,
             observer=RequestMetrics(self.metrics),
         )
-        hostname = socket.gethostname()
-        recorder = EventRecorder(
-            session,
-            self._clock,
-            hostname=hostname,
-            makes_way=lambda: self._client.pods.binds_in_flight > BUSY_BINDS,
-            on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
-        )
-        elector = self._elector(session, recorder)
-        fence = None if elector is None else elector.is_leading
-        pods = PodClient(session, fence=fence)
-        reporter = StatusReporter(pods, recorder, self._clock)
-        return Client(session, pods, recorder, reporter, elector)
 
-    def _elector(self, session: ApiSession, recorder: EventRecorder) -> LeaderElector | None:
+    def _candidate(self) -> LeaderElector | None:
         election = self._config.leader_election
         if not election.leader_elect:
             return None
         name, namespace = election.resource_name, election.resource_namespace
         status = self.metrics.leader_election_master_status[MASTER_STATUS_NAME]
         profile = self._config.profiles[0].scheduler_name
+        lease = ObjectReference("Lease", name, namespace, api_version="coordination.k8s.io/v1")
 
         def report(text: str) -> None:
-            recorder.record(
-                ObjectReference(
-                    kind="Lease",
-                    api_version="coordination.k8s.io/v1",
-                    namespace=namespace,
-                    name=name,
-                ),
-                reason="LeaderElection",
-                action="LeaderElection",
-                note=text,
-                reporting_controller=profile,
-                event_type=NORMAL,
-            )
+            self.driver.outbox.tell(Tell(lease, "LeaderElection", "LeaderElection", text, profile))
 
         status.set(0)
         return LeaderElector(
-            LeaseLock(session, namespace, name),
+            LeaseLock(self._session, namespace, name),
             LeaderElectionSettings(
                 identity=unique_identity(),
                 lease_duration_seconds=election.lease_duration_seconds,
@@ -306,69 +247,50 @@ class RunningDaemon:
             ),
         )
 
-    def _build_core(self, builder: FrameworkBuilder) -> Core:
+    def _build_engine(self, builder: FrameworkBuilder) -> Engine:
         frameworks = builder.build(self._config)
         for name, framework in frameworks.items():
             self.metrics.declare_plugins(name, counted(framework.plugins))
-        return build_core(
+        return build_engine(
             self._config,
+            builder,
             frameworks,
-            Surroundings(
-                clock=self._clock,
-                random=self._rng,
-                writer=self._client.reporter,
-                recorders=Recorders(
-                    CycleMetrics(self.metrics, CycleTracer(log, self._spans)),
-                    QueueMetrics(self.metrics),
-                ),
-                on_ready=self._ready.set,
-                max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
-            ),
+            seed=self._rng.getrandbits(32),
+            max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
+            recorder=CycleMetrics(self.metrics, CycleTracer(log, self._spans)),
+            queue_recorder=QueueMetrics(self.metrics),
+            stopwatch=self._clock.monotonic,
         )
 
-    def _listen(self, builder: FrameworkBuilder) -> None:
-        engine = self.core.engine
-        times, now = HandlerTimes(self.metrics), self._clock.monotonic
-        self._informers.of(PODS).add_handler(
-            PodHandler(
-                engine.cache, engine.queue, engine.waiting, engine.frameworks.keys(), times, now
-            )
+    def _listen(self, options: InformerOptions | None) -> Informers:
+        """Watch what the engine wants to hear of."""
+        frameworks = self.driver.engine.core.frameworks.values()
+        kinds = [PODS, NODES, NAMESPACES, *map(watched_kind, kinds_to_watch(frameworks))]
+        self.metrics.declare_kinds([kind.name for kind in kinds], WATCH_ENDS)
+        informers = Informers(
+            self._session,
+            kinds,
+            clock=self._clock,
+            rng=self._rng,
+            hooks=InformerCounts(self.metrics),
+            options=options,
         )
-        self._informers.of(NODES).add_handler(NodeHandler(engine.cache, engine.queue, times, now))
-        self._informers.of(NAMESPACES).add_handler(NamespaceHandler(engine.cache, engine.queue))
-        self.metrics.declare_kinds(
-            (PODS.name, NODES.name, NAMESPACES.name, *(kind.name for kind, _, _ in WORKLOAD_KINDS)),
-            WATCH_ENDS,
-        )
-        for kind, name, resource in WORKLOAD_KINDS:
-            self._informers.of(kind).add_handler(
-                ObjectHandler(
-                    resource,
-                    engine.queue,
-                    _bound(builder.workloads.set, name),
-                    _bound(builder.workloads.remove, name),
-                )
-            )
+        for kind in kinds:
+            informers.of(kind).add_handler(Feed(kind, self.driver.submit))
+        return informers
 
     def _comparer(self) -> CacheComparer:
-        queue = self.core.engine.queue
+        core = self.driver.engine.core
         return CacheComparer(
-            self.core.engine.cache,
+            core.cache,
             self._informers.of(NODES).store.values,
             lambda: [
                 pod
                 for pod in self._informers.of(PODS).store.values()
-                if pod.node_name or pod.spec.scheduler_name in self.core.engine.frameworks
+                if pod.node_name or pod.spec.scheduler_name in core.frameworks
             ],
-            lambda: (pod.uid for pod in queue.pending_pods()[0]),
+            lambda: (pod.uid for pod in core.queue.pending_pods()[0]),
         )
-
-
-def _bound(method: Callable[[Any, Any], Any], name: str) -> Callable[[object], None]:
-    def call(obj: object) -> None:
-        method(name, obj)
-
-    return call
 
 
 async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, clock: Clock) -> None:

@@ -2,23 +2,12 @@
 
 from typing import Final
 
-from scheduler.bootstrap.engine import Core
+from scheduler.driver.driver import Driver
 from scheduler.framework.runtime import PluginSet
 from scheduler.observability.metrics import SchedulerMetrics
 
 WATCH_ENDS: Final = ("ended", "failed", "expired")
 """Why watches are started again; see `InformerHooks.on_restart`."""
-
-
-class HandlerTimes:
-    """Writes how long events took to handle into metrics."""
-
-    def __init__(self, metrics: SchedulerMetrics) -> None:
-        self._durations = metrics.event_handling_duration
-
-    def event_handled(self, event: str, seconds: float) -> None:
-        """Handling an event took this long; see `EventTimer`."""
-        self._durations[event].observe(seconds)
 
 
 class InformerCounts:
@@ -51,9 +40,9 @@ def counted(plugins: PluginSet) -> dict[str, list[str]]:
     }
 
 
-def watch_sizes(core: Core, metrics: SchedulerMetrics) -> None:
+def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
     """Let scrapes ask queue, cache, binding cycles and pod classes how large they are."""
-    engine = core.engine
+    engine = driver.engine.core
 
     def pending() -> dict[str, float]:
         counts = engine.queue.counts()
@@ -81,7 +70,7 @@ def watch_sizes(core: Core, metrics: SchedulerMetrics) -> None:
 
     metrics.watch_queue(pending, lambda: dict(engine.queue.in_flight_event_counts()))
     metrics.watch_cache(sizes)
-    metrics.watch_binds(lambda: core.binding.in_flight)
+    metrics.watch_binds(lambda: driver.in_flight)
     metrics.watch_class_cache(
         requests, lambda: sum(f.classes.size_bytes for f in engine.frameworks.values())
     )

@@ -4,9 +4,12 @@ Bodies of bindings are put together from bytes, because these are the most frequ
 """
 
 from datetime import datetime
+from typing import Any
+
+import msgspec
 
 from scheduler.api.written import Condition
-from scheduler.client.direct import Fence
+from scheduler.client.direct import JSON, Fence
 from scheduler.client.errors import NotFoundError
 from scheduler.client.event_series import Occurrence
 from scheduler.client.events import event_body, events_path, series_body
@@ -56,6 +59,31 @@ class PodWrites:
             fence=self._fence,
             timeout=self._timeout,
         )
+
+    async def request(self, method: str, path: str, body: object = None) -> Any:
+        """Sends a request with a JSON body, or none; for plugins.
+
+        Args:
+            method: the HTTP method; PATCH is a strategic merge patch.
+            path: path and query, already quoted.
+            body: what JSON can say; None for no body.
+
+        Returns:
+            The decoded answer.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        answer = await self._session.request(
+            method,
+            path,
+            None if body is None else msgspec.json.encode(body),
+            content_type=STRATEGIC_MERGE_PATCH if method == "PATCH" else JSON,
+            fence=None if method == "GET" else self._fence,
+            timeout=self._timeout,
+        )
+        return msgspec.json.decode(answer.body)
 
     async def patch_status(
         self,

@@ -166,7 +166,7 @@ class Outbox:
         self._sequence += 1
         event = Event(
             regarding=tell.regarding,
-            event_type=tell.type,
+            event_type=tell.event_type,
             reason=tell.reason,
             action=tell.action,
             note=tell.note,

@@ -139,6 +139,7 @@ class Attempt(msgspec.Struct):
         members: the pods as they were popped.
         start: when the attempt began, in seconds of the events' clock.
         state: where it stands.
+        since: since when.
         cycle_state: what the plugins remember of it; None before a node was found.
         placed: the members on their (assumed) nodes, in the same order; empty before.
         doubt: why it is not known whether the pods are bound.
@@ -152,6 +153,7 @@ class Attempt(msgspec.Struct):
     members: tuple[QueuedPodInfo, ...]
     start: float
     state: AttemptState = AttemptState.POPPED
+    since: float = 0.0
     cycle_state: CycleState | None = None
     placed: tuple[PodInfo, ...] = ()
     doubt: str = ""

@@ -232,6 +232,7 @@ class Attempts:
         """The binding was accepted."""
         attempt = self._in(attempt_id, AttemptState.BINDING, AttemptState.UNSURE)
         if attempt is not None:
+            self._report_bind(attempt, Code.SUCCESS)
             self._advance(attempt, AttemptEvent.ACCEPT)
             self._bound[attempt.id] = (self._core.now, attempt)
             self._finish(attempt)
@@ -241,6 +242,7 @@ class Attempts:
         attempt = self._in(attempt_id, AttemptState.BINDING)
         if attempt is None:
             return
+        self._report_bind(attempt, Code.ERROR)
         if is_certain:
             self._fail(attempt, Failure(message))
             return
@@ -248,6 +250,10 @@ class Attempts:
         self._advance(attempt, AttemptEvent.DOUBT)
         self._doubtful[attempt.id] = attempt
         self._ask(attempt)
+
+    def _report_bind(self, attempt: Attempt, code: Code) -> None:
+        if attempt.framework.binds_plainly:
+            attempt.framework.bound_plainly(code, self._core.now - attempt.since)
 
     def _finish(self, attempt: Attempt) -> None:
         """The pod is bound, whether we know it by an answer or by the watch."""
@@ -415,8 +421,8 @@ class Attempts:
     # --- helpers --------------------------------------------------------------------------------
 
     def _advance(self, attempt: Attempt, event: AttemptEvent, detail: str = "") -> None:
-        attempt.state = attempt.next_state(event)
         core = self._core
+        attempt.state, attempt.since = attempt.next_state(event), core.time.now
         core.story.tell(
             core.time.now,
             attempt.queued.pod_info.uid,

@@ -27,6 +27,7 @@ from scheduler.framework.events import (
     ClusterEvent,
     ObjectKind,
 )
+from scheduler.framework.runtime.shared_states import place_of
 from scheduler.framework.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
@@ -232,8 +233,8 @@ class OtherChanges:
 
     def set(self, new: Any) -> None:
         """An object is new, or is now like this."""
-        metadata = new.metadata
-        old = self._core.states.lister(self._kind).get(metadata.name, metadata.namespace)
+        namespace, name = place_of(new)
+        old = self._core.states.lister(self._kind).get(name, namespace)
         self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 
     def gone(self, event: ObjectGone) -> None:

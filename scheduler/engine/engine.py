@@ -211,7 +211,7 @@ class Engine:
         """An event of a plugin."""
         controller = pod.spec.scheduler_name
         self.core.out.append(
-            Tell(reference(pod), reason, "Scheduling", note, controller, type=event_type)
+            Tell(reference(pod), reason, "Scheduling", note, controller, event_type=event_type)
         )
 
     # --- events ---------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def failed_scheduling(pod: PodInfo, note: str) -> Tell:
     """The event of a pod that could not be placed."""
     controller = pod.spec.scheduler_name
     return Tell(
-        reference(pod), "FailedScheduling", "Scheduling", note, controller, type=WARNING
+        reference(pod), "FailedScheduling", "Scheduling", note, controller, event_type=WARNING
     )
 
 

@@ -77,7 +77,7 @@ class Tell(_Instruction, frozen=True):
         action: what was done: `Binding`.
         note: a sentence.
         controller: the scheduler name of the profile.
-        type: `Normal` or `Warning`.
+        event_type: `Normal` or `Warning`.
         related: a second object.
         is_repeatable: False for what happens to an object once.
     """
@@ -87,7 +87,7 @@ class Tell(_Instruction, frozen=True):
     action: str
     note: str
     controller: str
-    type: str = NORMAL
+    event_type: str = NORMAL
     related: ObjectReference | None = None
     is_repeatable: bool = True
 

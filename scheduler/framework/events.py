@@ -68,13 +68,40 @@ class EventResource(Enum):
     WILDCARD = "*"
 
 
+class ObjectKind(msgspec.Struct, frozen=True):
+    """A kind of object in the API that plugins may watch.
+
+    Attributes:
+        kind: its name, such as `Service`.
+        api_version: group and version, such as `apps/v1`.
+        plural: where it is served; only for kinds that the scheduler does not know by itself, whose
+            objects come as plain dictionaries.
+    """
+
+    kind: str
+    api_version: str = "v1"
+    plural: str = ""
+
+    @property
+    def event_resource(self) -> "EventResource | ObjectKind":
+        """What an event about such an object is about."""
+        group = self.api_version.rpartition("/")[0]
+        try:
+            return EventResource(f"{group}/{self.kind}" if group else self.kind)
+        except ValueError:
+            return self
+
+
+POD_KIND: Final = ObjectKind("Pod")
+NODE_KIND: Final = ObjectKind("Node")
+
 _PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
     """A change in the cluster, or a set of changes a plugin asks for."""
 
-    resource: EventResource
+    resource: EventResource | ObjectKind
     action: ActionType
     custom_label: str = ""
 
@@ -83,7 +110,9 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         """The name of the event in metrics and logs."""
         if self.custom_label:
             return self.custom_label
-        return self.resource.value + action_name(self.action)
+        resource = self.resource
+        name = resource.value if isinstance(resource, EventResource) else resource.kind
+        return name + action_name(self.action)
 
     @property
     def is_wildcard(self) -> bool:
@@ -101,7 +130,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         if self.action & incoming.action != incoming.action:
             return False
         return (
-            self.resource is incoming.resource
+            self.resource == incoming.resource
             or self.resource is EventResource.WILDCARD
             or (self.resource is EventResource.POD and incoming.resource in _PODS)
         )

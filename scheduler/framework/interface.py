@@ -26,6 +26,7 @@ from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
+from scheduler.framework.handle import Handle
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import Rows, Snapshot
@@ -64,10 +65,23 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plugin(Protocol):
-    """Anything that can be enabled in a profile."""
+    """Anything that can be enabled in a profile.
+
+    A class may declare `ARGS`, a msgspec type that its arguments are read as, and `WATCHES`, the
+    kinds of objects that it wants to list or hear of.
+    """
 
     NAME: ClassVar[str]
     """The name used in configuration, output and metrics."""
+
+    def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
+        """Every plugin is made with these two.
+
+        Args:
+            args: its arguments: of its `ARGS` type, else as they are written, or None.
+            handle: the rest of the scheduler.
+        """
+        del args, handle
 
 
 class EnqueueExtensions(Plugin, Protocol):
@@ -276,6 +290,9 @@ class PreBindPlugin(Plugin, Protocol):
 
 class BindPlugin(Plugin, Protocol):
     """Binds pods to nodes."""
+
+    IS_PLAIN: ClassVar[bool] = False
+    """Whether all that it ever does is to write the binding, so that nobody need wait for it."""
 
     @abstractmethod
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

@@ -1,6 +1,6 @@
 """The table of kinds that the scheduler watches. A new kind is one line here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from scheduler.api.objects import (
     StatefulSet,
 )
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
+from scheduler.framework.events import ObjectKind
 
 T = TypeVar("T")
 
@@ -121,3 +122,30 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     REPLICA_SETS,
     STATEFUL_SETS,
 )
+
+_FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
+    ObjectKind("Service"): SERVICES,
+    ObjectKind("ReplicationController"): REPLICATION_CONTROLLERS,
+    ObjectKind("ReplicaSet", "apps/v1"): REPLICA_SETS,
+    ObjectKind("StatefulSet", "apps/v1"): STATEFUL_SETS,
+}
+
+
+def watched_kind(declared: ObjectKind) -> Kind[Any]:
+    """Where a kind is served that a plugin declares; objects of unknown kinds are dictionaries.
+
+    Raises:
+        ValueError: the kind is unknown, and its plural is not given.
+    """
+    known = _FOR_PLUGINS.get(declared)
+    if known is not None:
+        return known
+    if not declared.plural:
+        raise ValueError(f"{declared.kind} ({declared.api_version}): the plural must be declared")
+    root = "apis" if "/" in declared.api_version else "api"
+    return Kind[dict[str, Any]](
+        declared.plural,
+        f"/{root}/{declared.api_version}/{declared.plural}",
+        dict[str, Any],
+        meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),
+    )

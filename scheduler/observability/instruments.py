@@ -135,11 +135,16 @@ class _Declaration:
 
 
 class Instruments(Collector):
-    """All metrics of one process; registers itself."""
+    """All metrics of one process.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._families: list[tuple[_Declaration, Family[Any]]] = []
-        registry.register(self)
+    Args:
+        registry: where they are shown; without one they are counted all the same.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self._families: dict[str, tuple[_Declaration, Family[Any]]] = {}
+        if registry is not None:
+            registry.register(self)
 
     def counter(self, name: str, text: str, *labels: str) -> Family[Counter]:
         """Declare a counter; its name ends in `_total`."""
@@ -158,20 +163,30 @@ class Instruments(Collector):
 
     def reset(self) -> None:
         """Set counters and histograms to zero; children that are held elsewhere stay valid."""
-        for _, family in self._families:
+        for _, family in self._families.values():
             for child in family.values():
                 child.reset()
 
     @override
     def collect(self) -> Iterator[Metric]:
         """Give prometheus_client everything, as it asks for at each scrape."""
-        for declaration, family in self._families:
+        for declaration, family in self._families.values():
             yield _rendered(declaration, family)
 
     def _add(self, declaration: _Declaration, new: Callable[[], Child]) -> Family[Child]:
+        known = self._families.get(declaration.name)
+        if known is not None:
+            return _same(declaration, *known)
         family = Family(new, declaration)
-        self._families.append((declaration, family))
+        self._families[declaration.name] = declaration, family
         return family
+
+
+def _same(declaration: _Declaration, known: _Declaration, family: Family[Any]) -> Family[Any]:
+    """The family that has been declared already: a plugin may be built for several profiles."""
+    if (known.kind, known.labels) != (declaration.kind, declaration.labels):
+        raise ValueError(f"{known.name} is declared already, in another way")
+    return family
 
 
 def _rendered(declaration: _Declaration, family: Family[Any]) -> Metric:

@@ -67,6 +67,10 @@ class CycleMetrics:
         if queued.was_flushed:
             metrics.pod_scheduled_after_flush.inc()
 
+    def event_handled(self, event: str, seconds: float) -> None:
+        """A change in the cluster was taken over, by its label."""
+        self._metrics.event_handling_duration[event].observe(seconds)
+
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod held by Permit was let go or rejected."""
         self._metrics.permit_wait_duration[result].observe(seconds)

@@ -2,34 +2,28 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 import msgspec
-from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
-from scheduler.cache import Cache
+from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.engine import Engine
+from scheduler.engine.events import ObjectSet, Tick
 from scheduler.framework.interface import Plugin
-from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime import Framework
+from scheduler.informers.kinds import watched_kind
 from scheduler.offline.reading import ClusterObjects
-from scheduler.plugins.default_binder import Binder
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
-
-
-class NoBinder(Binder):
-    """Nothing is bound where there is no API server."""
-
-    @override
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Refuse."""
-        raise NotImplementedError(f"{namespace}/{name} ({uid}) cannot be bound to {node}")
+ARRIVAL_SECONDS: Final = 0.001
+"""Between the arrivals of two objects."""
 
 
 def no_time() -> float:
@@ -41,18 +35,24 @@ class Cluster(msgspec.Struct, frozen=True):
     """Objects, placed.
 
     Attributes:
-        cache: what runs where.
-        snapshot: the same in columns.
+        engine: knows them; nothing has been decided.
         waiting: the pods that the profiles are to place, by namespace and name.
-        nominator: which of them are nominated to which nodes.
         others: waiting pods that the profiles do not answer to, by scheduler name.
     """
 
-    cache: Cache
-    snapshot: Snapshot
+    engine: Engine
     waiting: list[PodInfo]
-    nominator: Nominator
     others: Counter[str]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster in columns."""
+        return self.engine.core.snapshot
+
+    @property
+    def nominator(self) -> Nominator:
+        """Which pods are nominated to which nodes."""
+        return self.engine.core.queue.nominator
 
 
 class Profiles:
@@ -85,48 +85,44 @@ class Profiles:
             SchedulerError: a profile cannot be built.
         """
         self.config = config or default_configuration(DEFAULT_PROFILE)
-        self._builder = FrameworkBuilder(NoBinder(), no_time, out_of_tree=out_of_tree)
+        self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
 
-    def load(self, objects: ClusterObjects) -> Cluster:
-        """Put the objects into a fresh cache and snapshot."""
-        cache, snapshot = Cache(no_time), Snapshot()
-        for namespace in objects.namespaces:
-            cache.set_namespace(namespace.metadata.name, namespace.metadata.labels)
-        for node in objects.nodes:
-            cache.set_node(node)
-        for kind, workload in objects.workloads:
-            self._builder.workloads.set(kind, workload)
-        cluster = Cluster(cache, snapshot, [], Nominator(), Counter())
-        for pod in objects.pods:
-            self._place(pod, cluster)
-        cache.update_snapshot(snapshot)
-        return cluster
+    def load(self, objects: ClusterObjects, seed: int = 0) -> Cluster:
+        """Tell a fresh engine of the objects; waiting pods arrive in the order of their creation.
+
+        Args:
+            objects: the cluster.
+            seed: breaks ties between nodes.
+        """
+        engine = build_engine(self.config, self._builder, self.frameworks, seed=seed)
+        told = chain(
+            (ObjectSet("namespaces", namespace) for namespace in objects.namespaces),
+            (ObjectSet("nodes", node) for node in objects.nodes),
+            (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.workloads),
+            (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation)),
+        )
+        for number, event in enumerate(told):
+            engine.handle(event, number * ARRIVAL_SECONDS)
+        engine.handle(Tick(), 0.0)
+        pending = [pod for pod in objects.pods if not pod.node_name and not pod.is_terminating]
+        return Cluster(
+            engine,
+            [pod for pod in pending if pod.spec.scheduler_name in self.frameworks],
+            Counter(
+                pod.spec.scheduler_name
+                for pod in pending
+                if pod.spec.scheduler_name not in self.frameworks
+            ),
+        )
 
     def framework_of(self, pod: PodInfo) -> Framework:
         """The profile that decides about the pod."""
         return self.frameworks[pod.spec.scheduler_name]
 
-    def _place(self, pod: PodInfo, cluster: Cluster) -> None:
-        if pod.node_name:
-            cluster.cache.add_pod(pod)
-            return
-        if pod.spec.scheduler_name not in self.frameworks:
-            if not pod.is_terminating:
-                cluster.others[pod.spec.scheduler_name] += 1
-            return
-        if self._is_nominated(pod):
-            cluster.nominator.add_nominated_pod(pod)
-        if not pod.is_terminating:
-            cluster.waiting.append(pod)
 
-    def _is_nominated(self, pod: PodInfo) -> bool:
-        """Whether room must be left for the pod; a gated one has to wait for its gates first."""
-        if not pod.pod.status.nominated_node_name:
-            return False
-        try:
-            return self.framework_of(pod).run_pre_enqueue_plugins(pod).is_success
-        except PluginError:
-            return False
+def _creation(pod: PodInfo) -> str:
+    """Sorts pods by their creation; those that do not say it come last."""
+    return pod.pod.metadata.creation_timestamp or "~"

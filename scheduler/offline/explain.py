@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.cycle.algorithm import NoNodesAvailable
+from scheduler.engine.algorithm import NoNodesAvailable
 from scheduler.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.framework.runtime.diagnosis import FEASIBLE
 from scheduler.framework.status import Status

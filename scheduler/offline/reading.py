@@ -22,6 +22,7 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.errors import SchedulerError
+from scheduler.framework.events import ObjectKind
 from scheduler.offline import complaints
 from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
 
@@ -53,7 +54,7 @@ class ClusterObjects:
         self.nodes: list[Node] = []
         self.pods: list[PodInfo] = []
         self.namespaces: list[Namespace] = []
-        self.workloads: list[tuple[str, Any]] = []
+        self.workloads: list[tuple[ObjectKind, Any]] = []
 
 
 class _UnknownWordError(Exception):
@@ -124,7 +125,10 @@ class _Collector:
         objects.nodes = [node for _, node in sorted(self._nodes.items())]
         objects.pods = [pod for _, pod in sorted(self._pods.items())]
         objects.namespaces = [namespace for _, namespace in sorted(self._namespaces.items())]
-        objects.workloads = [(key[0], found) for key, found in sorted(self._workloads.items())]
+        objects.workloads = [
+            (ObjectKind(kind, _api_version(kind)), found)
+            for (kind, _, _), found in sorted(self._workloads.items())
+        ]
         return objects
 
     def _take_node(self, raw: dict[str, Any]) -> None:

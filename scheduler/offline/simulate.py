@@ -1,28 +1,11 @@
 """Where all waiting pods would go: the real queue, the real decisions, nothing bound."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from random import Random
-from typing import Final
-
 import msgspec
 
-from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import build_queue
-from scheduler.cycle.algorithm import (
-    NoNodesAvailable,
-    ScheduleResult,
-    SchedulingAlgorithm,
-)
-from scheduler.cycle.failure import Failure, failure_of, no_nodes, rejected_by
-from scheduler.framework.events import ASSIGNED_POD_ADD
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.status import Code, Status
-from scheduler.framework.types import QueuedPodInfo
+from scheduler.engine.events import Allowed, Bound, Decide, Event, ObjectSet, PreBound
+from scheduler.engine.instructions import Bind, RunPreBind
 from scheduler.offline.cluster import Cluster, Profiles
-from scheduler.queue import SchedulingQueue
-
-_TICK_SECONDS: Final = 0.001
+from scheduler.offline.reading import ClusterObjects
 
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,136 +32,57 @@ class Outcome(msgspec.Struct, frozen=True):
     placements: tuple[Placement, ...]
 
 
-class _ScriptedClock:
-    """Time that passes only where the simulation says so: between the arrivals of pods."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
-        return self.now
-
-    def wall(self) -> datetime:
-        """See `Clock.wall`."""
-        return datetime.fromtimestamp(0, UTC) + timedelta(seconds=self.now)
-
-
-def simulate(profiles: Profiles, cluster: Cluster, seed: int) -> Outcome:
+def simulate(profiles: Profiles, objects: ClusterObjects, seed: int) -> Outcome:
     """Schedule all waiting pods, each decision building on those before it.
 
-    The cluster's cache and snapshot are as they would be afterwards. Ties between nodes are broken
-    by the seed: the same seed gives the same placements.
-
-    A rejected pod is tried again when a later placement may help it, as in the daemon.
+    Ties between nodes are broken by the seed: the same seed gives the same placements. A rejected
+    pod is tried again when a later placement may help it, as in the daemon.
     """
-    return _Simulation(profiles, cluster, seed).run()
+    cluster = profiles.load(objects, seed)
+    return _Simulation(cluster).run()
 
 
 class _Simulation:
-    def __init__(self, profiles: Profiles, cluster: Cluster, seed: int) -> None:
-        self._profiles = profiles
+    """A driver that does at once whatever the engine wants."""
+
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._clock = _ScriptedClock()
-        self._algorithm = SchedulingAlgorithm(
-            Random(seed),  # noqa: S311 - ties are no secrets
-            profiles.config.percentage_of_nodes_to_score,
-        )
-        self._queue: SchedulingQueue = build_queue(
-            profiles.config, profiles.frameworks, clock=self._clock
-        )
-        self._placed: list[Placement] = []
-        self._messages: dict[str, str] = {}
+        self._engine = cluster.engine
+        self._now = cluster.engine.core.now
+        self._placed: dict[str, Placement] = {}
 
     def run(self) -> Outcome:
-        """Fill the queue, empty it, and see who is left."""
-        self._fill_queue()
-        while (queued := self._queue.pop()) is not None:
-            self._schedule(queued)
-        placed = {placement.pod for placement in self._placed}
-        pending = [
-            Placement(pod.key, message=self._message(pod))
+        """Empty the queue, and see who is left."""
+        while self._engine.has_ready:
+            self._handle(Decide())
+            self._allow_held_pods()
+        messages = {entry["uid"]: str(entry["message"]) for entry in self._engine.core.queue.dump()}
+        pending = (
+            Placement(pod.key, message=messages.get(pod.uid, ""))
             for pod in self._cluster.waiting
-            if pod.key not in placed
-        ]
-        return Outcome((*self._placed, *pending))
-
-    def _fill_queue(self) -> None:
-        """Pods arrive in the order of their creation."""
-        # Those that are being deleted are not scheduled, but the room they wait for stays theirs.
-        for pod in _nominated(self._cluster):
-            self._queue.nominator.add_nominated_pod(pod)
-        arriving = sorted(
-            self._cluster.waiting, key=lambda pod: pod.pod.metadata.creation_timestamp or "~"
+            if pod.uid not in self._placed
         )
-        for pod in arriving:
-            self._clock.now += _TICK_SECONDS
-            self._queue.add(pod)
+        return Outcome((*self._placed.values(), *pending))
 
-    def _message(self, pod: PodInfo) -> str:
-        """Why a pod is pending: its last rejection, or what keeps it out of the queue."""
-        known = self._messages.get(pod.uid)
-        if known is not None:
-            return known
-        try:
-            return self._profiles.framework_of(pod).run_pre_enqueue_plugins(pod).message
-        except PluginError as problem:
-            return str(problem)
+    def _handle(self, event: Event) -> None:
+        for instruction in self._engine.handle(event, self._now):
+            if isinstance(instruction, RunPreBind):
+                self._handle(PreBound(instruction.attempt))
+            elif isinstance(instruction, Bind):
+                self._bind(instruction)
 
-    def _schedule(self, queued: QueuedPodInfo) -> None:
-        pod = queued.pod_info
-        framework = self._profiles.framework_of(pod)
-        try:
-            failure = self._attempt(framework, queued)
-        except PluginError as problem:
-            failure = Failure(str(problem))
-        if failure is None:
+    def _bind(self, bind: Bind) -> None:
+        attempt = self._engine.attempts.get(bind.attempt)
+        if attempt is None:
             return
-        self._messages[pod.uid] = failure.message
-        queued.unschedulable_plugins = failure.unschedulable_plugins
-        queued.pending_plugins = failure.pending_plugins
-        self._queue.add_unschedulable_if_not_present(queued)
-
-    def _attempt(self, framework: Framework, queued: QueuedPodInfo) -> Failure | None:
-        """None when the pod has a node now, else why it has none."""
-        pod = queued.pod_info
-        cluster = self._cluster
-        cluster.cache.update_snapshot(cluster.snapshot)
-        nominated: Mapping[str, Sequence[PodInfo]] | None = None
-        if len(self._queue.nominator):
-            nominated = self._queue.nominator.nominated_pods_before(pod)
-        decision = self._algorithm.schedule_pod(framework, pod, cluster.snapshot, nominated)
-        if isinstance(decision, NoNodesAvailable):
-            return no_nodes(decision)
-        if not isinstance(decision, ScheduleResult):
-            return failure_of(decision.diagnosis)
-        status = self._reserve(framework, decision, pod.on_node(decision.suggested_host))
-        if not status.is_success:
-            return rejected_by(status)
-        self._place(pod.on_node(decision.suggested_host))
-        return None
-
-    def _reserve(self, framework: Framework, decision: ScheduleResult, pod: PodInfo) -> Status:
-        """Ask Reserve and Permit plugins; nobody waits in a simulation, so Wait counts as yes."""
-        status = framework.run_reserve_plugins(decision.state, pod, pod.node_name)
-        if status.is_success:
-            status, _ = framework.run_permit_plugins(decision.state, pod, pod.node_name)
-            if status.code is Code.WAIT:
-                return Status()
-        if not status.is_success:
-            framework.run_unreserve_plugins(decision.state, pod, pod.node_name)
-        return status
-
-    def _place(self, pod: PodInfo) -> None:
-        self._placed.append(Placement(pod.key, pod.node_name))
-        self._cluster.cache.assume_pod(pod)
-        self._queue.nominator.delete_nominated_pod_if_exists(pod.uid)
-        self._queue.done(pod.uid)
+        pod = attempt.pod
+        self._placed[pod.uid] = Placement(pod.key, bind.node)
+        self._handle(Bound(bind.attempt))
         # The API server would confirm it, and those who wait for such a pod would be woken.
-        self._cluster.cache.add_pod(pod)
-        self._queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_ADD, None, pod)
+        self._handle(ObjectSet("pods", pod))
 
-
-def _nominated(cluster: Cluster) -> Iterator[PodInfo]:
-    for node in cluster.nominator:
-        yield from cluster.nominator.nominated_pods_for_node(node)
+    def _allow_held_pods(self) -> None:
+        """Nobody waits in a simulation, so Wait counts as yes."""
+        for waiting in self._engine.core.waiting:
+            for plugin in waiting.pending_plugins:
+                self._handle(Allowed(waiting.pod.uid, plugin))

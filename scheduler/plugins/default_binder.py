@@ -5,46 +5,33 @@ Events: none; it rejects nothing.
 Source: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (v1.36).
 """
 
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.handle import Handle
 from scheduler.framework.interface import BindPlugin
 from scheduler.framework.status import SUCCESS, Status, error
 
 
-class Binder(Protocol):
-    """Who writes bindings."""
-
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod of that name and UID to the node.
-
-        Raises:
-            SchedulerError: the pod may not be bound.
-        """
-        ...
-
-
 class DefaultBinder(BindPlugin):
-    """Binds pods through the API server.
-
-    Attributes:
-        binder: who writes the binding.
-    """
+    """Binds pods through the API server."""
 
     NAME: ClassVar[str] = "DefaultBinder"
+    IS_PLAIN: ClassVar[bool] = True
 
-    def __init__(self, binder: Binder) -> None:
-        self.binder = binder
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._handle = handle
 
     @override
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Bind; a refusal fails the attempt, which is repeated after back-off."""
         try:
-            await self.binder.bind(pod.namespace, pod.name, pod.uid, node_name)
+            await self._handle.api.bind(pod.namespace, pod.name, pod.uid, node_name)
         except SchedulerError as problem:
             return error(str(problem))
         return SUCCESS

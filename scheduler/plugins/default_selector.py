@@ -9,8 +9,9 @@ GetPodServices.
 """
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
+
+from typing_extensions import override
 
 from scheduler.api.objects import Service, Workload
 from scheduler.api.pods import LabelSet, PodInfo
@@ -21,28 +22,25 @@ from scheduler.api.selectors import (
     selector_from_label_selector,
     selector_from_labels,
 )
+from scheduler.framework.events import ObjectKind
+from scheduler.framework.handle import SharedState
 
 _MAX_REMEMBERED: Final = 50_000
 """Answers kept over all namespaces."""
 
 
-class WorkloadKind(StrEnum):
-    """The kinds of objects that say which pods belong together."""
+SERVICE: Final = ObjectKind("Service")
+REPLICATION_CONTROLLER: Final = ObjectKind("ReplicationController")
+REPLICA_SET: Final = ObjectKind("ReplicaSet", "apps/v1")
+STATEFUL_SET: Final = ObjectKind("StatefulSet", "apps/v1")
 
-    SERVICE = "Service"
-    REPLICATION_CONTROLLER = "ReplicationController"
-    REPLICA_SET = "ReplicaSet"
-    STATEFUL_SET = "StatefulSet"
-
-
-_Owner: TypeAlias = tuple[WorkloadKind, str]
-"""Kind and name."""
-
-_OWNER_KINDS: Final[Mapping[tuple[str, str], WorkloadKind]] = {
-    ("v1", "ReplicationController"): WorkloadKind.REPLICATION_CONTROLLER,
-    ("apps/v1", "ReplicaSet"): WorkloadKind.REPLICA_SET,
-    ("apps/v1", "StatefulSet"): WorkloadKind.STATEFUL_SET,
+_OWNER_KINDS: Final[Mapping[tuple[str, str], ObjectKind]] = {
+    (kind.api_version, kind.kind): kind
+    for kind in (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
 }
+
+_Owner: TypeAlias = tuple[ObjectKind, str]
+"""Kind and name."""
 
 
 class _Services:
@@ -80,16 +78,27 @@ class _Services:
                 if all(labels.get(key) == value for key, value in selector.items()):
                     yield selector
 
+    def copy(self) -> "_Services":
+        """A copy that changes on its own."""
+        copy = _Services()
+        copy._selectors = self._selectors.copy()
+        copy._by_label = {label: named.copy() for label, named in self._by_label.items()}
+        return copy
+
     def __len__(self) -> int:
         return len(self._selectors)
 
 
 class _Namespace:
-    """What is known about one namespace."""
+    """What is known about one namespace.
 
-    def __init__(self) -> None:
-        self.services = _Services()
-        self.controllers: dict[_Owner, Selector] = {}
+    Attributes:
+        remembered: answers. They are the same for all forks that share this.
+    """
+
+    def __init__(self, services: _Services, controllers: dict[_Owner, Selector]) -> None:
+        self.services = services
+        self.controllers = controllers
         self.remembered: dict[tuple[LabelSet, _Owner | None], Selector] = {}
 
     @property
@@ -98,41 +107,38 @@ class _Namespace:
         return not self.services and not self.controllers
 
 
-class Workloads:
-    """The Services, ReplicationControllers, ReplicaSets and StatefulSets of the cluster."""
+class Workloads(SharedState):
+    """The Services, ReplicationControllers, ReplicaSets and StatefulSets of the cluster.
+
+    Forks share the namespaces that neither of them has changed since.
+    """
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (
+        SERVICE,
+        REPLICATION_CONTROLLER,
+        REPLICA_SET,
+        STATEFUL_SET,
+    )
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace] = {}
+        self._owned: set[str] = set()
         self._remembered = 0
 
-    def set(self, kind: str, workload: Service | Workload) -> None:
-        """Take over an object that is new or has changed."""
-        metadata = workload.metadata
-        namespace = self._namespaces.setdefault(metadata.namespace, _Namespace())
-        if isinstance(workload, Service) and kind == WorkloadKind.SERVICE:
-            changed = namespace.services.set(metadata.name, workload.spec.selector)
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        if new is None:
+            self._remove(kind, old)
         else:
-            owner, selector = (WorkloadKind(kind), metadata.name), _selector_of(workload)
-            changed = namespace.controllers.get(owner) != selector
-            namespace.controllers[owner] = selector
-        if changed:
-            self._forget_answers(namespace)
+            self._set(kind, new)
 
-    def remove(self, kind: str, workload: Service | Workload) -> None:
-        """Forget an object."""
-        metadata = workload.metadata
-        namespace = self._namespaces.get(metadata.namespace)
-        if namespace is None:
-            return
-        if kind == WorkloadKind.SERVICE:
-            changed = namespace.services.remove(metadata.name)
-        else:
-            owner = (WorkloadKind(kind), metadata.name)
-            changed = namespace.controllers.pop(owner, None) is not None
-        if changed or namespace.is_empty:
-            self._forget_answers(namespace)
-        if namespace.is_empty:
-            del self._namespaces[metadata.namespace]
+    @override
+    def fork(self) -> "Workloads":
+        copy = Workloads()
+        copy._namespaces = self._namespaces.copy()
+        copy._remembered = self._remembered
+        self._owned.clear()
+        return copy
 
     def selector_of(self, pod: PodInfo) -> Selector:
         """What selects the pods that belong together with this one; everything if nothing does."""
@@ -148,13 +154,57 @@ class Workloads:
             selector = namespace.remembered[key] = _combined_selector(namespace, *key)
         return selector
 
+    def _set(self, kind: ObjectKind, workload: Service | Workload) -> None:
+        metadata = workload.metadata
+        namespace = self._own(metadata.namespace)
+        if isinstance(workload, Service) and kind == SERVICE:
+            changed = namespace.services.set(metadata.name, workload.spec.selector)
+        else:
+            owner, selector = (kind, metadata.name), _selector_of(workload)
+            changed = namespace.controllers.get(owner) != selector
+            namespace.controllers[owner] = selector
+        if changed:
+            self._forget_answers(namespace)
+
+    def _remove(self, kind: ObjectKind, workload: Service | Workload) -> None:
+        metadata = workload.metadata
+        if metadata.namespace not in self._namespaces:
+            return
+        namespace = self._own(metadata.namespace)
+        if kind == SERVICE:
+            changed = namespace.services.remove(metadata.name)
+        else:
+            changed = namespace.controllers.pop((kind, metadata.name), None) is not None
+        is_empty = not namespace.services and not namespace.controllers
+        if changed or is_empty:
+            self._forget_answers(namespace)
+        if is_empty:
+            del self._namespaces[metadata.namespace]
+            self._owned.discard(metadata.namespace)
+
+    def _own(self, name: str) -> _Namespace:
+        """A namespace that no fork shares."""
+        namespace = self._namespaces.get(name)
+        if namespace is None:
+            namespace = self._namespaces[name] = _Namespace(_Services(), {})
+        elif name not in self._owned:
+            shared, namespace = (
+                namespace,
+                _Namespace(namespace.services.copy(), namespace.controllers.copy()),
+            )
+            self._namespaces[name] = namespace
+            self._remembered -= len(shared.remembered)
+        self._owned.add(name)
+        return namespace
+
     def _forget_answers(self, namespace: _Namespace) -> None:
         self._remembered -= len(namespace.remembered)
         namespace.remembered.clear()
 
     def _forget_everything(self) -> None:
         for namespace in self._namespaces.values():
-            self._forget_answers(namespace)
+            namespace.remembered.clear()
+        self._remembered = 0
 
 
 def _combined_selector(
@@ -166,7 +216,7 @@ def _combined_selector(
     controller = namespace.controllers.get(owner, NOTHING) if owner is not None else NOTHING
     if controller.nothing:
         return selector_from_labels(labels)
-    if owner is not None and owner[0] is WorkloadKind.REPLICATION_CONTROLLER:
+    if owner is not None and owner[0] == REPLICATION_CONTROLLER:
         # Merged as labels: where the two disagree, the controller's value replaces the Service's.
         overridden = {requirement.key for requirement in controller.requirements}
         labels = {key: value for key, value in labels.items() if key not in overridden}

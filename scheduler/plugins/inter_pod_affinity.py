@@ -24,6 +24,7 @@ from scheduler.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
+from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Bits,
@@ -131,7 +132,8 @@ class InterPodAffinity(
     ARGS: ClassVar[type] = InterPodAffinityArgs
     READS: ClassVar[Reads] = Reads.CLUSTER
 
-    def __init__(self, args: InterPodAffinityArgs) -> None:
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle | None = None) -> None:
+        super().__init__(args, handle)
         self._hard_pod_affinity_weight = args.hard_pod_affinity_weight
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
         self._own_terms = OwnTermsCache()

@@ -26,6 +26,7 @@ from scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
+from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     Bits,
     EnqueueExtensions,
@@ -87,12 +88,13 @@ class NodeAffinity(
     ARGS: ClassVar[type] = NodeAffinityArgs
     READS: ClassVar[Reads] = Reads.NODE
 
-    def __init__(self, args: NodeAffinityArgs = DEFAULT_ARGS) -> None:
+    def __init__(self, args: NodeAffinityArgs = DEFAULT_ARGS, handle: Handle | None = None) -> None:
         """Parse the added affinity.
 
         Raises:
             SelectorError: a term of the added affinity cannot be read.
         """
+        super().__init__(args, handle)
         added = args.added_affinity or _NO_AFFINITY
         required = added.required_during_scheduling_ignored_during_execution
         self._added_required: tuple[NodeTerm, ...] | None = None

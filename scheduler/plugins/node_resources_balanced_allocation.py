@@ -16,6 +16,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.resources import is_scalar_resource
 from scheduler.config.args import NodeResourcesBalancedAllocationArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     PreScorePlugin,
@@ -59,7 +60,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
     ARGS: ClassVar[type] = NodeResourcesBalancedAllocationArgs
     READS: ClassVar[Reads] = Reads.PODS
 
-    def __init__(self, args: NodeResourcesBalancedAllocationArgs = DEFAULT_ARGS) -> None:
+    def __init__(
+        self, args: NodeResourcesBalancedAllocationArgs = DEFAULT_ARGS, handle: Handle | None = None
+    ) -> None:
+        super().__init__(args, handle)
         self._names = [r.name for r in args.resources if is_counted(r.name)]
 
     @override

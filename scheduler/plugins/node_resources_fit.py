@@ -36,6 +36,7 @@ from scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
+from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     Bits,
     EnqueueExtensions,
@@ -95,7 +96,10 @@ class NodeResourcesFit(
     ARGS: ClassVar[type] = NodeResourcesFitArgs
     READS: ClassVar[Reads] = Reads.PODS
 
-    def __init__(self, args: NodeResourcesFitArgs = DEFAULT_ARGS) -> None:
+    def __init__(
+        self, args: NodeResourcesFitArgs = DEFAULT_ARGS, handle: Handle | None = None
+    ) -> None:
+        super().__init__(args, handle)
         self._ignored_resources = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = strategy_of(args.scoring_strategy)

@@ -27,8 +27,10 @@ from scheduler.framework.events import (
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
+    ObjectKind,
     QueueingHint,
 )
+from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Bits,
@@ -46,10 +48,10 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error
 from scheduler.plugins.columns import Mask, count_of
+from scheduler.plugins.default_selector import Workloads
 from scheduler.plugins.spread_constraints import (
     HARD,
     SYSTEM_DEFAULTS,
-    DefaultSelectors,
     SpreadConstraint,
     SpreadPlan,
     SpreadPlans,
@@ -148,11 +150,18 @@ class PodTopologySpread(
     NAME: ClassVar[str] = "PodTopologySpread"
     ARGS: ClassVar[type] = PodTopologySpreadArgs
     READS: ClassVar[Reads] = Reads.CLUSTER
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = Workloads.WATCHES
 
-    def __init__(self, args: PodTopologySpreadArgs, workloads: DefaultSelectors) -> None:
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        handle.shared(Workloads)
         by_system = args.defaulting_type is PodTopologySpreadConstraintsDefaulting.SYSTEM
         defaults = SYSTEM_DEFAULTS if by_system else args.default_constraints
-        self._plans = SpreadPlans(defaults, workloads, requires_all_keys=not by_system)
+        self._plans = SpreadPlans(
+            defaults,
+            lambda pod: handle.shared(Workloads).selector_of(pod),
+            requires_all_keys=not by_system,
+        )
         # Default constraints follow a pod's owner, which its shape does not tell.
         self._shape_tells_all = not any(c.when_unsatisfiable == HARD for c in defaults)
 

@@ -3,9 +3,11 @@
 Source: kubernetes pkg/scheduler/framework/plugins/registry.go v1.36.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from scheduler.framework.interface import Plugin
+from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -16,26 +18,29 @@ from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
 
-IN_TREE: Final[tuple[type[Plugin], ...]] = (
-    DynamicResources,
-    ImageLocality,
-    InterPodAffinity,
-    NodeAffinity,
-    NodeDeclaredFeatures,
-    NodeName,
-    NodePorts,
-    NodeResourcesBalancedAllocation,
-    NodeResourcesFit,
-    NodeUnschedulable,
-    PrioritySort,
-    SchedulingGates,
-    TaintToleration,
-)
-"""Plugins that need nothing but their arguments: a class with an ARGS type is made with it.
-
-DefaultBinder and PodTopologySpread need more; `bootstrap` makes them.
-"""
+IN_TREE: Final[Mapping[str, type[Plugin]]] = {
+    plugin_type.NAME: plugin_type
+    for plugin_type in (
+        DefaultBinder,
+        DynamicResources,
+        ImageLocality,
+        InterPodAffinity,
+        NodeAffinity,
+        NodeDeclaredFeatures,
+        NodeName,
+        NodePorts,
+        NodeResourcesBalancedAllocation,
+        NodeResourcesFit,
+        NodeUnschedulable,
+        PodTopologySpread,
+        PrioritySort,
+        SchedulingGates,
+        TaintToleration,
+    )
+}
+"""By the name that configurations use."""

@@ -4,8 +4,8 @@ Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread/common.go, 
 scoring.go (v1.36) filterTopologySpreadConstraints, buildDefaultConstraints, getConstraints.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -39,14 +39,6 @@ _HONOR: Final = "Honor"
 
 _MAX_SHAPES: Final = 1024
 _MAX_PLANS_PER_SHAPE: Final = 1024
-
-
-class DefaultSelectors(Protocol):
-    """Knows which pods belong together."""
-
-    def selector_of(self, pod: PodInfo) -> Selector:
-        """What selects the pods that belong together with this one; everything if nothing does."""
-        ...
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
@@ -106,18 +98,19 @@ class SpreadPlans:
         defaults: constraints of pods that have none of their own.
         requires_all_keys: whether default soft constraints ignore nodes that lack a topology key,
             as constraints of the pod itself always do.
-        selectors: what the default constraints count.
+        selector_of: what selects the pods that belong together with one; these the default
+            constraints count.
     """
 
     def __init__(
         self,
         defaults: Sequence[TopologySpreadConstraint],
-        selectors: DefaultSelectors,
+        selector_of: Callable[[PodInfo], Selector],
         *,
         requires_all_keys: bool,
     ) -> None:
         self._defaults = tuple(defaults)
-        self._selectors = selectors
+        self._selector_of = selector_of
         self._defaults_require_all_keys = requires_all_keys
         self._shapes: dict[PodShape, _ShapePlans] = {}
         self._scopes = TopologyScopes()
@@ -138,7 +131,7 @@ class SpreadPlans:
             return shape.plans.get(key) or self._own_plan(shape, pod, key)
         if not self._defaults:
             return None
-        selector = self._selectors.selector_of(pod)
+        selector = self._selector_of(pod)
         if selector.is_everything:
             return None
         key = (pod.namespace, selector)

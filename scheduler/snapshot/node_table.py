@@ -190,14 +190,16 @@ class NodeTable:
         copy._pod_count = self._pod_count.copy()
         return copy
 
-    def show_pod(self, row: int, pod: PodInfo) -> None:
-        """Let the node of the row have one more pod, in this (forked) table only."""
+    def show_pod(self, row: int, pod: PodInfo, sign: int) -> None:
+        """Let the node of the row have a pod more, or less, in this (forked) table only."""
         old = self.infos[row]
         if old is None:
             raise KeyError(row)
         info = self.infos[row] = NodeInfo(old.name)
         info.node = old.node
         info.pods = {**old.pods, pod.uid: pod}
+        if sign < 0:
+            del info.pods[pod.uid]
         info.generation = old.generation
 
     def _new_row(self, info: NodeInfo) -> int:

@@ -115,21 +115,21 @@ class Snapshot:
             raise KeyError(row)
         return node
 
-    def fork(self, extra: Iterable[PodInfo]) -> "Snapshot":
-        """A copy on which further pods run, for asking row-local plugins "what if".
+    def fork(self, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()) -> "Snapshot":
+        """A copy on which pods came or went, for asking row-local plugins "what if".
 
-        Counts over the cluster (selectors, terms) are shared and do not see the extra pods;
-        PreFilter's `add_pod` accounts for those.
+        Counts over the cluster (selectors, terms) are shared and do not see the difference;
+        PreFilter's `add_pod` and `remove_pod` account for it.
         """
         copy = object.__new__(Snapshot)
         copy.__dict__.update(self.__dict__)
         copy.table = self.table.fork()
         copy.ports = self.ports.fork()
-        for pod in extra:
+        for pod, sign in (*((pod, 1) for pod in add), *((pod, -1) for pod in remove)):
             row = copy.table.row_of[pod.node_name]
-            copy.table.add_pod(row, pod.shape, 1)
-            copy.table.show_pod(row, pod)
-            copy.ports.change(row, pod.shape.host_ports, 1, copy.table.capacity)
+            copy.table.add_pod(row, pod.shape, sign)
+            copy.table.show_pod(row, pod, sign)
+            copy.ports.change(row, pod.shape.host_ports, sign, copy.table.capacity)
         return copy
 
     # --- changes --------------------------------------------------------------------------------

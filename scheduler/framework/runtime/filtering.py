@@ -5,7 +5,7 @@ RunFilterPluginsWithNominatedPods), pkg/scheduler/schedule_one.go (findNodesThat
 evaluateNominatedNode) v1.36.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -145,6 +145,49 @@ class Filtering:
             restricting=found.restricting,
             is_row_local=rows is None and not cluster_filters and not nominated,
         )
+
+    def run_filters(
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        node_names: Iterable[str],
+        *,
+        add: Iterable[PodInfo] = (),
+        remove: Iterable[PodInfo] = (),
+    ) -> dict[str, Status]:
+        """See `Framework.run_filters`."""
+        row_of = snapshot.table.row_of
+        names = [name for name in node_names if name in row_of]
+        pod_class = self._classes.class_of(pod, snapshot)
+        state = CycleState(pod_class.state)
+        found = self.pre_filter(state, pod, snapshot, pod_class)
+        if not found.status.is_success:
+            return dict.fromkeys(names, found.status)
+        added = [other for other in add if other.node_name in row_of]
+        removed = [other for other in remove if other.node_name in row_of]
+        fork = snapshot.fork(added, removed)
+        for other in added:
+            self.change_pod(state, pod, snapshot, other, row_of[other.node_name])
+        for other in removed:
+            self.change_pod(state, pod, snapshot, other, row_of[other.node_name], removed=True)
+        skipped = state.read(_SKIPPED)
+        cluster = [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
+        filters = (*pod_class.active_filters(), *cluster)
+        rows = np.array([row_of[name] for name in names], np.intp)
+        first, bits = np.full(len(rows), FEASIBLE, np.int16), np.zeros(len(rows), np.uint64)
+        table = FilterReasons(filters, state, pod, fork)
+        verdicts = NodeVerdicts(first, bits, self._names, table, rows)
+        attempt = FilterAttempt(self._calls, state, pod, filters)
+        for active in filters:
+            attempt.apply(active, state, fork, verdicts)
+        attempt.raise_failure(verdicts)
+        absent = _absent_status(found, pod, snapshot, verdicts)
+        return {
+            name: absent
+            if absent is not None and name not in (found.node_names or ())
+            else verdicts.status(position)
+            for position, name in enumerate(names)
+        }
 
     def every_verdict(
         self,

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PostFilterResult, Scores
+from scheduler.framework.interface import PostFilterResult, PreBindPlugin, Scores
 from scheduler.framework.runtime.diagnosis import Diagnosis, NodeVerdicts
 from scheduler.framework.runtime.filtering import Feasibility, Filtering
 from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError, PluginObserver
@@ -87,6 +87,29 @@ class Framework:
             PluginError: a plugin failed.
         """
         return self._filtering.find_nodes_that_fit(pod, snapshot, nominated)
+
+    def run_filters(
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        node_names: Iterable[str],
+        *,
+        add: Iterable[PodInfo] = (),
+        remove: Iterable[PodInfo] = (),
+    ) -> dict[str, Status]:
+        """What the filters say about a pod on some nodes of a fork of the snapshot.
+
+        Args:
+            pod: the pod.
+            snapshot: the cluster; it stays as it is.
+            node_names: which nodes; those that do not exist are left out.
+            add: pods that are to be thought of as running on the nodes they name.
+            remove: pods that are to be thought of as gone from theirs.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        return self._filtering.run_filters(pod, snapshot, node_names, add=add, remove=remove)
 
     def every_verdict(
         self,
@@ -236,6 +259,21 @@ class Framework:
 
     # --- binding --------------------------------------------------------------------------------
 
+    def needs_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Whether any PreBind plugin has work to do for the pod.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        return any(self._has_work(plugin, state, pod, node_name) for plugin in self.plugins.pre_bind)
+
+    def _has_work(
+        self, plugin: PreBindPlugin, state: CycleState, pod: PodInfo, node_name: str
+    ) -> bool:
+        method = plugin.pre_bind_pre_flight
+        flight = self.calls.call(plugin, "PreBindPreFlight", method, state, pod, node_name)
+        return flight.code is not Code.SKIP
+
     async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Success, or the first failure.
 
@@ -249,10 +287,7 @@ class Framework:
 
     async def _pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         for plugin in self.plugins.pre_bind:
-            flight = self.calls.call(
-                plugin, "PreBindPreFlight", plugin.pre_bind_pre_flight, state, pod, node_name
-            )
-            if flight.code is Code.SKIP:
+            if not self._has_work(plugin, state, pod, node_name):
                 continue
             status = await self.calls.call_async(
                 plugin, "PreBind", plugin.pre_bind, state, pod, node_name
@@ -260,6 +295,15 @@ class Framework:
             if not status.is_success:
                 return status.by(plugin.NAME)
         return SUCCESS
+
+    @property
+    def binds_plainly(self) -> bool:
+        """Whether all that its Bind plugins do is to write the binding."""
+        return all(plugin.IS_PLAIN for plugin in self.plugins.bind)
+
+    def bound_plainly(self, code: Code, seconds: float) -> None:
+        """Report a Bind that was carried out without asking the plugin."""
+        self.calls.point_took("Bind", code, seconds)
 
     async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """The answer of the first plugin that does not skip.
@@ -277,9 +321,16 @@ class Framework:
         self.calls.point_done("Bind", ended.code, start)
         return ended
 
-    def run_post_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Tell everybody who wants to know."""
+    def run_post_bind_plugins(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> list[PluginError]:
+        """Tell everybody who wants to know; returns what failed, none of which stops the others."""
         start = self.calls.now()
+        failures: list[PluginError] = []
         for plugin in self.plugins.post_bind:
-            self.calls.call(plugin, "PostBind", plugin.post_bind, state, pod, node_name)
+            try:
+                self.calls.call(plugin, "PostBind", plugin.post_bind, state, pod, node_name)
+            except PluginError as problem:
+                failures.append(problem)
         self.calls.point_done("PostBind", Code.SUCCESS, start)
+        return failures

@@ -88,6 +88,11 @@ class PluginCalls:
             self._observer.extension_point_done(point, status.upstream_name, end - start)
         return end
 
+    def point_took(self, point: str, status: Code, seconds: float) -> None:
+        """Report an extension point that was not run here."""
+        if self._observer is not None:
+            self._observer.extension_point_done(point, status.upstream_name, seconds)
+
     def call(self, plugin: Plugin, point: str, method: Callable[..., R], *args: Any) -> R:
         """The plugin's answer.
 

@@ -91,6 +91,14 @@ class WaitingPods:
         """The pod is no longer held."""
         self._pods.pop(uid, None)
 
+    def allow(self, uid: str, plugin: str) -> bool:
+        """Let a pod go if it is held; says whether it was."""
+        waiting = self._pods.get(uid)
+        if waiting is None:
+            return False
+        waiting.allow(plugin)
+        return True
+
     def reject(self, uid: str, plugin: str, message: str) -> bool:
         """Reject a pod if it is held; says whether it was."""
         waiting = self._pods.get(uid)

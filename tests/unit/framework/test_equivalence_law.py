@@ -19,7 +19,6 @@ from scheduler.bootstrap import FrameworkBuilder
 from scheduler.cache import Cache
 from scheduler.config.load import load_object
 from scheduler.framework.runtime import Framework
-from scheduler.offline.cluster import NoBinder
 from scheduler.offline.defaults import completed_pod
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
@@ -242,7 +241,7 @@ def test_nothing_kept_changes_an_answer(seed: int) -> None:
     )
 
     def build(**settings: int) -> Framework:
-        return FrameworkBuilder(NoBinder(), lambda: 0.0, **settings).build(config)[PROFILE]
+        return FrameworkBuilder(lambda: 0.0, **settings).build(config)[PROFILE]
 
     keeping, forgetting = build(), build(class_cache_bytes=0)
     snapshot = Snapshot()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.framework.events import ObjectKind
 from scheduler.offline.reading import (
     ClusterObjects,
     InputError,
@@ -86,7 +87,7 @@ def test_workloads_without_a_namespace_are_in_default() -> None:
 
     ((kind, found),) = read(json.dumps(service)).workloads
 
-    assert (kind, found.metadata.namespace) == ("Service", "default")
+    assert (kind, found.metadata.namespace) == (ObjectKind("Service"), "default")
 
 
 CONTAINER = "spec.containers[1]"

@@ -9,6 +9,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import SUCCESS, Status, error
 from scheduler.plugins.default_binder import DefaultBinder
 from tests.support.builders import make_pod_info
+from tests.support.handles import make_handle
 
 
 class FakeBinder:
@@ -26,7 +27,9 @@ class FakeBinder:
 
 def bind(binder: FakeBinder) -> Status:
     pod = make_pod_info("web-1", namespace="shop", uid="u-1")
-    return asyncio.run(DefaultBinder(binder).bind(CycleState(), pod, "node-7"))
+    return asyncio.run(
+        DefaultBinder(None, make_handle(api=binder)).bind(CycleState(), pod, "node-7")
+    )
 
 
 def test_a_pod_is_bound_by_name_and_uid() -> None:

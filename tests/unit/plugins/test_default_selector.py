@@ -17,10 +17,16 @@ from scheduler.api.objects import (
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Operator, Requirement, Selector, selector_from_labels
 from scheduler.plugins import default_selector
-from scheduler.plugins.default_selector import Workloads
+from scheduler.plugins.default_selector import (
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    Workloads,
+)
 from tests.support.builders import make_pod_info
 
 NOTHING_KNOWN = Selector()
+KINDS = {kind.kind: kind for kind in Workloads.WATCHES}
 
 
 def service(name: str = "s", namespace: str = "default", **selector: str) -> Service:
@@ -61,7 +67,7 @@ def test_services_select_by_their_labels(services: list[Service], expected: dict
     """A pod belongs together with what its Services select."""
     workloads = Workloads()
     for each in services:
-        workloads.set("Service", each)
+        workloads.on_event(SERVICE, None, each)
 
     assert workloads.selector_of(WEB_POD) == selector_from_labels(expected)
 
@@ -83,8 +89,8 @@ HAS_APP = Requirement("app", Operator.EXISTS)
 def test_the_controller_adds_its_requirements(kind: str, api_version: str, is_asked: bool) -> None:
     """Only ReplicaSets and StatefulSets of apps/v1 are asked."""
     workloads = Workloads()
-    workloads.set(kind, controller(ANY_OF))
-    workloads.set("Service", service(app="web"))
+    workloads.on_event(KINDS[kind], None, controller(ANY_OF))
+    workloads.on_event(SERVICE, None, service(app="web"))
     by_service = selector_from_labels({"app": "web"})
 
     found = workloads.selector_of(owned_by(kind, api_version))
@@ -95,7 +101,7 @@ def test_the_controller_adds_its_requirements(kind: str, api_version: str, is_as
 def test_only_the_owner_that_controls_is_asked_and_by_its_name() -> None:
     """Other owners, and controllers nobody has heard of, say nothing."""
     workloads = Workloads()
-    workloads.set("ReplicaSet", controller(ANY_OF))
+    workloads.on_event(REPLICA_SET, None, controller(ANY_OF))
 
     assert workloads.selector_of(owned_by("ReplicaSet", "apps/v1", controls=False)) == NOTHING_KNOWN
     assert workloads.selector_of(owned_by("ReplicaSet", "apps/v1", name="x")) == NOTHING_KNOWN
@@ -117,8 +123,8 @@ def test_a_controller_without_a_usable_selector_says_nothing(
 ) -> None:
     """What the Services say stays."""
     workloads = Workloads()
-    workloads.set("ReplicaSet", controller(selector))
-    workloads.set("Service", service(app="web"))
+    workloads.on_event(REPLICA_SET, None, controller(selector))
+    workloads.on_event(SERVICE, None, service(app="web"))
 
     found = workloads.selector_of(owned_by("ReplicaSet", "apps/v1"))
 
@@ -128,11 +134,11 @@ def test_a_controller_without_a_usable_selector_says_nothing(
 def test_a_replication_controller_overrules_services() -> None:
     """Its labels are merged over theirs."""
     workloads = Workloads()
-    workloads.set("Service", service(app="web"))
+    workloads.on_event(SERVICE, None, service(app="web"))
     owner = Service(
         ObjectMeta(name="owner", namespace="default"), ServiceSpec({"app": "x", "v": "1"})
     )
-    workloads.set("ReplicationController", owner)
+    workloads.on_event(REPLICATION_CONTROLLER, None, owner)
 
     found = workloads.selector_of(owned_by("ReplicationController", "v1"))
 
@@ -142,13 +148,13 @@ def test_a_replication_controller_overrules_services() -> None:
 def test_what_does_not_change_the_selector_keeps_the_answer() -> None:
     """Status updates of controllers, which come all the time, make nobody think again."""
     workloads = Workloads()
-    workloads.set("Service", service(app="web"))
-    workloads.set("ReplicaSet", controller(ANY_OF))
+    workloads.on_event(SERVICE, None, service(app="web"))
+    workloads.on_event(REPLICA_SET, None, controller(ANY_OF))
     pod = owned_by("ReplicaSet", "apps/v1")
     first = workloads.selector_of(pod)
 
-    workloads.set("Service", service(app="web"))
-    workloads.set("ReplicaSet", controller(ANY_OF))
+    workloads.on_event(SERVICE, None, service(app="web"))
+    workloads.on_event(REPLICA_SET, None, controller(ANY_OF))
 
     assert workloads.selector_of(pod) is first
 
@@ -157,10 +163,10 @@ def test_unknown_objects_can_be_removed() -> None:
     """A deletion may come for something that was never seen."""
     workloads = Workloads()
 
-    workloads.remove("Service", service(app="web"))
-    workloads.set("Service", service("other", app="db"))
-    workloads.remove("Service", service(app="web"))
-    workloads.remove("ReplicaSet", controller(ANY_OF))
+    workloads.on_event(SERVICE, service(app="web"), None)
+    workloads.on_event(SERVICE, None, service("other", app="db"))
+    workloads.on_event(SERVICE, service(app="web"), None)
+    workloads.on_event(REPLICA_SET, controller(ANY_OF), None)
 
     assert workloads.selector_of(WEB_POD) == NOTHING_KNOWN
 
@@ -169,7 +175,7 @@ def test_memory_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are forgotten, never wrong."""
     monkeypatch.setattr(default_selector, "_MAX_REMEMBERED", 5)
     workloads = Workloads()
-    workloads.set("Service", service(app="web"))
+    workloads.on_event(SERVICE, None, service(app="web"))
     pods = [make_pod_info(labels={"app": "web", "index": str(i)}) for i in range(12)]
 
     found = {workloads.selector_of(pod) for pod in pods * 2}
@@ -202,14 +208,14 @@ def test_random_changes_lead_where_a_fresh_start_leads(monkeypatch: pytest.Monke
             each = service(name, namespace, **app)
         key = (kind, namespace, each.metadata.name)
         if draw.random() < 0.6:
-            workloads.set(kind, each)
+            workloads.on_event(KINDS[kind], None, each)
             present[key] = each
         else:
-            workloads.remove(kind, each)
+            workloads.on_event(KINDS[kind], each, None)
             present.pop(key, None)
         fresh = Workloads()
         for (known_kind, _, _), known in present.items():
-            fresh.set(known_kind, known)
+            fresh.on_event(KINDS[known_kind], None, known)
 
         assert [workloads.selector_of(p) for p in pods] == [fresh.selector_of(p) for p in pods]
 

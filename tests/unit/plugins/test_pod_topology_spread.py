@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings, strategies as st
+from typing_extensions import override
 
 from scheduler.api.objects import (
     LabelSelector,
@@ -24,8 +25,9 @@ from scheduler.config.args import (
 )
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ActionType, EventResource, QueueingHint
+from scheduler.framework.handle import Handle
 from scheduler.framework.status import Code
-from scheduler.plugins.default_selector import Workloads
+from scheduler.plugins.default_selector import SERVICE, Workloads
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS
 from scheduler.snapshot import NodeSet, PodAdded
@@ -37,6 +39,7 @@ from tests.support.builders import (
     make_pod_info,
     make_snapshot,
 )
+from tests.support.handles import make_handle
 from tests.unit.plugins.clusters import (
     KEYS,
     RACK,
@@ -55,14 +58,20 @@ SOFT = "ScheduleAnyway"
 WEB = LabelSelector({"app": "web"})
 
 
-class FixedSelector:
+class FixedSelector(Workloads):
     """Says of every pod that it belongs together with the same pods."""
 
     def __init__(self, selector: Selector | None = None) -> None:
+        super().__init__()
         self.selector = selector or Selector()
 
+    @override
     def selector_of(self, pod: PodInfo) -> Selector:
         return self.selector
+
+
+def handle_of(workloads: Workloads) -> Handle:
+    return make_handle({Workloads: workloads})
 
 
 def make_plugin(
@@ -73,7 +82,7 @@ def make_plugin(
         default_constraints=tuple(map(as_default, defaults)),
         defaulting_type=PodTopologySpreadConstraintsDefaulting.LIST,
     )
-    return PodTopologySpread(args, FixedSelector(selector))
+    return PodTopologySpread(args, handle_of(FixedSelector(selector)))
 
 
 def as_default(constraint: TopologySpreadConstraint) -> DefaultSpreadConstraint:
@@ -164,7 +173,7 @@ def test_system_defaults_equal_the_naive_rules(draw: Draw, nodes: int, pods: int
     cluster, pod = draw.cluster(nodes, pods, no_affinity), random_pod(draw, 0)
     candidates = draw.candidates(cluster)
     selector = selector_from_labels({"app": "web"})
-    plugin = PodTopologySpread(PodTopologySpreadArgs(), FixedSelector(selector))
+    plugin = PodTopologySpread(PodTopologySpreadArgs(), handle_of(FixedSelector(selector)))
 
     actual = judge(plugin, pod, cluster.snapshot(), candidates)
 
@@ -455,8 +464,8 @@ def test_system_defaults_spread_the_pods_of_a_service() -> None:
     """Hostname (maxSkew 3) and zone (maxSkew 5), through the Services of the namespace."""
     workloads = Workloads()
     service = Service(ObjectMeta(name="s", namespace="default"), ServiceSpec({"app": "web"}))
-    workloads.set("Service", service)
-    plugin = PodTopologySpread(PodTopologySpreadArgs(), workloads)
+    workloads.on_event(SERVICE, None, service)
+    plugin = PodTopologySpread(PodTopologySpreadArgs(), handle_of(workloads))
     cluster = make_zones(a_1=2, a_2=0, b=0)
 
     served = judge(plugin, make_web_pod("p"), cluster.snapshot(), None)
@@ -470,7 +479,7 @@ def test_system_defaults_spread_the_pods_of_a_service() -> None:
 def test_a_pod_with_any_constraint_gets_no_default_ones() -> None:
     """Even a hard one alone turns the defaults off."""
     selector = selector_from_labels({"app": "web"})
-    plugin = PodTopologySpread(PodTopologySpreadArgs(), FixedSelector(selector))
+    plugin = PodTopologySpread(PodTopologySpreadArgs(), handle_of(FixedSelector(selector)))
     cluster = make_zones(a=1, b=0)
 
     answer = judge(plugin, make_web_pod("p", constraint()), cluster.snapshot(), None)

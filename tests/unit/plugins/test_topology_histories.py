@@ -12,11 +12,11 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import InterPodAffinityArgs, PodTopologySpreadArgs
-from scheduler.plugins.default_selector import Workloads
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.snapshot import Snapshot
 from tests.support.builders import HOSTNAME, ZONE, make_pod_info
+from tests.support.handles import make_handle
 from tests.support.histories import APPS, NAMESPACES, RACK, History
 from tests.unit.plugins.clusters import Answer, judge
 
@@ -58,7 +58,7 @@ def waiting_pods() -> list[PodInfo]:
 
 def make_plugins() -> tuple[PodTopologySpread, InterPodAffinity]:
     return (
-        PodTopologySpread(PodTopologySpreadArgs(), Workloads()),
+        PodTopologySpread(PodTopologySpreadArgs(), make_handle()),
         InterPodAffinity(InterPodAffinityArgs()),
     )
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from scheduler.cycle.algorithm import (
+from scheduler.engine.algorithm import (
     NoNodesAvailable,
     ScheduleResult,
     SchedulingAlgorithm,

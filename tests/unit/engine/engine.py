@@ -32,6 +32,7 @@ from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_plugin_set
+from tests.support.handles import make_backing
 
 
 class Written(StatusWriter):
@@ -143,6 +144,7 @@ class EngineUnderTest:
                 recorders=Recorders(NoRecorder(), NoQueueRecorder()),
                 on_ready=lambda: None,
             ),
+            make_backing(),
         )
         for node in nodes:
             self.core.engine.cache.set_node(make_node(node) if isinstance(node, str) else node)

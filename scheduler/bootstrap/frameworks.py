@@ -1,0 +1,135 @@
+"""The plugins of every profile of a configuration, built from one registry.
+
+Source: kubernetes pkg/scheduler/profile, pkg/scheduler/framework/runtime (NewFramework) v1.36.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.config.expansion import expand
+from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
+from scheduler.errors import SchedulerError
+from scheduler.framework.handle import Backing, Handle, watched_kinds
+from scheduler.framework.interface import Plugin
+from scheduler.framework.runtime import Framework, PluginObserver, PluginSet
+from scheduler.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
+from scheduler.framework.runtime.plugin_set import extension_points
+from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.observability.instruments import Instruments
+from scheduler.plugins.registry import IN_TREE
+
+ENTRY_POINT_GROUP: Final = "stowage.plugins"
+"""Where installed packages announce out-of-tree plugins: plugin name -> class."""
+
+
+class PluginLoadError(SchedulerError):
+    """A plugin that cannot be imported or built."""
+
+
+def out_of_tree_plugins() -> dict[str, type[Plugin]]:
+    """The plugin classes that installed packages announce, by name.
+
+    Raises:
+        PluginLoadError: a plugin cannot be imported.
+    """
+    found: dict[str, type[Plugin]] = {}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            found[entry.name] = entry.load()
+        except Exception as problem:
+            raise PluginLoadError(
+                f'plugin "{entry.name}" ({entry.value}) cannot be imported: '
+                f"{type(problem).__name__}: {problem}"
+            ) from problem
+    return found
+
+
+def implemented_plugins(
+    out_of_tree: Mapping[str, type[Plugin]],
+) -> dict[str, frozenset[ExtensionPoint]]:
+    """The extension points of every plugin that exists here, by name."""
+    return {
+        name: frozenset(ExtensionPoint(point) for point in extension_points(cls))
+        for name, cls in {**IN_TREE, **out_of_tree}.items()
+    }
+
+
+class FrameworkBuilder:
+    """Makes the frameworks of all profiles of a configuration.
+
+    Attributes:
+        states: what plugins share; to be told of everything that happens.
+        backing: what handles give away; to be filled in by whoever composes.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        *,
+        observer: Callable[[str], PluginObserver] | None = None,
+        instruments: Instruments | None = None,
+        out_of_tree: Mapping[str, type[Plugin]] | None = None,
+        class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
+    ) -> None:
+        self.states = SharedStates()
+        self.backing = Backing(self.states, instruments or Instruments(), now)
+        self._now = now
+        self._observer = observer
+        self._registry = {**IN_TREE, **(out_of_tree or {})}
+        self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
+        self._class_cache_bytes = class_cache_bytes
+
+    def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
+        """The framework of each profile, by scheduler name.
+
+        Raises:
+            ConfigError: a profile cannot be expanded.
+            PluginSetError: a profile lacks a plugin it cannot do without.
+            PluginLoadError: a plugin cannot be built.
+        """
+        implements = implemented_plugins(self._registry)
+        frameworks = {
+            profile.scheduler_name: self._framework(profile, expand(profile, implements))
+            for profile in config.profiles
+        }
+        self.backing.frameworks = frameworks
+        return frameworks
+
+    def _framework(
+        self,
+        profile: KubeSchedulerProfile,
+        enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
+    ) -> Framework:
+        name = profile.scheduler_name
+        return Framework(
+            name,
+            PluginSet(enabled, lambda plugin: self._plugin(plugin, profile), trusted=self._trusted),
+            now=self._now,
+            observer=None if self._observer is None else self._observer(name),
+            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+            class_cache_bytes=self._class_cache_bytes,
+        )
+
+    def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
+        plugin_type = self._registry[name]
+        watches = watched_kinds(plugin_type)
+        self.states.watch(watches)
+        handle = Handle(self.backing, name, profile.scheduler_name, watches)
+        try:
+            return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
+        except Exception as problem:
+            raise PluginLoadError(
+                f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
+                f"{type(problem).__name__}: {problem}"
+            ) from problem
+
+
+def _args(plugin_type: type[Plugin], written: Any) -> Any:
+    """The arguments as the plugin's `ARGS` type, or as they were written."""
+    args_type = getattr(plugin_type, "ARGS", None)
+    if args_type is None or isinstance(written, args_type):
+        return written
+    return msgspec.convert({} if written is None else written, args_type)

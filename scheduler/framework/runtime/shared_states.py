@@ -1,0 +1,147 @@
+"""The states that plugins share, and the objects they list: told of everything, in order.
+
+The engine tells `SharedStates` what happens; a fork of it goes with a fork of the snapshot.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.events import ObjectKind
+from scheduler.framework.handle import HandleError, Lister, SharedState, StateT, watched_kinds
+from scheduler.framework.runtime.framework import Framework
+from scheduler.framework.runtime.instrumentation import PluginError
+
+_POINT: Final = "SharedState"
+
+
+class ObjectStore(SharedState):
+    """The objects of one kind by namespace and name."""
+
+    def __init__(self, objects: Mapping[tuple[str, str], Any] | None = None) -> None:
+        self._objects = dict(objects or {})
+
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        if new is None:
+            self._objects.pop(place_of(old), None)
+        else:
+            self._objects[place_of(new)] = new
+
+    def get(self, name: str, namespace: str = "") -> Any | None:
+        """An object, or None."""
+        return self._objects.get((namespace, name))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._objects.values())
+
+    @override
+    def fork(self) -> "ObjectStore":
+        return ObjectStore(self._objects)
+
+
+class SharedStates:
+    """All shared states of one composition.
+
+    No verb raises what a state raises: the failures are answered, each with the plugin that asked
+    for the state first, and counted.
+    """
+
+    def __init__(self, on_failed: Callable[[str, str], object] = lambda *_: None) -> None:
+        self._on_failed = on_failed
+        self._states: dict[type[SharedState], SharedState] = {}
+        self._stores: dict[ObjectKind, ObjectStore] = {}
+        self._owners: dict[type[SharedState], str] = {}
+
+    # --- for handles ----------------------------------------------------------------------------
+
+    def watch(self, kinds: Iterable[ObjectKind]) -> None:
+        """Keep the objects of some kinds from now on."""
+        for kind in kinds:
+            self._stores.setdefault(kind, ObjectStore())
+
+    def lister(self, kind: ObjectKind) -> Lister:
+        """The objects of a kind.
+
+        Raises:
+            HandleError: nobody declared it while plugins were built.
+        """
+        if kind not in self._stores:
+            raise HandleError(f"no plugin watches {kind.kind} ({kind.api_version})")
+        return self._stores[kind]
+
+    def shared(self, state_type: type[StateT], plugin: str) -> StateT:
+        """The state of a type; made for the plugin that is the first to ask."""
+        found = self._states.get(state_type)
+        if found is None:
+            found = self._states[state_type] = state_type()
+            self._owners[state_type] = plugin
+        return cast("StateT", found)
+
+    # --- for the engine -------------------------------------------------------------------------
+
+    def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
+        """An object came (`old` is None), changed, or went (`new` is None)."""
+        store = self._stores.get(kind)
+        if store is not None:
+            store.on_event(kind, old, new)
+        return self._tell(
+            lambda state: state.on_event(kind, old, new) if kind in state.WATCHES else None
+        )
+
+    def reserved(self, pod: PodInfo) -> list[PluginError]:
+        """A pod is assumed on the node it names."""
+        return self._tell(lambda state: state.reserve(pod, pod.node_name))
+
+    def unreserved(self, pod: PodInfo) -> list[PluginError]:
+        """A pod that was assumed is not on its node after all."""
+        return self._tell(lambda state: state.unreserve(pod, pod.node_name))
+
+    def fork(self) -> "SharedStates":
+        """A copy that changes without this one.
+
+        Raises:
+            PluginError: a state cannot be forked.
+        """
+        copy = SharedStates(self._on_failed)
+        copy._stores = {kind: store.fork() for kind, store in self._stores.items()}
+        copy._owners = self._owners.copy()
+        for state_type, state in self._states.items():
+            try:
+                copy._states[state_type] = state.fork()
+            except Exception as problem:
+                raise self._failed(state_type, problem) from problem
+        return copy
+
+    def _tell(self, what: Callable[[SharedState], None]) -> list[PluginError]:
+        failures = []
+        for state_type, state in self._states.items():
+            try:
+                what(state)
+            except Exception as problem:  # noqa: BLE001 - foreign code; the others must hear too
+                failures.append(self._failed(state_type, problem))
+        return failures
+
+    def _failed(self, state_type: type[SharedState], problem: Exception) -> PluginError:
+        plugin = self._owners[state_type]
+        self._on_failed(plugin, _POINT)
+        told = f"{state_type.__name__}: {type(problem).__name__}: {problem}"
+        return PluginError(plugin, _POINT, told)
+
+
+def place_of(obj: Any) -> tuple[str, str]:
+    """Namespace and name of an object in whichever form it is kept."""
+    if isinstance(obj, PodInfo):
+        return obj.namespace, obj.name
+    if isinstance(obj, Mapping):
+        metadata = obj["metadata"]
+        return metadata.get("namespace", ""), metadata["name"]
+    return obj.metadata.namespace, obj.metadata.name
+
+
+def kinds_to_watch(frameworks: Iterable[Framework]) -> tuple[ObjectKind, ...]:
+    """The kinds that the plugins of some profiles declare, each once."""
+    plugins = (plugin for f in frameworks for plugin in f.plugins.by_name.values())
+    return tuple(dict.fromkeys(kind for plugin in plugins for kind in watched_kinds(plugin)))

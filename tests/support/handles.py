@@ -1,0 +1,29 @@
+"""What plugins are built with, for tests."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduler.framework.events import ObjectKind
+from scheduler.framework.handle import Backing, Handle, SharedState
+from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.observability.instruments import Instruments
+
+
+def make_backing(**filled: Any) -> Backing:
+    """What is behind handles; only what is given has been filled in."""
+    backing = Backing(SharedStates(), Instruments(), lambda: 0.0)
+    for name, value in filled.items():
+        setattr(backing, name, value)
+    return backing
+
+
+def make_handle(
+    shared: Mapping[type[SharedState], SharedState] | None = None,
+    *,
+    watches: tuple[ObjectKind, ...] = (),
+    **filled: Any,
+) -> Handle:
+    """A handle with these shared states; one that belongs to no plugin may ask for any."""
+    backing = make_backing(**filled)
+    backing.states._states.update(shared or {})  # type: ignore[attr-defined]
+    return Handle(backing, watches=watches)
