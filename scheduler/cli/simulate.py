@@ -79,16 +79,15 @@ def simulate(
     try:
         objects = read_files((*files, *more_files))
         profiles, notices = read_profiles(config_file)
-        cluster = profiles.load(objects)
+        cluster = profiles.load(objects, seed)
     except SchedulerError as problem:
         click.echo(f"stowage simulate: {problem}", err=True)
         sys.exit(BAD_INPUT)
     before = utilisation_of(cluster.snapshot)
-    outcome = simulate_pods(profiles, cluster, seed)
+    outcome = simulate_pods(cluster)
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
         return
-    cluster.cache.update_snapshot(cluster.snapshot)
     _print(outcome, seed)
     _print_utilisation(before, utilisation_of(cluster.snapshot))
     _print_notes(outcome, cluster, notices)

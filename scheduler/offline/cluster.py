@@ -106,7 +106,7 @@ class Profiles:
         )
         for number, event in enumerate(told):
             engine.handle(event, number * ARRIVAL_SECONDS)
-        engine.handle(Tick(), 0.0)
+        engine.handle(Tick(), engine.core.now)
         pending = [pod for pod in objects.pods if not pod.node_name and not pod.is_terminating]
         return Cluster(
             engine,

@@ -2,10 +2,9 @@
 
 import msgspec
 
-from scheduler.engine.events import Allowed, Bound, Decide, Event, ObjectSet, PreBound
+from scheduler.engine.events import Allowed, Bound, Decide, Event, ObjectSet, PreBound, Tick
 from scheduler.engine.instructions import Bind, RunPreBind
-from scheduler.offline.cluster import Cluster, Profiles
-from scheduler.offline.reading import ClusterObjects
+from scheduler.offline.cluster import Cluster
 
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
@@ -32,13 +31,12 @@ class Outcome(msgspec.Struct, frozen=True):
     placements: tuple[Placement, ...]
 
 
-def simulate(profiles: Profiles, objects: ClusterObjects, seed: int) -> Outcome:
+def simulate(cluster: Cluster) -> Outcome:
     """Schedule all waiting pods, each decision building on those before it.
 
-    Ties between nodes are broken by the seed: the same seed gives the same placements. A rejected
-    pod is tried again when a later placement may help it, as in the daemon.
+    The cluster is afterwards as it would be. A rejected pod is tried again when a later placement
+    may help it, as in the daemon.
     """
-    cluster = profiles.load(objects, seed)
     return _Simulation(cluster).run()
 
 
@@ -56,6 +54,7 @@ class _Simulation:
         while self._engine.has_ready:
             self._handle(Decide())
             self._allow_held_pods()
+        self._handle(Tick())
         messages = {entry["uid"]: str(entry["message"]) for entry in self._engine.core.queue.dump()}
         pending = (
             Placement(pod.key, message=messages.get(pod.uid, ""))

@@ -47,8 +47,8 @@ def test_a_refused_binding_is_tried_again(
             lambda: len(world.events(reason="Scheduled")) == PODS, "an event for each"
         )
         assert world.daemon.comparer.compare().agrees
-        snapshot = world.daemon.core.engine.snapshot
-        world.daemon.core.engine.cache.update_snapshot(snapshot)
+        snapshot = world.daemon.driver.engine.core.snapshot
+        world.daemon.driver.engine.core.cache.update_snapshot(snapshot)
         assert snapshot.table.pod_count[snapshot.table.row_of["n"]] == PODS
 
     play(story)
@@ -71,7 +71,7 @@ def test_an_error_is_a_scheduler_error() -> None:
         assert "etcd is unhappy" in condition["message"]
         await world.until(lambda: world.events("p"), "the event")
         assert "etcd is unhappy" in world.events("p")[0]["note"]
-        assert world.daemon.core.engine.cache.pod_count() == 0
+        assert world.daemon.driver.engine.core.cache.pod_count() == 0
         world.sandbox.faults.clear()
         assert await world.bound("p") == ["n"]
         await world.until(
@@ -151,7 +151,7 @@ def test_an_answer_that_is_lost() -> None:
         await world.settled()
         assert fault.hits == 1
         await world.until(
-            lambda: world.daemon.core.engine.queue.counts().backoff == 0, "no pod to wait"
+            lambda: world.daemon.driver.engine.core.queue.counts().backoff == 0, "no pod to wait"
         )
         assert world.daemon.comparer.compare().agrees
         assert world.condition("p") == {"type": "PodScheduled", "status": "True"}
@@ -175,7 +175,7 @@ def test_a_pod_deleted_before_it_is_bound() -> None:
 
         assert await world.bound("q", seconds=5) == ["n"]
         await world.settled()
-        assert world.daemon.core.engine.queue.dump() == []
+        assert world.daemon.driver.engine.core.queue.dump() == []
 
     play(story)
 
@@ -203,7 +203,7 @@ def test_a_pod_replaced_before_it_is_bound() -> None:
         assert pod["metadata"]["uid"] not in uids
         assert world.bindings() == 1
         assert world.bindings(409) == 1
-        cached = world.daemon.core.engine.cache.pods()
+        cached = world.daemon.driver.engine.core.cache.pods()
         assert list(cached) == [pod["metadata"]["uid"]]
 
     play(story)
@@ -246,8 +246,8 @@ def test_a_node_deleted_before_the_pod_is_bound() -> None:
 
         assert await world.bound("q") == ["n"]
         await world.settled()
-        snapshot = world.daemon.core.engine.snapshot
-        world.daemon.core.engine.cache.update_snapshot(snapshot)
+        snapshot = world.daemon.driver.engine.core.snapshot
+        world.daemon.driver.engine.core.cache.update_snapshot(snapshot)
         assert snapshot.table.pod_count[snapshot.table.row_of["n"]] == 2
 
     play(story)
@@ -287,11 +287,11 @@ def test_a_failure_that_is_told_too_late_is_not_told() -> None:
         for index in range(8):
             world.pod(f"giant-{index}", cpu="1000")
         await world.until(
-            lambda: world.daemon.core.engine.queue.counts().unschedulable == 8, "all to fail"
+            lambda: world.daemon.driver.engine.core.queue.counts().unschedulable == 8, "all to fail"
         )
         world.pod("p", cpu="5")
         await world.until(
-            lambda: world.daemon.core.engine.queue.counts().unschedulable == 9, "p to fail"
+            lambda: world.daemon.driver.engine.core.queue.counts().unschedulable == 9, "p to fail"
         )
         world.node("big", cpu="8")
         await world.bound("p")

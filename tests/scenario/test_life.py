@@ -89,13 +89,13 @@ def test_a_node_that_goes_and_comes_back() -> None:
         )
         await world.settled()
         await world.until(
-            lambda: world.daemon.core.engine.queue.counts().unschedulable == 1, "the other to wait"
+            lambda: world.daemon.driver.engine.core.queue.counts().unschedulable == 1, "the other to wait"
         )
         # The node goes for good, and its pods with it.
         world.sandbox.delete("nodes", "n")
         for name in ("first", "second", "third"):
             world.sandbox.delete("pods", name, grace_seconds=0)
-        await world.until(lambda: not world.daemon.core.engine.cache.nodes, "no ghost to remain")
+        await world.until(lambda: not world.daemon.driver.engine.core.cache.nodes, "no ghost to remain")
 
     play(story)
 
@@ -190,7 +190,7 @@ def test_changes_do_not_pile_up_while_nothing_is_scheduled() -> None:
     async def story(world: World) -> None:
         world.node("before")
         daemon = await world.start_daemon()
-        snapshot = daemon.core.engine.snapshot
+        snapshot = daemon.driver.engine.core.snapshot
         assert set(snapshot.table.row_of) == {"before"}
         world.node("after")
         await world.until(lambda: "after" in snapshot.table.row_of, "the snapshot to follow")

@@ -101,7 +101,7 @@ def test_a_gated_pod_waits_for_the_last_gate() -> None:
         await world.start_daemon()
         gates = [{"name": "example.com/one"}, {"name": "example.com/two"}]
         world.pod("p", schedulingGates=gates)
-        queue = world.daemon.core.engine.queue
+        queue = world.daemon.driver.engine.core.queue
         await world.until(lambda: queue.counts().gated == 1, "the pod to be gated")
 
         world.sandbox.patch("pods", "p", {"spec": {"schedulingGates": gates[:1]}})

@@ -139,7 +139,7 @@ def test_a_plugin_that_fails_spoils_only_that_attempt(trap: str) -> None:
         condition = world.condition("victim")
         assert condition is not None
         assert plugin.NAME in condition["message"]
-        assert world.daemon.core.engine.cache.pod_count() == 5
+        assert world.daemon.driver.engine.core.cache.pod_count() == 5
 
     play(story)
 
@@ -165,7 +165,7 @@ class Holds(PermitPlugin, EnqueueExtensions):
 
 async def held(world: World, pod: str) -> str:
     """Wait until Permit holds a pod; its UID."""
-    waiting = world.daemon.core.engine.waiting
+    waiting = world.daemon.driver.engine.core.waiting
     await world.until(lambda: any(w.pod.name == pod for w in waiting), f"{pod} to be held")
     return next(w.pod.uid for w in waiting if w.pod.name == pod)
 
@@ -183,7 +183,7 @@ def test_permit_holds_and_lets_go() -> None:
         world.pod("too-much", cpu="1")
         await world.rejected("too-much")
         assert not world.node_of("p")
-        waiting = world.daemon.core.engine.waiting.get(uid)
+        waiting = world.daemon.driver.engine.core.waiting.get(uid)
         assert waiting is not None
 
         waiting.allow("Holds")
@@ -204,7 +204,7 @@ def test_permit_rejects_a_held_pod() -> None:
         world.pod("q", cpu="1")
         await world.rejected("q")
 
-        world.daemon.core.engine.waiting.reject(uid, "Holds", "too late")
+        world.daemon.driver.engine.core.waiting.reject(uid, "Holds", "too late")
 
         assert await world.bound("q") == ["n"]
         await world.rejected("p")
@@ -272,7 +272,7 @@ def test_a_held_pod_that_is_deleted() -> None:
 
         assert await world.bound("q") == ["n"]
         await world.settled()
-        assert list(world.daemon.core.engine.waiting) == []
+        assert list(world.daemon.driver.engine.core.waiting) == []
 
     play(story)
 

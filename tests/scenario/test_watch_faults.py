@@ -65,10 +65,10 @@ def test_what_happened_meanwhile_is_seen(break_watches: Callable[[Sandbox], None
         assert await world.bound("waits", "new") == ["big", "later"]
         await world.settled()
         await world.until(lambda: world.daemon.comparer.compare().agrees, "agreement")
-        assert set(world.daemon.core.engine.cache.nodes) == {"small", "doomed", "big", "later"} - {
+        assert set(world.daemon.driver.engine.core.cache.nodes) == {"small", "doomed", "big", "later"} - {
             gone
         }
-        assert world.daemon.core.engine.queue.dump() == []
+        assert world.daemon.driver.engine.core.queue.dump() == []
 
     play(story)
 
@@ -161,7 +161,7 @@ def test_long_lists_come_in_pages() -> None:
         )
         await world.start_daemon()
 
-        assert world.daemon.core.engine.cache.node_count() == 1200
+        assert world.daemon.driver.engine.core.cache.node_count() == 1200
         assert world.sandbox.requests.count(verb="list", resource="nodes") > 1
         world.pod("p")
         await world.bound("p")

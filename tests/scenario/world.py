@@ -137,16 +137,16 @@ class World:
 
     def attempts(self, pod: str) -> int:
         """How often a waiting pod has been tried."""
-        entries = self.daemon.core.engine.queue.dump()
+        entries = self.daemon.driver.engine.core.queue.dump()
         return next(entry["attempts"] for entry in entries if entry["pod"] == f"default/{pod}")
 
     def is_settled(self) -> bool:
         """Whether the daemon owes nothing: nobody assumed, in flight or in doubt."""
-        engine = self.daemon.core.engine
+        engine = self.daemon.driver.engine.core
         return (
             not engine.cache.assumed_pod_count()
             and not engine.queue.counts().in_flight
-            and not self.daemon.core.binding.in_flight
+            and not self.daemon.driver.in_flight
         )
 
     # --- waiting --------------------------------------------------------------------------------

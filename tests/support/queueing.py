@@ -65,7 +65,6 @@ class QueueUnderTest:
     """A queue, and what it depends on.
 
     Attributes:
-        ready: how often the queue said that there may be something to pop.
     """
 
     def __init__(
@@ -79,18 +78,13 @@ class QueueUnderTest:
     ) -> None:
         self.clock = FakeClock(now)
         self.recorder = FakeRecorder()
-        self.ready = 0
         self.queue = SchedulingQueue(
             by_priority,
             {profile: QueueProfile(events or {}, pre_enqueue or {})},
             self.clock,
-            on_ready=self._count_ready,
             settings=settings or QueueSettings(),
             recorder=self.recorder,
         )
-
-    def _count_ready(self) -> None:
-        self.ready += 1
 
     def places(self) -> dict[str, str]:
         """Where each pod is, by name; fails when a pod is in two places."""

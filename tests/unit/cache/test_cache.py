@@ -1,19 +1,17 @@
-"""What runs where: confirmation, ghosts, time limits, and what the snapshot is told."""
+"""What runs where: confirmation, ghosts, and what the snapshot is told."""
 
 from scheduler.api.objects import Quantity
 from scheduler.api.pods import PodInfo
 from scheduler.cache import Cache, PodState
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
-from tests.support.clock import FakeClock
 
 
-def make_cache(*nodes: str, ttl: float | None = None) -> tuple[Cache, Snapshot, FakeClock]:
-    clock = FakeClock()
-    cache = Cache(clock.monotonic, ttl)
+def make_cache(*nodes: str) -> tuple[Cache, Snapshot]:
+    cache = Cache()
     for name in nodes:
         cache.set_node(make_node(name))
-    return cache, Snapshot(), clock
+    return cache, Snapshot()
 
 
 def pod_on(node: str, name: str = "p", cpu: Quantity = 1) -> PodInfo:
@@ -29,7 +27,7 @@ def pods_in(cache: Cache, snapshot: Snapshot) -> dict[str, int]:
 
 def test_a_pod_confirmed_on_another_node_than_assumed() -> None:
     """The API server is right: the pod moves."""
-    cache, snapshot, _ = make_cache("a", "b")
+    cache, snapshot = make_cache("a", "b")
     cache.assume_pod(pod_on("a"))
     assert pods_in(cache, snapshot) == {"a": 1, "b": 0}
 
@@ -42,7 +40,7 @@ def test_a_pod_confirmed_on_another_node_than_assumed() -> None:
 
 def test_a_confirmation_that_changes_nothing_costs_nothing() -> None:
     """The columns hold already; only the pod itself is newer."""
-    cache, snapshot, _ = make_cache("a")
+    cache, snapshot = make_cache("a")
     waiting = make_pod_info("p")
     cache.assume_pod(waiting.on_node("a"))
     cache.update_snapshot(snapshot)
@@ -57,7 +55,7 @@ def test_a_confirmation_that_changes_nothing_costs_nothing() -> None:
 
 def test_an_update_that_counts_replaces_what_was_counted() -> None:
     """A pod that is resized in place."""
-    cache, snapshot, _ = make_cache("a")
+    cache, snapshot = make_cache("a")
     cache.add_pod(pod_on("a", cpu=1))
     assert pods_in(cache, snapshot) == {"a": 1}
 
@@ -70,7 +68,7 @@ def test_an_update_that_counts_replaces_what_was_counted() -> None:
 
 def test_a_deleted_node_stays_as_a_ghost_until_its_pods_are_gone() -> None:
     """It offers nothing, and what runs there is not forgotten."""
-    cache, snapshot, _ = make_cache("a", "b")
+    cache, snapshot = make_cache("a", "b")
     cache.add_pod(pod_on("a", "p"))
     cache.assume_pod(pod_on("a", "q"))
 
@@ -87,7 +85,7 @@ def test_a_deleted_node_stays_as_a_ghost_until_its_pods_are_gone() -> None:
 
 def test_a_node_that_comes_back_is_as_full_as_before() -> None:
     """Pods that came while it was a ghost count too."""
-    cache, snapshot, _ = make_cache("a")
+    cache, snapshot = make_cache("a")
     cache.add_pod(pod_on("a", "p"))
     cache.remove_node("a")
     cache.add_pod(pod_on("a", "q"))
@@ -100,7 +98,7 @@ def test_a_node_that_comes_back_is_as_full_as_before() -> None:
 
 def test_pods_may_come_before_their_node() -> None:
     """Two watches have no common order."""
-    cache, snapshot, _ = make_cache()
+    cache, snapshot = make_cache()
     cache.add_pod(pod_on("a"))
     assert (cache.node_count(), cache.pod_count()) == (0, 1)
 
@@ -111,7 +109,7 @@ def test_pods_may_come_before_their_node() -> None:
 
 def test_removing_what_is_not_there_changes_nothing() -> None:
     """Late messages about nodes and pods that are gone."""
-    cache, snapshot, _ = make_cache("a")
+    cache, snapshot = make_cache("a")
 
     cache.remove_node("a")
     cache.remove_node("a")
@@ -122,43 +120,9 @@ def test_removing_what_is_not_there_changes_nothing() -> None:
     assert pods_in(cache, snapshot) == {}
 
 
-def test_without_a_time_limit_nothing_expires() -> None:
-    """The default: an assumed pod is believed in for ever."""
-    cache, _, clock = make_cache("a")
-    cache.assume_pod(pod_on("a"))
-    cache.finish_binding(pod_on("a"))
-    clock.advance(1e9)
-
-    assert cache.expire_pods() == []
-    assert cache.state_of("default/p") is PodState.ASSUMED
-
-
-def test_a_time_limit_begins_with_the_binding() -> None:
-    """Who is still being bound, or is confirmed, stays."""
-    cache, snapshot, clock = make_cache("a", ttl=30)
-    for name in ("bound", "late", "binding", "confirmed"):
-        cache.assume_pod(pod_on("a", name))
-    cache.finish_binding(pod_on("a", "bound"))
-    cache.finish_binding(pod_on("a", "confirmed"))
-    cache.add_pod(pod_on("a", "confirmed"))
-    clock.advance(29)
-    cache.finish_binding(pod_on("a", "late"))
-    assert cache.expire_pods() == []
-
-    clock.advance(1)
-
-    assert [pod.name for pod in cache.expire_pods()] == ["bound"]
-    assert cache.expire_pods() == []
-    assert pods_in(cache, snapshot) == {"a": 3}
-    assert cache.assumed_pod_count() == 2
-    # The confirmation of an expired pod comes after all.
-    cache.add_pod(pod_on("a", "bound"))
-    assert pods_in(cache, snapshot) == {"a": 4}
-
-
 def test_every_change_of_a_node_is_a_newer_generation() -> None:
     """Readers that remember a generation see that something happened."""
-    cache, _, _ = make_cache("a", "b")
+    cache, _ = make_cache("a", "b")
     seen = [cache.nodes["a"].generation]
     cache.assume_pod(pod_on("a"))
     seen.append(cache.nodes["a"].generation)

@@ -14,7 +14,7 @@ def comparer(
 
 def test_what_agrees() -> None:
     """Nodes in the cache; pods in the cache or in the queue."""
-    cache = Cache(lambda: 0.0)
+    cache = Cache()
     node, bound, waiting = make_node("n"), make_pod_info("b", node_name="n"), make_pod_info("w")
     cache.set_node(node)
     cache.add_pod(bound)
@@ -24,7 +24,7 @@ def test_what_agrees() -> None:
 
 def test_what_is_missed_and_what_is_too_much() -> None:
     """Each difference by name, ghosts not taken for nodes."""
-    cache = Cache(lambda: 0.0)
+    cache = Cache()
     cache.set_node(make_node("old"))
     cache.add_pod(make_pod_info("gone", node_name="ghost"))
 
@@ -39,7 +39,7 @@ def test_what_is_missed_and_what_is_too_much() -> None:
 
 def test_the_dump_shows_every_node_with_its_pods() -> None:
     """And which pods are only assumed, which nodes only ghosts."""
-    cache = Cache(lambda: 0.0)
+    cache = Cache()
     node = make_node("n")
     cache.set_node(node)
     cache.assume_pod(make_pod_info("a", node_name="n"))

@@ -10,7 +10,6 @@ from scheduler.api.pods import PodInfo
 from scheduler.cache import Cache, PodState
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
-from tests.support.clock import FakeClock
 
 NODES = ("a", "b", "c")
 
@@ -20,22 +19,19 @@ class Cluster:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.clock = FakeClock()
-        self.cache = Cache(self.clock.monotonic, 10.0)
+        self.cache = Cache()
         self._serial = 0
 
     def step(self) -> None:
         events = (
             (4, self.add),
             (6, self.assume),
-            (3, self.finish),
             (2, self.forget),
             (4, self.confirm),
             (3, self.update),
             (3, self.remove),
             (2, self.set_node),
             (1, self.remove_node),
-            (1, self.pass_time),
         )
         weights = [weight for weight, _ in events]
         _, event = self.random.choices(events, weights)[0]
@@ -61,16 +57,12 @@ class Cluster:
     def assume(self) -> None:
         self.cache.assume_pod(self.new_pod())
 
-    def finish(self) -> None:
-        if pod := self.some(*PodState):
-            self.cache.finish_binding(pod)
-
     def forget(self) -> None:
         if pod := self.some(*PodState):
             self.cache.forget_pod(pod)
 
     def confirm(self) -> None:
-        if pod := self.some(PodState.ASSUMED, PodState.EXPIRING):
+        if pod := self.some(PodState.ASSUMED):
             moved = self.random.random() < 0.3
             self.cache.add_pod(pod.on_node(self.random.choice(NODES)) if moved else pod)
 
@@ -95,10 +87,6 @@ class Cluster:
 
     def remove_node(self) -> None:
         self.cache.remove_node(self.random.choice(NODES))
-
-    def pass_time(self) -> None:
-        self.clock.advance(6)
-        self.cache.expire_pods()
 
 
 def contents(cache: Cache) -> object:
@@ -133,7 +121,7 @@ def test_the_snapshot_equals_one_built_anew(seed: int) -> None:
             cluster.step()
         cluster.cache.update_snapshot(snapshot)
 
-        anew = Cache(cluster.clock.monotonic)
+        anew = Cache()
         for info in cluster.cache.nodes.values():
             if info.node is not None:
                 anew.set_node(info.node)
@@ -145,8 +133,8 @@ def test_the_snapshot_equals_one_built_anew(seed: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10_000), steps=st.integers(0, 40), binds=st.booleans())
-def test_forgetting_undoes_assuming(seed: int, steps: int, binds: bool) -> None:
+@given(seed=st.integers(0, 10_000), steps=st.integers(0, 40))
+def test_forgetting_undoes_assuming(seed: int, steps: int) -> None:
     """Cache and snapshot are where they were, on real nodes, ghosts and unknown ones."""
     cluster = Cluster(seed)
     for _ in range(steps):
@@ -158,8 +146,6 @@ def test_forgetting_undoes_assuming(seed: int, steps: int, binds: bool) -> None:
 
     for pod in pods:
         cache.assume_pod(pod)
-        if binds:
-            cache.finish_binding(pod)
     cache.update_snapshot(snapshot)
     for pod in pods:
         assert cache.forget_pod(pod)

@@ -5,37 +5,24 @@ import pytest
 from scheduler.cache import Cache, CacheInvariantError, PodEvent, PodState
 from scheduler.cache.states import TRANSITIONS
 from tests.support.builders import make_node, make_pod_info
-from tests.support.clock import FakeClock
 
-TTL_SECONDS = 30.0
 POD = make_pod_info("p", node_name="n")
 
 ALLOWED = {
     PodState.ABSENT: {
         PodEvent.ASSUME: PodState.ASSUMED,
-        PodEvent.FINISH_BINDING: PodState.ABSENT,
         PodEvent.FORGET: PodState.ABSENT,
         PodEvent.ADD: PodState.ADDED,
         PodEvent.UPDATE: PodState.ADDED,
         PodEvent.REMOVE: PodState.ABSENT,
     },
     PodState.ASSUMED: {
-        PodEvent.FINISH_BINDING: PodState.EXPIRING,
         PodEvent.FORGET: PodState.ABSENT,
         PodEvent.ADD: PodState.ADDED,
         PodEvent.UPDATE: PodState.ADDED,
         PodEvent.REMOVE: PodState.ABSENT,
-    },
-    PodState.EXPIRING: {
-        PodEvent.FINISH_BINDING: PodState.EXPIRING,
-        PodEvent.FORGET: PodState.ABSENT,
-        PodEvent.ADD: PodState.ADDED,
-        PodEvent.UPDATE: PodState.ADDED,
-        PodEvent.REMOVE: PodState.ABSENT,
-        PodEvent.EXPIRE: PodState.ABSENT,
     },
     PodState.ADDED: {
-        PodEvent.FINISH_BINDING: PodState.ADDED,
         PodEvent.FORGET: PodState.ADDED,
         PodEvent.ADD: PodState.ADDED,
         PodEvent.UPDATE: PodState.ADDED,
@@ -44,25 +31,21 @@ ALLOWED = {
 }
 
 
-def cache_with(state: PodState, clock: FakeClock) -> Cache:
+def cache_with(state: PodState) -> Cache:
     """A cache that got the pod there in the usual way."""
-    cache = Cache(clock.monotonic, TTL_SECONDS)
+    cache = Cache()
     cache.set_node(make_node("n"))
     if state is PodState.ADDED:
         cache.add_pod(POD)
     elif state is not PodState.ABSENT:
         cache.assume_pod(POD)
-        if state is PodState.EXPIRING:
-            cache.finish_binding(POD)
     return cache
 
 
-def apply(cache: Cache, event: PodEvent, clock: FakeClock) -> None:
+def apply(cache: Cache, event: PodEvent) -> None:
     match event:
         case PodEvent.ASSUME:
             cache.assume_pod(POD)
-        case PodEvent.FINISH_BINDING:
-            cache.finish_binding(POD)
         case PodEvent.FORGET:
             cache.forget_pod(POD)
         case PodEvent.ADD:
@@ -71,9 +54,6 @@ def apply(cache: Cache, event: PodEvent, clock: FakeClock) -> None:
             cache.update_pod(POD)
         case PodEvent.REMOVE:
             cache.remove_pod(POD)
-        case PodEvent.EXPIRE:
-            clock.advance(TTL_SECONDS)
-            cache.expire_pods()
 
 
 def test_the_table_is_the_one_agreed_on() -> None:
@@ -91,25 +71,23 @@ def test_the_table_is_the_one_agreed_on() -> None:
 @pytest.mark.parametrize("state", PodState, ids=lambda s: s.value)
 def test_what_an_event_does_to_a_pod(state: PodState, event: PodEvent) -> None:
     """The state follows the table; the node has the pod exactly when the cache knows it."""
-    clock = FakeClock()
-    cache = cache_with(state, clock)
+    cache = cache_with(state)
     assert cache.state_of(POD.uid) is state
     expected = ALLOWED[state].get(event)
 
-    if expected is None and event is not PodEvent.EXPIRE:
+    if expected is None:
         with pytest.raises(CacheInvariantError, match=r"pod default/p is \w+: cannot assume it"):
-            apply(cache, event, clock)
+            apply(cache, event)
         expected = state
     else:
-        # Time passing is no contradiction: it concerns only pods that have a time limit.
-        apply(cache, event, clock)
-        expected = expected or state
+        apply(cache, event)
+        assert expected is not None
 
     assert cache.state_of(POD.uid) is expected
     is_known = expected is not PodState.ABSENT
     assert (POD.uid in cache.nodes["n"].pods) is is_known
     assert cache.pod_count() == is_known
-    is_assumed = expected in {PodState.ASSUMED, PodState.EXPIRING}
+    is_assumed = expected is PodState.ASSUMED
     assert cache.is_assumed_pod(POD.uid) is is_assumed
     assert cache.assumed_pod_count() == is_assumed
     assert (cache.get_pod(POD.uid) is POD) is is_known
@@ -120,10 +98,9 @@ def test_what_an_event_does_to_a_pod(state: PodState, event: PodEvent) -> None:
     [
         (PodState.ABSENT, False),
         (PodState.ASSUMED, True),
-        (PodState.EXPIRING, True),
         (PodState.ADDED, False),
     ],
 )
 def test_forgetting_says_whether_something_was_given_back(state: PodState, gives: bool) -> None:
     """A confirmed pod keeps its place whatever our own request came to."""
-    assert cache_with(state, FakeClock()).forget_pod(POD) is gives
+    assert cache_with(state).forget_pod(POD) is gives

@@ -1,7 +1,7 @@
-"""An engine of fake plugins, without an API server."""
+"""An engine of fake plugins, driven without an API server."""
 
 import asyncio
-from random import Random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from typing_extensions import override
@@ -9,11 +9,27 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap.engine import Core, Recorders, Surroundings, build_core
-from scheduler.config.load import default_configuration
-from scheduler.cycle.recorder import NoRecorder
-from scheduler.cycle.status_writer import StatusWriter
+from scheduler.engine import Engine
+from scheduler.engine.engine import EngineSettings
+from scheduler.engine.events import (
+    BindFailed,
+    Bound,
+    Decide,
+    Event,
+    ObjectGone,
+    ObjectSet,
+    PreBound,
+)
+from scheduler.engine.instructions import (
+    Bind,
+    Instruction,
+    PatchStatus,
+    Report,
+    RunPreBind,
+    Tell,
+)
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.handle import Backing
 from scheduler.framework.interface import (
     BindPlugin,
     NodeFilterPlugin,
@@ -25,35 +41,14 @@ from scheduler.framework.interface import (
     PreFilterResult,
     ReservePlugin,
 )
-from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.framework.status import Status
-from scheduler.queue.recorder import NoRecorder as NoQueueRecorder
+from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_plugin_set
-from tests.support.handles import make_backing
-
-
-class Written(StatusWriter):
-    """What would be told to the API server, in order."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    @override
-    def pod_failed(
-        self, pod: PodInfo, reason: str, message: str, nominated_node_name: str | None
-    ) -> None:
-        self.told.append(("failed", pod.name, reason, message, nominated_node_name))
-
-    @override
-    def failed_scheduling(self, pod: PodInfo, note: str) -> None:
-        self.told.append(("event", pod.name, note))
-
-    @override
-    def scheduled(self, pod: PodInfo) -> None:
-        self.told.append(("scheduled", pod.name, pod.node_name))
 
 
 class Everything(
@@ -122,53 +117,120 @@ class Everything(
 
 
 class EngineUnderTest:
-    """A core whose time stands still, with nodes given.
+    """An engine whose time stands still, with nodes given, and a driver that does as it is told.
 
     Attributes:
-        core: what is tested.
-        written: what it told.
+        engine: what is tested; every invariant is checked after every event.
         clock: its time.
+        told: what would be told to the API server, in order.
+        binds: bindings that were asked for, in order.
+        answer: what the API server says to a binding; None for no answer yet.
+        instructions: all of them, in order.
     """
 
-    def __init__(self, *plugins: Plugin, nodes: tuple[str | Node, ...] = ("n",)) -> None:
+    def __init__(
+        self,
+        *plugins: Plugin,
+        nodes: tuple[str | Node, ...] = ("n",),
+        answer: Callable[[Bind], Event | None] = lambda bind: Bound(bind.attempt),
+    ) -> None:
         self.clock = FakeClock()
-        self.written = Written()
+        self.answer = answer
+        self.instructions: list[Instruction] = []
+        self.states = SharedStates()
+        backing = Backing(self.states, Instruments(None), self.clock.monotonic)
         framework = Framework("test", make_plugin_set(plugins), now=self.clock.monotonic)
-        self.core: Core = build_core(
-            default_configuration(),
-            {"test": framework},
-            Surroundings(
-                clock=self.clock,
-                random=Random(1),
-                writer=self.written,
-                recorders=Recorders(NoRecorder(), NoQueueRecorder()),
-                on_ready=lambda: None,
-            ),
-            make_backing(),
+        self.engine = Engine(
+            {"test": framework}, EngineSettings(seed=1, is_validating=True), backing=backing
         )
         for node in nodes:
-            self.core.engine.cache.set_node(make_node(node) if isinstance(node, str) else node)
+            self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))
+
+    @property
+    def binds(self) -> list[Bind]:
+        return [i for i in self.instructions if isinstance(i, Bind)]
+
+    @property
+    def told(self) -> list[tuple[Any, ...]]:
+        return [told for i in self.instructions for told in _told(i)]
+
+    @property
+    def reports(self) -> list[Report]:
+        return [i for i in self.instructions if isinstance(i, Report)]
+
+    def handle(self, event: Event) -> list[Instruction]:
+        """One event; its instructions are carried out at once."""
+        instructions = list(self.engine.handle(event, self.clock.monotonic()))
+        self.instructions.extend(instructions)
+        for instruction in instructions:
+            if isinstance(instruction, RunPreBind):
+                self.handle(self._pre_bind(instruction))
+            elif isinstance(instruction, Bind):
+                self._bind(instruction)
+        return instructions
 
     def add(self, name: str = "p", **fields: Any) -> PodInfo:
+        """A waiting pod comes."""
         pod = make_pod_info(name, scheduler_name="test", **fields)
-        self.core.engine.queue.add(pod)
+        self.handle(ObjectSet("pods", pod))
         return pod
 
+    def delete(self, pod: PodInfo) -> None:
+        """A pod is gone."""
+        self.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
+
     def run(self) -> None:
-        """Schedule what is ready, and bind until nothing is in flight."""
-
-        async def work() -> None:
-            binding = asyncio.create_task(self.core.binding.run())
-            await asyncio.sleep(0)
-            while self.core.scheduler.schedule_one():
-                pass
-            async with asyncio.timeout(5):
-                await self.core.binding.drain()
-            binding.cancel()
-            await asyncio.gather(binding, return_exceptions=True)
-
-        asyncio.run(work())
+        """Decide about all that are ready."""
+        while self.engine.has_ready:
+            self.handle(Decide())
 
     def places(self) -> dict[str, str]:
         """In which part of the queue each pod is."""
-        return {str(entry["pod"]): str(entry["queue"]) for entry in self.core.engine.queue.dump()}
+        return {str(entry["pod"]): str(entry["queue"]) for entry in self.engine.core.queue.dump()}
+
+    def _pre_bind(self, instruction: RunPreBind) -> Event:
+        attempt = self.engine.attempts.get(instruction.attempt)
+        assert attempt is not None
+        running = attempt.framework.run_pre_bind_plugins(
+            attempt.state_of_plugins, attempt.pod, attempt.pod.node_name
+        )
+        try:
+            status = asyncio.run(running)
+        except PluginError as problem:
+            return PreBound(attempt.id, str(problem))
+        return PreBound(attempt.id, "" if status.is_success else status.message)
+
+    def _bind(self, bind: Bind) -> None:
+        answer = self.answer(bind)
+        if bind.by_plugins:
+            answer = self._bind_by_plugins(bind)
+        if answer is not None:
+            self.handle(answer)
+
+    def _bind_by_plugins(self, bind: Bind) -> Event:
+        attempt = self.engine.attempts.get(bind.attempt)
+        assert attempt is not None
+        running = attempt.framework.run_bind_plugins(
+            attempt.state_of_plugins, attempt.pod, bind.node
+        )
+        try:
+            status = asyncio.run(running)
+        except PluginError as problem:
+            return BindFailed(bind.attempt, str(problem))
+        return Bound(bind.attempt) if status.is_success else BindFailed(bind.attempt, status.message)
+
+
+def _told(instruction: Instruction) -> Iterator[tuple[Any, ...]]:
+    if isinstance(instruction, Tell):
+        name = instruction.regarding.name
+        kind = "scheduled" if instruction.reason == "Scheduled" else "event"
+        yield kind, name, instruction.note
+    elif isinstance(instruction, PatchStatus):
+        condition = instruction.condition
+        yield (
+            "failed",
+            instruction.name,
+            "" if condition is None else condition.reason,
+            "" if condition is None else condition.message,
+            instruction.nominated_node_name,
+        )

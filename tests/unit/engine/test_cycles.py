@@ -17,7 +17,7 @@ from scheduler.framework.status import Status, error, unschedulable
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import NodeFilter, PodLimit
-from tests.unit.cycle.engine import EngineUnderTest, Everything
+from tests.unit.engine.engine import EngineUnderTest, Everything
 
 WAY = ["pre_filter", "filter", "reserve", "permit", "pre_bind", "bind", "post_bind"]
 
@@ -31,10 +31,10 @@ def test_the_way_of_a_pod() -> None:
     under_test.run()
 
     assert plugin.diary == [f"P.{point}" for point in WAY]
-    assert under_test.written.told == [("scheduled", "p", "n")]
+    assert under_test.told == [("scheduled", "p", "Successfully assigned default/p to n")]
     assert under_test.places() == {}
-    assert under_test.core.engine.cache.is_assumed_pod(pod.uid)
-    assert under_test.core.engine.queue.counts().in_flight == 0
+    assert under_test.engine.core.cache.is_assumed_pod(pod.uid)
+    assert under_test.engine.core.queue.counts().in_flight == 0
 
 
 @pytest.mark.parametrize("point", WAY[:-1])
@@ -54,13 +54,13 @@ def test_an_error_at_any_point(point: str, answer: Status | Exception, words: st
     reached = [f"P.{p}" for p in WAY[: WAY.index(point) + 1]]
     has_node = WAY.index(point) >= WAY.index("reserve")
     assert plugin.diary == reached + ["P.unreserve"] * has_node
-    assert under_test.core.engine.cache.pod_count() == 0
+    assert under_test.engine.core.cache.pod_count() == 0
     assert under_test.places() == {"default/p": "backoff"}
-    event, failed = under_test.written.told
+    event, failed = under_test.told
     assert event[:2] == ("event", "p")
     assert words in event[2]
-    assert failed == ("failed", "p", "SchedulerError", event[2], "")
-    assert under_test.core.engine.queue.counts().in_flight == 0
+    assert failed == ("failed", "p", "SchedulerError", event[2], None)
+    assert under_test.engine.core.queue.counts().in_flight == 0
 
 
 @pytest.mark.parametrize("point", ["pre_filter", "filter", "reserve", "permit"])
@@ -71,12 +71,12 @@ def test_a_rejection_at_any_point(point: str) -> None:
 
     under_test.run()
 
-    assert under_test.core.engine.cache.pod_count() == 0
+    assert under_test.engine.core.cache.pod_count() == 0
     assert under_test.places() == {"default/p": "unschedulable"}
-    event, failed = under_test.written.told
+    event, failed = under_test.told
     assert "not here" in event[2]
     assert failed[2] == "Unschedulable"
-    [entry] = under_test.core.engine.queue.dump()
+    [entry] = under_test.engine.core.queue.dump()
     assert entry["unschedulablePlugins"] == ["P"]
 
 
@@ -89,7 +89,7 @@ def test_a_rejection_after_permit_is_an_error(point: str) -> None:
     under_test.run()
 
     assert under_test.places() == {"default/p": "backoff"}
-    assert under_test.written.told[1][2] == "SchedulerError"
+    assert under_test.told[1][2] == "SchedulerError"
 
 
 def test_everything_is_given_back_in_reverse() -> None:
@@ -106,7 +106,7 @@ def test_everything_is_given_back_in_reverse() -> None:
 
     turns = [entry for entry in diary if "reserve" in entry]
     assert turns == ["A.reserve", "B.reserve", "C.unreserve", "B.unreserve", "A.unreserve"]
-    assert under_test.core.engine.cache.pod_count() == 0
+    assert under_test.engine.core.cache.pod_count() == 0
 
 
 def test_the_most_recent_failures_freed_place_is_seen_at_once() -> None:
@@ -118,22 +118,20 @@ def test_the_most_recent_failures_freed_place_is_seen_at_once() -> None:
 
     under_test.run()
 
-    messages = {entry[1]: entry[2] for entry in under_test.written.told if entry[0] == "event"}
+    messages = {entry[1]: entry[2] for entry in under_test.told if entry[0] == "event"}
     assert messages["a"] == messages["b"] == "0/1 nodes are available: 1 no."
 
 
 def test_pods_that_need_no_node_any_more_are_skipped() -> None:
-    """One that is being deleted is told so; one that is assumed already is not touched."""
+    """One that is being deleted is told so."""
     plugin = Everything()
     under_test = EngineUnderTest(plugin)
     under_test.add("ending", deletion_timestamp="2026-01-01T00:00:00Z")
-    twice = under_test.add("twice")
-    under_test.core.engine.cache.assume_pod(twice.on_node("n"))
 
     under_test.run()
 
     assert plugin.diary == []
-    assert under_test.written.told == [
+    assert under_test.told == [
         ("event", "ending", "skip schedule deleting pod: default/ending")
     ]
     assert under_test.places() == {}
@@ -143,7 +141,7 @@ def test_a_pod_deleted_during_its_attempt_does_not_come_back() -> None:
     """And nobody is told about its failure."""
 
     def delete(node: NodeInfo) -> Status:
-        under_test.core.engine.queue.delete(pod)
+        under_test.engine.core.queue.delete(pod)
         return unschedulable("no")
 
     under_test = EngineUnderTest(NodeFilter("F", delete), Everything())
@@ -152,7 +150,7 @@ def test_a_pod_deleted_during_its_attempt_does_not_come_back() -> None:
     under_test.run()
 
     assert under_test.places() == {}
-    assert under_test.written.told == []
+    assert under_test.told == []
 
 
 def test_a_pod_updated_during_its_attempt_comes_back_as_it_is() -> None:
@@ -160,8 +158,8 @@ def test_a_pod_updated_during_its_attempt_comes_back_as_it_is() -> None:
     newer = make_pod_info("p", scheduler_name="test", labels={"a": "1"}, resource_version="2")
 
     def update(node: NodeInfo) -> Status:
-        if under_test.core.engine.queue.get(pod.uid) is not newer:
-            under_test.core.engine.queue.update(pod, newer)
+        if under_test.engine.core.queue.get(pod.uid) is not newer:
+            under_test.engine.core.queue.update(pod, newer)
         return unschedulable("no")
 
     under_test = EngineUnderTest(NodeFilter("F", update), Everything())
@@ -169,7 +167,7 @@ def test_a_pod_updated_during_its_attempt_comes_back_as_it_is() -> None:
 
     under_test.run()
 
-    assert under_test.core.engine.queue.get(pod.uid) is newer
+    assert under_test.engine.core.queue.get(pod.uid) is newer
 
 
 def test_a_cluster_without_nodes() -> None:
@@ -182,9 +180,9 @@ def test_a_cluster_without_nodes() -> None:
 
     assert plugin.diary == []
     message = "no nodes available to schedule pods"
-    assert under_test.written.told == [
+    assert under_test.told == [
         ("event", "p", message),
-        ("failed", "p", "Unschedulable", message, ""),
+        ("failed", "p", "Unschedulable", message, None),
     ]
 
 
@@ -210,7 +208,7 @@ class Nominates(PostFilterPlugin, NodeFilterPlugin):
 
 @pytest.mark.parametrize(
     ("result", "written", "nominated"),
-    [(PostFilterResult("n"), "n", ["p"]), (PostFilterResult(""), "", []), (None, None, [])],
+    [(PostFilterResult("m"), "m", []), (PostFilterResult(""), "", []), (None, None, ["p"])],
     ids=["nominates", "withdraws", "keeps"],
 )
 def test_what_post_filter_decides(
@@ -218,12 +216,12 @@ def test_what_post_filter_decides(
 ) -> None:
     """The nomination is in memory at once and in the patch."""
     under_test = EngineUnderTest(Nominates(result), Everything())
-    under_test.add()
+    under_test.add(nominated_node_name="n")
 
     under_test.run()
 
-    assert under_test.written.told[-1][-1] == written
-    nominator = under_test.core.engine.queue.nominator
+    assert under_test.told[-1][-1] == written
+    nominator = under_test.engine.core.queue.nominator
     assert [pod.name for pod in nominator.nominated_pods_for_node("n")] == nominated
 
 
@@ -231,10 +229,10 @@ def test_what_post_filter_decides(
 def test_places_kept_for_nominated_pods(priority: int, fits: bool) -> None:
     """Only a more important pod may take them."""
     under_test = EngineUnderTest(PodLimit(1), Everything())
-    nominator = under_test.core.engine.queue.nominator
+    nominator = under_test.engine.core.queue.nominator
     nominator.add_nominated_pod(make_pod_info("vip", priority=10), "n")
     under_test.add(priority=priority)
 
     under_test.run()
 
-    assert (under_test.written.told[0][0] == "scheduled") is fits
+    assert (under_test.told[0][0] == "scheduled") is fits

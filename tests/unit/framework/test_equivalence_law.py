@@ -43,7 +43,7 @@ class History:
         self.objects.nodes = [new_node(self.draw, f"n{i}") for i in range(12)]
         for feature in self.features:
             feature.shape_cluster(self.draw, self.objects)
-        self.cache = Cache(lambda: 0.0)
+        self.cache = Cache()
         self.namespaces: dict[str, dict[str, str]] = {}
         self.nominator = Nominator()
         self.assumed: dict[str, PodInfo] = {}
@@ -182,7 +182,7 @@ class History:
 
     def fresh_snapshot(self) -> Snapshot:
         """The cluster as somebody sees it who was not there before."""
-        cache, snapshot = Cache(lambda: 0.0), Snapshot()
+        cache, snapshot = Cache(), Snapshot()
         for name, labels in self.namespaces.items():
             cache.set_namespace(name, labels)
         for info in self.cache.nodes.values():

@@ -23,8 +23,8 @@ def outcome(*objects: Manifest, profiles: Profiles | None = None) -> dict[str, t
     profiles = profiles or Profiles(None)
     text = json.dumps({"kind": "List", "items": objects})
     cluster = profiles.load(objects_from_documents(documents_from_text(text, "test")))
-    placements: tuple[Placement, ...] = simulate(profiles, cluster, seed=0).placements
-    running = {pod.key: pod.node_name for pod, _ in cluster.cache.pods().values()}
+    placements: tuple[Placement, ...] = simulate(cluster).placements
+    running = {pod.key: pod.node_name for pod, _ in cluster.engine.core.cache.pods().values()}
     assert {p.pod: p.node for p in placements if p.node}.items() <= running.items()
     return {p.pod.removeprefix("default/"): (p.node, p.message) for p in placements}
 

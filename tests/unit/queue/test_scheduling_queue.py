@@ -61,27 +61,35 @@ def test_pop_counts_attempts_and_keeps_the_pod_in_flight() -> None:
     assert (during, under_test.places()) == ({"p": "inFlight"}, {})
 
 
-def test_the_queue_says_when_there_is_something_to_pop() -> None:
-    """Adding, activating and back-off call; parking and deleting do not."""
+def test_the_queue_says_whether_there_is_something_to_pop() -> None:
+    """Active pods and those that may be popped early; not parked ones, nor those after an error."""
     under_test = QueueUnderTest({"Fit": ()})
-    calls = []
-    pod = make_pod_info("p")
-    queue = under_test.queue
+    queue, pod = under_test.queue, make_pod_info("p")
+    said = [queue.has_ready]
 
     queue.add(pod)
-    calls.append(under_test.ready)
-    queued = under_test.pop()
-    under_test.fail(queued, "Fit")
-    calls.append(under_test.ready)
+    said.append(queue.has_ready)
+    under_test.fail(under_test.pop(), "Fit")
+    said.append(queue.has_ready)
     queue.activate([pod])
-    calls.append(under_test.ready)
-    queued = under_test.pop()
-    under_test.fail(queued)
-    calls.append(under_test.ready)
-    queue.delete(pod)
-    calls.append(under_test.ready)
+    said.append(queue.has_ready)
+    under_test.fail(under_test.pop())
+    said.append(queue.has_ready)
 
-    assert calls == [1, 1, 2, 3, 3]
+    assert said == [False, True, False, True, False]
+
+
+def test_a_pod_that_took_long_comes_last() -> None:
+    """Whatever its priority, while it waits and when it comes back."""
+    under_test = QueueUnderTest()
+    queue = under_test.queue
+    for name, priority in (("heavy", 9), ("light", 0)):
+        queue.add(make_pod_info(name, priority=priority))
+
+    assert queue.put_last("default/heavy") is not None
+
+    assert queue.put_last("default/nobody") is None
+    assert under_test.pop_names() == ["light", "heavy"]
 
 
 # --- failures -------------------------------------------------------------------------------------
