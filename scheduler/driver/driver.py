@@ -65,6 +65,7 @@ class Driver:
 
     def __init__(self, engine: Engine, clock: Clock, *, event_log: EventLog | None = None) -> None:
         self.engine = engine
+        engine.from_outside = self.submit
         self._clock = clock
         self._event_log = event_log
         self._ready = asyncio.Event()

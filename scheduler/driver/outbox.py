@@ -39,6 +39,8 @@ MAX_OWED: Final = 256
 """Events that may be owed, those of binds under way included."""
 CONCURRENCY: Final = 32
 """Requests at a time."""
+FOR_BINDS: Final = 8
+"""Of these, so many are kept for binds and reads: others may hang without keeping them waiting."""
 AHEAD: Final = 4
 """Binds that may wait for each request under way: further decisions would be on an old view."""
 MAX_TRIES: Final = 12
@@ -107,6 +109,8 @@ class Outbox:
         self._events_in_flight = 0
         """Under way, or to be tried again later."""
         self._tries: dict[Occurrence, int] = {}
+        self._others_in_flight = 0
+        """Requests about status and events that are under way."""
         self._sequence = 0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._changed = asyncio.Event()
@@ -243,14 +247,24 @@ class Outbox:
             return self._bind(self._binds.popleft())
         if self._reads:
             return self._read(self._reads.popleft())
-        if self._patches:
-            uid = next(iter(self._patches))
+        if self._others_in_flight < self._settings.concurrency - FOR_BINDS:
+            job = self._next_patch() or self._next_event()
+            if job is not None:
+                self._others_in_flight += 1
+            return job
+        return None
+
+    def _next_patch(self) -> Awaitable[None] | None:
+        for uid in self._patches:
             if uid not in self._patching:
                 return self._patch(self._patches.pop(uid))
-        if self._events:
-            self._events_in_flight += 1
-            return self._deliver(self._events.popleft())
         return None
+
+    def _next_event(self) -> Awaitable[None] | None:
+        if not self._events:
+            return None
+        self._events_in_flight += 1
+        return self._deliver(self._events.popleft())
 
     def _owed_by_sent(self) -> int:
         """Events that are owed, and that the binds under way will owe."""
@@ -298,11 +312,18 @@ class Outbox:
             log.warning("Error updating pod", pod=pod, err=str(problem))
         finally:
             bind = self._patching.pop(patch.uid)
+            self._others_in_flight -= 1
             if bind is not None:
                 self._binds.append(bind)
-                self._wake()
+            self._wake()
 
     async def _deliver(self, occurrence: Occurrence) -> None:
+        try:
+            await self._send(occurrence)
+        finally:
+            self._others_in_flight -= 1
+
+    async def _send(self, occurrence: Occurrence) -> None:
         try:
             await self._writes.event(occurrence)
         except ConflictError:

@@ -147,9 +147,7 @@ class PodChanges:
     def _wake(self, event: ClusterEvent, old: object, new: object) -> None:
         wake(self._core, event, old, new)
 
-    def _timed(
-        self, event: ClusterEvent, method: Callable[[PodInfo], None], pod: PodInfo
-    ) -> None:
+    def _timed(self, event: ClusterEvent, method: Callable[[PodInfo], None], pod: PodInfo) -> None:
         core = self._core
         start = core.stopwatch()
         method(pod)

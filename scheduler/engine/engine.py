@@ -14,6 +14,7 @@ from scheduler.engine.attempts import Attempts
 from scheduler.engine.changes import NamespaceChanges, NodeChanges, OtherChanges, PodChanges
 from scheduler.engine.core import TRACE_LINES, Core, EventTime
 from scheduler.engine.events import (
+    Activate,
     Allowed,
     BindFailed,
     Bound,
@@ -25,6 +26,7 @@ from scheduler.engine.events import (
     PreBound,
     ReadFailed,
     Rejected,
+    Say,
     Tick,
     TookLong,
 )
@@ -81,6 +83,8 @@ class Engine:
     Attributes:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
+        from_outside: takes what plugins want while no event is being handled (PreBind, Bind);
+            whoever drives the engine has it come back as an event.
     """
 
     def __init__(
@@ -107,6 +111,8 @@ class Engine:
         """
         time = EventTime()
         self._inbox: list[Event] = []
+        self._is_handling = False
+        self.from_outside: Callable[[Event], None] = self._inbox.append
         self._settings = settings
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
         self.core = Core(
@@ -115,7 +121,7 @@ class Engine:
             snapshot=Snapshot(),
             queue=build_queue(frameworks, time, settings.queue, queue_recorder),
             states=backing.states,
-            waiting=WaitingPods(self._inbox.append),
+            waiting=WaitingPods(self._post),
             algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
             recorder=recorder or NoRecorder(),
             stopwatch=stopwatch,
@@ -146,6 +152,8 @@ class Engine:
             ReadFailed: lambda _: None,
             Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
             Rejected: lambda e: self.attempts.rejected(e.uid, e.plugin, e.message),
+            Activate: lambda e: self.core.queue.activate(e.uids),
+            Say: lambda e: self.core.out.append(e.tell),
             TookLong: lambda e: self.attempts.took_long(e.seconds),
         }
 
@@ -154,7 +162,7 @@ class Engine:
         backing.snapshot = self.core.snapshot
         backing.nominator = self.core.queue.nominator
         backing.waiting = self.core.waiting
-        backing.activate = self.core.queue.activate
+        backing.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
         backing.tell = self._tell
         backing.random = random
         backing.now = self.core.time.monotonic
@@ -171,9 +179,11 @@ class Engine:
         core = self.core
         core.time.now = now
         core.out = out = []
+        self._is_handling = True
         self._handle(event)
         while self._inbox:
             self._handle(self._inbox.pop(0))
+        self._is_handling = False
         if self._settings.is_validating:
             self.validate()
         return out
@@ -207,12 +217,18 @@ class Engine:
         """
         validate_engine(self.core, self.attempts)
 
+    def _post(self, event: Event) -> None:
+        """Take up what a plugin wants, after the event at hand."""
+        if self._is_handling:
+            self._inbox.append(event)
+        else:
+            self.from_outside(event)
+
     def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """An event of a plugin."""
         controller = pod.spec.scheduler_name
-        self.core.out.append(
-            Tell(reference(pod), reason, "Scheduling", note, controller, event_type=event_type)
-        )
+        told = Tell(reference(pod), reason, "Scheduling", note, controller, event_type=event_type)
+        self._post(Say(told))
 
     # --- events ---------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from scheduler.engine.instructions import Tell
+
 
 class _Event(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Common settings of events."""
@@ -93,6 +95,18 @@ class Rejected(_Event, frozen=True):
     message: str
 
 
+class Activate(_Event, frozen=True):
+    """A plugin wants waiting pods to be tried at once."""
+
+    uids: tuple[str, ...]
+
+
+class Say(_Event, frozen=True):
+    """A plugin wants people to be told something."""
+
+    tell: Tell
+
+
 class TookLong(_Event, frozen=True):
     """The last decision kept everybody waiting for so long."""
 
@@ -111,5 +125,7 @@ Event: TypeAlias = (
     | ReadFailed
     | Allowed
     | Rejected
+    | Activate
+    | Say
     | TookLong
 )

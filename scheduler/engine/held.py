@@ -80,13 +80,15 @@ class WaitingPods:
 
     def allow(self, uid: str, plugin: str) -> bool:
         """Let a pod go as far as one plugin is concerned; says whether it is held."""
+        is_held = uid in self._pods
         self._post(Allowed(uid, plugin))
-        return uid in self._pods
+        return is_held
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
         """Turn a pod away; says whether it is held."""
+        is_held = uid in self._pods
         self._post(Rejected(uid, plugin, message))
-        return uid in self._pods
+        return is_held
 
     def remove(self, uid: str) -> WaitingPod | None:
         """The pod is no longer held."""

@@ -50,9 +50,7 @@ def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
 
 def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
     """Room is assumed for attempts only, and pods are in flight for attempts only."""
-    assumed = {
-        uid for uid, (_, state) in core.cache.pods().items() if state is PodState.ASSUMED
-    }
+    assumed = {uid for uid, (_, state) in core.cache.pods().items() if state is PodState.ASSUMED}
     wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
     for uid in assumed - wanted:
         yield f"pod {uid} is assumed by nobody"

@@ -158,15 +158,15 @@ class SchedulingQueue:
         if queued is not None:
             self._count_rejectors(queued, -1)
 
-    def activate(self, pods: Iterable[PodInfo]) -> None:
+    def activate(self, uids: Iterable[str]) -> None:
         """Make waiting pods active at once, without back-off; unknown ones are ignored.
 
         A pod in flight is tried again if its attempt fails.
         """
-        for pod in pods:
-            uid = pod.uid
+        for uid in uids:
             if uid in self._in_flight:
-                self._in_flight.record(self._observe(FORCE_ACTIVATE, None, pod))
+                latest = self._in_flight.latest(uid)
+                self._in_flight.record(self._observe(FORCE_ACTIVATE, None, latest))
             elif (queued := self._backoff.remove(uid)) is not None:
                 self._push_active(uid, queued, _ACTIVATE_LABEL)
             elif (queued := self._unschedulable.remove(uid)) is not None:

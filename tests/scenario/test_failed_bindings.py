@@ -6,7 +6,10 @@ import pytest
 
 from scheduler.sandbox import Sandbox, StatusError
 from scheduler.sandbox.faults import Fault
+from scheduler.driver.outbox import CONCURRENCY, FOR_BINDS
 from tests.scenario.world import BINDINGS, World, play
+
+PATCHES_AT_A_TIME = CONCURRENCY - FOR_BINDS
 
 PODS = 6
 
@@ -281,25 +284,32 @@ def test_a_failure_that_is_told_too_late_is_not_told() -> None:
 
     async def story(world: World) -> None:
         world.node("n")
-        world.sandbox.faults.hang(verb="patch", path="*/status", times=8)
+        world.sandbox.faults.hang(verb="patch", path="*/status", times=PATCHES_AT_A_TIME)
         await world.start_daemon()
         # These keep everybody busy who sends patches.
-        for index in range(8):
+        for index in range(PATCHES_AT_A_TIME):
             world.pod(f"giant-{index}", cpu="1000")
         await world.until(
-            lambda: world.daemon.driver.engine.core.queue.counts().unschedulable == 8, "all to fail"
+            lambda: (
+                world.daemon.driver.engine.core.queue.counts().unschedulable == PATCHES_AT_A_TIME
+            ),
+            "all to fail",
         )
         world.pod("p", cpu="5")
         await world.until(
-            lambda: world.daemon.driver.engine.core.queue.counts().unschedulable == 9, "p to fail"
+            lambda: (
+                world.daemon.driver.engine.core.queue.counts().unschedulable
+                == PATCHES_AT_A_TIME + 1
+            ),
+            "p to fail",
         )
         world.node("big", cpu="8")
         await world.bound("p")
         await world.settled()
 
-        reporter = world.daemon._client.reporter
+        outbox = world.daemon.driver.outbox
 
-        assert world.sandbox.get("pods", "p")["metadata"]["uid"] not in reporter._waiting
+        assert world.sandbox.get("pods", "p")["metadata"]["uid"] not in outbox._patches
         await world.kill_daemon()
 
     play(story)

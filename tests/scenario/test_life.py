@@ -89,13 +89,16 @@ def test_a_node_that_goes_and_comes_back() -> None:
         )
         await world.settled()
         await world.until(
-            lambda: world.daemon.driver.engine.core.queue.counts().unschedulable == 1, "the other to wait"
+            lambda: world.daemon.driver.engine.core.queue.counts().unschedulable == 1,
+            "the other to wait",
         )
         # The node goes for good, and its pods with it.
         world.sandbox.delete("nodes", "n")
         for name in ("first", "second", "third"):
             world.sandbox.delete("pods", name, grace_seconds=0)
-        await world.until(lambda: not world.daemon.driver.engine.core.cache.nodes, "no ghost to remain")
+        await world.until(
+            lambda: not world.daemon.driver.engine.core.cache.nodes, "no ghost to remain"
+        )
 
     play(story)
 

@@ -265,7 +265,7 @@ def test_a_percentage_of_the_nodes_is_enough() -> None:
         names = [f"p{index}" for index in range(3)]
         starts = []
         for name in names:
-            starts.append(world.daemon.core.algorithm.next_start_node_index)
+            starts.append(world.daemon.driver.engine.core.algorithm.next_start_node_index)
             world.pod(name)
             await world.bound(name)
 

@@ -183,10 +183,8 @@ def test_permit_holds_and_lets_go() -> None:
         world.pod("too-much", cpu="1")
         await world.rejected("too-much")
         assert not world.node_of("p")
-        waiting = world.daemon.driver.engine.core.waiting.get(uid)
-        assert waiting is not None
 
-        waiting.allow("Holds")
+        assert world.daemon.driver.engine.core.waiting.allow(uid, "Holds")
 
         assert await world.bound("p") == ["n"]
 

@@ -65,9 +65,12 @@ def test_what_happened_meanwhile_is_seen(break_watches: Callable[[Sandbox], None
         assert await world.bound("waits", "new") == ["big", "later"]
         await world.settled()
         await world.until(lambda: world.daemon.comparer.compare().agrees, "agreement")
-        assert set(world.daemon.driver.engine.core.cache.nodes) == {"small", "doomed", "big", "later"} - {
-            gone
-        }
+        assert set(world.daemon.driver.engine.core.cache.nodes) == {
+            "small",
+            "doomed",
+            "big",
+            "later",
+        } - {gone}
         assert world.daemon.driver.engine.core.queue.dump() == []
 
     play(story)

@@ -265,7 +265,9 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
-        return any(self._has_work(plugin, state, pod, node_name) for plugin in self.plugins.pre_bind)
+        return any(
+            self._has_work(plugin, state, pod, node_name) for plugin in self.plugins.pre_bind
+        )
 
     def _has_work(
         self, plugin: PreBindPlugin, state: CycleState, pod: PodInfo, node_name: str

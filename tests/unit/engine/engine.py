@@ -217,7 +217,9 @@ class EngineUnderTest:
             status = asyncio.run(running)
         except PluginError as problem:
             return BindFailed(bind.attempt, str(problem))
-        return Bound(bind.attempt) if status.is_success else BindFailed(bind.attempt, status.message)
+        return (
+            Bound(bind.attempt) if status.is_success else BindFailed(bind.attempt, status.message)
+        )
 
 
 def _told(instruction: Instruction) -> Iterator[tuple[Any, ...]]:

@@ -131,9 +131,7 @@ def test_pods_that_need_no_node_any_more_are_skipped() -> None:
     under_test.run()
 
     assert plugin.diary == []
-    assert under_test.told == [
-        ("event", "ending", "skip schedule deleting pod: default/ending")
-    ]
+    assert under_test.told == [("event", "ending", "skip schedule deleting pod: default/ending")]
     assert under_test.places() == {}
 
 

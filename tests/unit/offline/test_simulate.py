@@ -145,7 +145,7 @@ class Story(ReservePlugin, PermitPlugin, PreEnqueuePlugin):
         pytest.param(
             "raises",
             (None, 'running Reserve plugin "Story": ValueError: boom'),
-            [],
+            ["raises"],
             id="Reserve raises",
         ),
         pytest.param(

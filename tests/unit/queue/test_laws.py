@@ -351,7 +351,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(uid=uids)
     def activate(self, uid: str) -> None:
         record = self.model.get(uid)
-        self.queue.activate([record.pod if record else make_pod_info(uid=uid)])
+        self.queue.activate([uid])
         if record is None:
             return
         if record.place == "backoff":

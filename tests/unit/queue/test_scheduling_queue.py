@@ -71,7 +71,7 @@ def test_the_queue_says_whether_there_is_something_to_pop() -> None:
     said.append(queue.has_ready)
     under_test.fail(under_test.pop(), "Fit")
     said.append(queue.has_ready)
-    queue.activate([pod])
+    queue.activate([pod.uid])
     said.append(queue.has_ready)
     under_test.fail(under_test.pop())
     said.append(queue.has_ready)
@@ -120,7 +120,7 @@ def test_counters_of_errors_and_rejections() -> None:
         under_test.fail(queued, *plugins)
         wait = queued.backoff_expiration - queued.timestamp
         story.append((queued.unschedulable_count, queued.consecutive_errors_count, wait))
-        under_test.queue.activate([pod])
+        under_test.queue.activate([pod.uid])
 
     assert story == [(0, 1, 1.0), (0, 2, 2.0), (1, 0, 1.0), (2, 0, 2.0), (2, 1, 1.0)]
 
@@ -547,10 +547,10 @@ def test_a_pod_may_be_gated_after_its_attempt() -> None:
     under_test.queue.move_all_to_active_or_backoff_queue(NODE_ADD)
     under_test.fail(queued, "Fit")
     gated = under_test.places()
-    under_test.queue.activate([pod])
+    under_test.queue.activate([pod.uid])
     still_gated = under_test.places()
     preempting.clear()
-    under_test.queue.activate([pod])
+    under_test.queue.activate([pod.uid])
 
     assert (gated, still_gated) == ({"p": "gated"}, {"p": "gated"})
     assert under_test.places() == {"p": "active"}
@@ -605,7 +605,7 @@ def test_activate_skips_back_off() -> None:
     under_test.add_rejected(pods[1])
     under_test.queue.add(pods[3])
 
-    under_test.queue.activate(pods)
+    under_test.queue.activate(pod.uid for pod in pods)
 
     assert under_test.places() == {"rejected": "active", "failed": "active", "active": "active"}
 
@@ -618,7 +618,7 @@ def test_activating_a_pod_in_flight_concerns_only_that_pod() -> None:
         under_test.queue.add(pod)
     attempts = [under_test.pop(), under_test.pop()]
 
-    under_test.queue.activate([pods[1]])
+    under_test.queue.activate([pods[1].uid])
     for queued in attempts:
         under_test.fail(queued, "Fit")
 
@@ -730,7 +730,7 @@ def test_rejectors_of_waiting_pods_are_counted() -> None:
     under_test.add_rejected(pods[0], "Fit")
     under_test.add_rejected(pods[1], "Fit", pending=("Taint",))
     counts.append(dict(under_test.recorder.unschedulable))
-    under_test.queue.activate(pods)
+    under_test.queue.activate(pod.uid for pod in pods)
     counts.append(dict(under_test.recorder.unschedulable))
     under_test.pop()
     counts.append(dict(under_test.recorder.unschedulable))
