@@ -27,6 +27,7 @@ from scheduler.bootstrap.measuring import (
     counted,
     watch_sizes,
 )
+from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.binding import PodClient
 from scheduler.client.connection import Connection, load_connection
@@ -59,7 +60,6 @@ from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.recorders import (
     CycleMetrics,
-    PluginMetrics,
     QueueMetrics,
     RequestMetrics,
 )
@@ -134,8 +134,9 @@ class RunningDaemon:
         self._client = self._connect()
         builder = FrameworkBuilder(
             clock.monotonic,
-            observer=lambda profile: PluginMetrics(self.metrics, profile),
             instruments=self.metrics.instruments,
+            time_limit=lambda: plugin_time_limit(PLUGIN_SECONDS),
+            on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=out_of_tree_plugins() if out_of_tree is None else out_of_tree,
         )
         builder.backing.api = self._client.pods

@@ -173,7 +173,10 @@ class BindingCycles:
                 feasibleNodes=attempt.feasible_nodes,
             )
         if attempt.framework.plugins.post_bind:
-            attempt.framework.run_post_bind_plugins(attempt.state, pod, attempt.node_name)
+            for problem in attempt.framework.run_post_bind_plugins(
+                attempt.state, pod, attempt.node_name
+            ):
+                log.warning("PostBind failed", pod=pod.key, err=str(problem))
         self._engine.queue.done(pod.uid)
 
     # --- taking back ----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from scheduler.cache import Cache
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.framework.interface import Plugin
-from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime import Framework
 from scheduler.offline.reading import ClusterObjects
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
@@ -117,7 +117,4 @@ class Profiles:
         """Whether room must be left for the pod; a gated one has to wait for its gates first."""
         if not pod.pod.status.nominated_node_name:
             return False
-        try:
-            return self.framework_of(pod).run_pre_enqueue_plugins(pod).is_success
-        except PluginError:
-            return False
+        return self.framework_of(pod).run_pre_enqueue_plugins(pod).is_success

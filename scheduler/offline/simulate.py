@@ -120,10 +120,7 @@ class _Simulation:
         known = self._messages.get(pod.uid)
         if known is not None:
             return known
-        try:
-            return self._profiles.framework_of(pod).run_pre_enqueue_plugins(pod).message
-        except PluginError as problem:
-            return str(problem)
+        return self._profiles.framework_of(pod).run_pre_enqueue_plugins(pod).message
 
     def _schedule(self, queued: QueuedPodInfo) -> None:
         pod = queued.pod_info

@@ -5,13 +5,10 @@ Source: kubernetes pkg/scheduler/framework/runtime/waiting_pods_map.go v1.36.
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
 from scheduler.framework.status import SUCCESS, Status, unschedulable
-
-MAX_TIMEOUT_SECONDS: Final = 15 * 60.0
 
 
 class WaitingPod:
@@ -79,8 +76,7 @@ class WaitingPods:
 
     def add(self, pod: PodInfo, timeouts: Mapping[str, float]) -> WaitingPod:
         """Hold a pod; time limits in seconds by plugin."""
-        limits = {name: min(seconds, MAX_TIMEOUT_SECONDS) for name, seconds in timeouts.items()}
-        waiting = self._pods[pod.uid] = WaitingPod(pod, limits)
+        waiting = self._pods[pod.uid] = WaitingPod(pod, timeouts)
         return waiting
 
     def get(self, uid: str) -> WaitingPod | None:

@@ -31,7 +31,7 @@ from scheduler.queue.recorder import NoRecorder as NoQueueRecorder
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
-from tests.support.fake_plugins import make_plugin_set
+from tests.support.fake_plugins import make_calls, make_plugin_set
 from tests.support.handles import make_backing
 
 
@@ -133,7 +133,7 @@ class EngineUnderTest:
     def __init__(self, *plugins: Plugin, nodes: tuple[str | Node, ...] = ("n",)) -> None:
         self.clock = FakeClock()
         self.written = Written()
-        framework = Framework("test", make_plugin_set(plugins), now=self.clock.monotonic)
+        framework = Framework(make_plugin_set(plugins), make_calls(now=self.clock.monotonic))
         self.core: Core = build_core(
             default_configuration(),
             {"test": framework},

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.framework.runtime import WaitingPods
-from scheduler.framework.runtime.waiting_pods import MAX_TIMEOUT_SECONDS, WaitingPod
+from scheduler.framework.runtime.waiting_pods import WaitingPod
 from scheduler.framework.status import SUCCESS, Status, unschedulable
 from tests.support.builders import make_pod_info
 
@@ -77,13 +77,6 @@ def test_the_time_limit_of_a_plugin_that_allowed_the_pod_is_over() -> None:
         return await task
 
     assert asyncio.run(scenario()) == SUCCESS
-
-
-def test_nobody_waits_longer_than_a_quarter_of_an_hour() -> None:
-    """Whatever a plugin says."""
-    waiting = WaitingPods().add(make_pod_info("p"), {"a": 1e9})
-
-    assert waiting._pending == {"a": MAX_TIMEOUT_SECONDS}
 
 
 def test_held_pods_are_found_until_they_are_removed() -> None:
