@@ -87,4 +87,4 @@ class NodeScoreAdapter:
         """See `ScorePlugin.score`."""
         score = self._plugin.score
         infos = [snapshot.info(row) for row in row_indices(rows).tolist()]
-        return np.array([score(state, pod.pod, info) for info in infos], np.float64)
+        return np.array([answers.number(score(state, pod.pod, info)) for info in infos], np.float64)

@@ -132,6 +132,13 @@ def final_scores(answer: Any, alive: NDArray[np.bool_]) -> Scores:
     return answer  # type: ignore[no-any-return] # looked at, some lines above
 
 
+def number(answer: Any) -> float:
+    """A score of one node."""
+    if not isinstance(answer, int | float | np.number):
+        wrong(answer, "a number")
+    return float(answer)
+
+
 def yes_or_no(answer: Any, _: None) -> bool:
     """A bool."""
     if not isinstance(answer, bool):
@@ -163,6 +170,8 @@ def fragment(answer: Any, known: tuple[dict[Hashable, int], Iterator[int]]) -> i
     """A number for a part of a signature, so that nobody compares the part itself again."""
     if answer is None:
         return None
+    if isinstance(answer, Coroutine):
+        wrong(answer, "something that can be compared")
     numbers, serials = known
     number = numbers.get(answer)
     if number is None:
