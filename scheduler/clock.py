@@ -5,12 +5,16 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 
-class Clock(Protocol):
-    """Where time comes from; injected everywhere."""
+class MonotonicClock(Protocol):
+    """Time for those to whom the time of day means nothing."""
 
     def monotonic(self) -> float:
         """Seconds that never go back; for durations and deadlines."""
         ...
+
+
+class Clock(MonotonicClock, Protocol):
+    """Where time comes from; injected everywhere."""
 
     def wall(self) -> datetime:
         """The time of day in UTC; only for what the API wants as RFC 3339."""

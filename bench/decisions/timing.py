@@ -47,7 +47,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     pods = _waiting_pods(factory, PODS_PER_NODE * node_count, WARM_UP + decisions)
     algorithm = SchedulingAlgorithm(Random(0))
     framework = profiles.frameworks[objects.SCHEDULER_NAME]
-    cache, snapshot = cluster.cache, cluster.snapshot
+    cache, snapshot = cluster.engine.core.cache, cluster.snapshot
     times: list[float] = []
     note = ""
     # As the daemon does once its caches are filled.

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.frameworks import (
     FrameworkBuilder,
@@ -26,7 +27,7 @@ from scheduler.bootstrap.measuring import (
     counted,
     watch_sizes,
 )
-from scheduler.api.written import ObjectReference
+from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
 from scheduler.client.leases import LeaseLock
@@ -52,6 +53,7 @@ from scheduler.informers.kinds import (
     NAMESPACES,
     NODES,
     PODS,
+    Kind,
     watched_kind,
 )
 from scheduler.leader_election.election import LeaderElectionSettings
@@ -61,7 +63,6 @@ from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.recorders import (
     CycleMetrics,
-    PluginMetrics,
     QueueMetrics,
     RequestMetrics,
 )
@@ -122,8 +123,9 @@ class RunningDaemon:
         )
         builder = FrameworkBuilder(
             clock.monotonic,
-            observer=lambda profile: PluginMetrics(self.metrics, profile),
             instruments=self.metrics.instruments,
+            time_limit=lambda: plugin_time_limit(PLUGIN_SECONDS),
+            on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=out_of_tree_plugins() if out_of_tree is None else out_of_tree,
         )
         builder.backing.api = writes
@@ -265,7 +267,8 @@ class RunningDaemon:
     def _listen(self, options: InformerOptions | None) -> Informers:
         """Watch what the engine wants to hear of."""
         frameworks = self.driver.engine.core.frameworks.values()
-        kinds = [PODS, NODES, NAMESPACES, *map(watched_kind, kinds_to_watch(frameworks))]
+        kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
+        kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
         self.metrics.declare_kinds([kind.name for kind in kinds], WATCH_ENDS)
         informers = Informers(
             self._session,

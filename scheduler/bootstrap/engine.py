@@ -45,6 +45,7 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
             is_validating,
         ),
         backing=builder.backing,
+        states=builder.states,
         kinds={watched_kind(kind).name: kind for kind in kinds_to_watch(frameworks.values())},
         recorder=recorder,
         queue_recorder=queue_recorder,

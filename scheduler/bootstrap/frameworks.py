@@ -4,6 +4,7 @@ Source: kubernetes pkg/scheduler/profile, pkg/scheduler/framework/runtime (NewFr
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -14,10 +15,12 @@ from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, K
 from scheduler.errors import SchedulerError
 from scheduler.framework.handle import Backing, Handle, watched_kinds
 from scheduler.framework.interface import Plugin
-from scheduler.framework.runtime import Framework, PluginObserver, PluginSet
+from scheduler.framework.runtime import Framework, PluginError, PluginSet
 from scheduler.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
+from scheduler.framework.runtime.plugin_calls import PluginCalls, TimeLimit
 from scheduler.framework.runtime.plugin_set import extension_points
 from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.plugins.registry import IN_TREE
 
@@ -69,15 +72,19 @@ class FrameworkBuilder:
         self,
         now: Callable[[], float],
         *,
-        observer: Callable[[str], PluginObserver] | None = None,
         instruments: Instruments | None = None,
+        time_limit: TimeLimit = nullcontext,
+        on_failed: Callable[[PluginError], object] = lambda _: None,
         out_of_tree: Mapping[str, type[Plugin]] | None = None,
         class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
     ) -> None:
-        self.states = SharedStates()
-        self.backing = Backing(self.states, instruments or Instruments(), now)
+        instruments = instruments or Instruments()
+        self._metrics = FrameworkMetrics(instruments)
+        self.states = SharedStates(self._metrics)
+        self.backing = Backing(self.states, instruments, now)
         self._now = now
-        self._observer = observer
+        self._time_limit = time_limit
+        self._on_failed = on_failed
         self._registry = {**IN_TREE, **(out_of_tree or {})}
         self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
         self._class_cache_bytes = class_cache_bytes
@@ -103,12 +110,15 @@ class FrameworkBuilder:
         profile: KubeSchedulerProfile,
         enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
     ) -> Framework:
-        name = profile.scheduler_name
         return Framework(
-            name,
             PluginSet(enabled, lambda plugin: self._plugin(plugin, profile), trusted=self._trusted),
-            now=self._now,
-            observer=None if self._observer is None else self._observer(name),
+            PluginCalls(
+                profile.scheduler_name,
+                self._metrics,
+                self._now,
+                time_limit=self._time_limit,
+                on_failed=self._on_failed,
+            ),
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             class_cache_bytes=self._class_cache_bytes,
         )

@@ -29,8 +29,7 @@ from scheduler.client.event_series import EventSeries, Occurrence
 from scheduler.client.events import Event
 from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock
-from scheduler.engine.events import BindFailed, Bound, PodRead, ReadFailed
-from scheduler.engine.events import Event as EngineEvent
+from scheduler.engine.events import BindFailed, Bound, Event as EngineEvent, PodRead, ReadFailed
 from scheduler.engine.instructions import Bind, PatchStatus, ReadPod, Tell
 from scheduler.informers.kinds import PODS, MalformedObjectError
 from scheduler.observability.logs import get_logger

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.runtime import Diagnosis, Feasibility, Framework, NodeVerdicts
-from scheduler.framework.runtime.diagnosis import FEASIBLE
-from scheduler.framework.runtime.equivalence import INFEASIBLE_TOTAL
+from scheduler.framework.runtime import Diagnosis, Feasibility, Framework, Verdicts
+from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.snapshot import Snapshot
 
 MIN_FEASIBLE_NODES_TO_FIND: Final = 100
@@ -91,46 +90,23 @@ class SchedulingAlgorithm:
             return NoNodesAvailable()
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
         percentage = self._percentage_in(framework)
+        rows = None
         if percentage or pod.pod.status.nominated_node_name:
             rows = self._narrowed(found, pod, snapshot, percentage)
-        elif framework.is_total_cached(found, pod, snapshot):
-            return self._best_cached(framework, found, snapshot)
-        else:
-            rows = found.feasible_rows()
-        if not len(rows):
+        best = framework.best_nodes(found, pod, snapshot, rows)
+        if not best.feasible:
             return Unschedulable(found.state, found.diagnosis(snapshot))
-        if len(rows) == 1:
-            return self._result(found, snapshot, int(rows[0]), 1)
-        totals = framework.totals(found, pod, snapshot, rows)
-        best = rows[self._any_best(totals)]
-        return self._result(found, snapshot, int(best), len(rows))
+        table = snapshot.table
+        row = best.rows[0]
+        if len(best.rows) > 1:
+            row = best.rows[int(self._random.random() * len(best.rows))]
+        return ScheduleResult(found.state, table.names[row], table.count, best.feasible)
 
     def _percentage_in(self, framework: Framework) -> int:
         """What percentage of nodes is enough in a profile; 0 when all are looked at."""
         own = framework.percentage_of_nodes_to_score
         percentage = self._percentage if own is None else own
         return percentage if percentage < _ALL_NODES else 0
-
-    def _best_cached(
-        self, framework: Framework, found: Feasibility, snapshot: Snapshot
-    ) -> ScheduleResult | Unschedulable:
-        """The usual case of a plain pod: its class keeps the totals of all rows."""
-        start = framework.calls.now()
-        totals = found.pod_class.total[: snapshot.table.size]
-        best = self._any_best(totals)
-        if totals[best] == INFEASIBLE_TOTAL:
-            return Unschedulable(found.state, found.diagnosis(snapshot))
-        result = self._result(found, snapshot, best, -1)
-        if result.feasible_nodes > 1:
-            framework.scored_from_cache(start)
-        return result
-
-    def _any_best(self, totals: NDArray[np.float64]) -> int:
-        """One of the places with the highest total, each as likely as the others."""
-        ties = np.flatnonzero(totals == totals.max())
-        if len(ties) == 1:
-            return int(ties[0])
-        return int(ties[int(self._random.random() * len(ties))])
 
     def _narrowed(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, percentage: int
@@ -145,9 +121,7 @@ class SchedulingAlgorithm:
             return rows
         return self._sample(verdicts, snapshot, percentage)
 
-    def _sample(
-        self, verdicts: NodeVerdicts, snapshot: Snapshot, percentage: int
-    ) -> NDArray[np.intp]:
+    def _sample(self, verdicts: Verdicts, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
         """The first feasible nodes from a rotating start over the zone-interleaved order."""
         order = snapshot.node_order()
         wanted = num_feasible_nodes_to_find(len(order), percentage)
@@ -156,13 +130,6 @@ class SchedulingAlgorithm:
         looked_at = int(feasible_at[-1]) + 1 if len(feasible_at) == wanted else len(order)
         self.next_start_node_index = (self.next_start_node_index + looked_at) % len(order)
         return rotated[feasible_at]
-
-    @staticmethod
-    def _result(found: Feasibility, snapshot: Snapshot, row: int, feasible: int) -> ScheduleResult:
-        table = snapshot.table
-        if feasible < 0:
-            feasible = int(np.count_nonzero(found.pod_class.total[: table.size] >= 0))
-        return ScheduleResult(found.state, table.names[row], table.count, feasible)
 
 
 def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:

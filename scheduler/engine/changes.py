@@ -27,11 +27,11 @@ from scheduler.framework.events import (
     ClusterEvent,
     ObjectKind,
 )
-from scheduler.framework.runtime.shared_states import place_of
 from scheduler.framework.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
+from scheduler.framework.runtime.shared_states import place_of
 
 _CAN_BE_TAKEN_BACK: Final = frozenset({AttemptState.HELD, AttemptState.PREBINDING})
 """No binding has left: a pod that is being deleted need not go on."""

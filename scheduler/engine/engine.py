@@ -30,8 +30,8 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
-from scheduler.engine.held import WaitingPods
 from scheduler.engine.failure import reference
+from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Tell
 from scheduler.engine.profiles import build_queue
 from scheduler.engine.recorder import EngineRecorder, NoRecorder
@@ -40,6 +40,7 @@ from scheduler.engine.validation import validate_engine
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing
 from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.queue import QueueRecorder, QueueSettings
 from scheduler.snapshot import Snapshot
 
@@ -93,6 +94,7 @@ class Engine:
         settings: EngineSettings,
         *,
         backing: Backing,
+        states: SharedStates,
         kinds: Mapping[str, ObjectKind] | None = None,
         recorder: EngineRecorder | None = None,
         queue_recorder: QueueRecorder | None = None,
@@ -104,6 +106,7 @@ class Engine:
             frameworks: the profiles by scheduler name.
             settings: seed and times.
             backing: what plugins see of the engine; filled in here.
+            states: what plugins share and list.
             kinds: by plural, the kinds that only plugins read.
             recorder: measures.
             queue_recorder: measures the queue.
@@ -120,7 +123,7 @@ class Engine:
             cache=Cache(),
             snapshot=Snapshot(),
             queue=build_queue(frameworks, time, settings.queue, queue_recorder),
-            states=backing.states,
+            states=states,
             waiting=WaitingPods(self._post),
             algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
             recorder=recorder or NoRecorder(),
@@ -178,7 +181,8 @@ class Engine:
         """
         core = self.core
         core.time.now = now
-        core.out = out = []
+        out: list[Instruction] = []
+        core.out = out
         self._is_handling = True
         self._handle(event)
         while self._inbox:

@@ -4,13 +4,10 @@ Source: kubernetes pkg/scheduler/framework/runtime/waiting_pods_map.go v1.36.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
 from scheduler.engine.events import Allowed, Event, Rejected
-
-MAX_TIMEOUT_SECONDS: Final = 15 * 60.0
 
 
 class WaitingPod:
@@ -31,10 +28,8 @@ class WaitingPod:
         self.pod = pod
         self.attempt = attempt
         self.since = now
-        self._timeouts = {
-            plugin: min(seconds, MAX_TIMEOUT_SECONDS) for plugin, seconds in timeouts.items()
-        }
-        self.deadlines = {plugin: now + seconds for plugin, seconds in self._timeouts.items()}
+        self._timeouts = dict(timeouts)
+        self.deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
 
     @property
     def pending_plugins(self) -> list[str]:

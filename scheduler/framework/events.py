@@ -187,3 +187,12 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
     The queue asks such a hint once for all waiting pods that are equal in these. A hint that reads
     more of the pod, its name or status for instance, must say False and is asked for each pod.
     """
+
+
+ALL_EVENTS: Final = tuple(
+    ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
+    for resource in EventResource
+    if resource
+    not in (EventResource.WILDCARD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)
+)
+"""What is registered for plugins that do not say what they wait for: everything."""

@@ -68,8 +68,8 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same answer, attributed to a plugin."""
-        return self if self.plugin else msgspec.structs.replace(self, plugin=plugin)
+        """The same answer, attributed to a plugin; whatever it says itself."""
+        return self if self.plugin == plugin else msgspec.structs.replace(self, plugin=plugin)
 
 
 REJECTIONS: Final = frozenset(

@@ -22,6 +22,7 @@ class QueuedPodInfo:
         unschedulable_plugins: who rejected it last.
         pending_plugins: who said Pending last.
         gating_plugin: the PreEnqueue plugin that holds it, or empty.
+        gate_failed: whether that plugin failed, and so no event is due for the pod.
         last_failure: the message of the last failed attempt, for `explain` and people.
         is_slow: whether deciding about it took so long that others go first.
         was_flushed: whether the five-minute flush put it back last.
@@ -31,6 +32,7 @@ class QueuedPodInfo:
         "attempts",
         "backoff_expiration",
         "consecutive_errors_count",
+        "gate_failed",
         "gating_plugin",
         "initial_attempt_timestamp",
         "is_slow",
@@ -54,6 +56,7 @@ class QueuedPodInfo:
         self.unschedulable_plugins: frozenset[str] = frozenset()
         self.pending_plugins: frozenset[str] = frozenset()
         self.gating_plugin = ""
+        self.gate_failed = False
         self.last_failure = ""
         self.is_slow = False
         self.was_flushed = False

@@ -14,6 +14,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from scheduler.observability.build_info import declare_build_info, declare_process_metrics
+from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import EMPTY, Instruments, exponential
 
 _EVALUATED_AT: Final = frozenset(("PreFilter", "Filter", "PreScore", "Score"))
@@ -41,7 +42,7 @@ class SchedulerMetrics:
         declare_process_metrics(registry)
         self._declare_attempts()
         self._declare_queue()
-        self._declare_framework()
+        self.framework = FrameworkMetrics(self.instruments)
         self._declare_preemption()
         self._declare_client()
         self._declare_own()
@@ -83,9 +84,9 @@ class SchedulerMetrics:
         """
         for point, names in plugins.items():
             for name in names:
-                self.plugin_errors[name, point].inc(0)
+                self.framework.plugin_errors[name, point].inc(0)
                 if point in _EVALUATED_AT:
-                    self.plugin_evaluation[name, point, profile].inc(0)
+                    self.framework.plugin_evaluation[name, point, profile].inc(0)
 
     def declare_kinds(self, kinds: Iterable[str], reasons: Iterable[str]) -> None:
         """Begin counting at zero for every kind of object that is watched.
@@ -167,14 +168,6 @@ class SchedulerMetrics:
             "plugin",
             "profile",
         )
-        self.queueing_hint_execution_duration = add.histogram(
-            "scheduler_queueing_hint_execution_duration_seconds",
-            "Time of a plugin to say whether an event helps a pod.",
-            "plugin",
-            "event",
-            "hint",
-            bounds=exponential(0.00001, 1.5, 20),
-        )
         self.event_handling_duration = add.histogram(
             "scheduler_event_handling_duration_seconds",
             "Time to take a change of the cluster over into cache and queue.",
@@ -187,31 +180,6 @@ class SchedulerMetrics:
             "type",
         )
 
-    def _declare_framework(self) -> None:
-        add = self.instruments
-        self.framework_extension_point_duration = add.histogram(
-            "scheduler_framework_extension_point_duration_seconds",
-            "Time of all plugins of an extension point for one pod.",
-            "extension_point",
-            "status",
-            "profile",
-            bounds=exponential(0.0001, 2, 12),
-        )
-        self.plugin_execution_duration = add.histogram(
-            "scheduler_plugin_execution_duration_seconds",
-            "Time of one plugin at an extension point, for a sample of the pods.",
-            "plugin",
-            "extension_point",
-            "status",
-            bounds=exponential(0.00001, 1.5, 20),
-        )
-        self.plugin_evaluation = add.counter(
-            "scheduler_plugin_evaluation_total",
-            "How often a plugin took part at PreFilter, Filter, PreScore or Score.",
-            "plugin",
-            "extension_point",
-            "profile",
-        )
         self.permit_wait_duration = add.histogram(
             "scheduler_permit_wait_duration_seconds",
             "Time a pod was held by a Permit plugin.",
@@ -300,12 +268,6 @@ class SchedulerMetrics:
             "stowage_malformed_objects_total",
             "Objects that could not be read and were left out, by kind.",
             "kind",
-        )
-        self.plugin_errors = add.counter(
-            "stowage_plugin_errors_total",
-            "Calls of a plugin that raised, or answered what is not allowed.",
-            "plugin",
-            "extension_point",
         )
         self.class_cache_requests = add.counter(
             "stowage_class_cache_requests_total",

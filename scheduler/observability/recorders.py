@@ -5,7 +5,7 @@ by shape: this room is below theirs and must not import them.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
@@ -86,11 +86,6 @@ class QueueMetrics:
     def __init__(self, metrics: SchedulerMetrics) -> None:
         self._metrics = metrics
 
-    def pre_enqueue_done(self, profile: str, status: str, seconds: float) -> None:
-        """The PreEnqueue plugins have let a pod pass, or not."""
-        family = self._metrics.framework_extension_point_duration
-        family["PreEnqueue", status, profile].observe(seconds)
-
     def incoming_pod(self, queue: str, event: str) -> None:
         """A pod came to `active`, `backoff` or `unschedulable` because of an event."""
         self._metrics.queue_incoming_pods[queue, event].inc()
@@ -98,21 +93,6 @@ class QueueMetrics:
     def unschedulable_pods_changed(self, plugin: str, profile: str, change: int) -> None:
         """One pod more (1) or less (-1) in the queue was rejected by the plugin."""
         self._metrics.unschedulable_pods[plugin, profile].inc(change)
-
-    def queueing_hint_executed(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        """A hint answered `Queue` or `QueueSkip`, or ended in `Error`."""
-        self._metrics.queueing_hint_execution_duration[plugin, event, hint].observe(seconds)
-
-    def plugin_raised(self, plugin: str, extension_point: str, pod: Any, error: Exception) -> None:
-        """A hint or PreEnqueue call raised; the queue goes on."""
-        self._metrics.plugin_errors[plugin, extension_point].inc()
-        _log.error(
-            "Plugin failed; the queue goes on without its answer",
-            plugin=plugin,
-            extension_point=extension_point,
-            pod=str(getattr(pod, "key", pod)),
-            err=f"{type(error).__name__}: {error}",
-        )
 
 
 class RequestMetrics:
@@ -137,31 +117,6 @@ class RequestMetrics:
         metrics.rest_client_request_size[method, host].observe(sent_bytes)
         if received_bytes is not None:
             metrics.rest_client_response_size[method, host].observe(received_bytes)
-
-
-class PluginMetrics:
-    """Times the plugins and the extension points of one profile."""
-
-    def __init__(self, metrics: SchedulerMetrics, profile: str) -> None:
-        self._metrics = metrics
-        self._profile = profile
-
-    def plugin_called(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """One call of one plugin, in a cycle that is sampled."""
-        self._metrics.plugin_execution_duration[plugin, point, status].observe(seconds)
-
-    def plugin_evaluated(self, plugin: str, point: str) -> None:
-        """A plugin took part in an extension point for one pod."""
-        self._metrics.plugin_evaluation[plugin, point, self._profile].inc()
-
-    def plugin_failed(self, plugin: str, point: str) -> None:
-        """A plugin raised, or answered what it must not; the attempt fails with a message."""
-        self._metrics.plugin_errors[plugin, point].inc()
-
-    def extension_point_done(self, point: str, status: str, seconds: float) -> None:
-        """All plugins of an extension point have run for one pod."""
-        family = self._metrics.framework_extension_point_duration
-        family[point, status, self._profile].observe(seconds)
 
 
 def _attempts(attempts: int) -> str:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.engine.algorithm import NoNodesAvailable
 from scheduler.framework.runtime import Feasibility, Framework, PluginError
-from scheduler.framework.runtime.diagnosis import FEASIBLE
-from scheduler.framework.status import Status
+from scheduler.framework.runtime.verdicts import FEASIBLE
+from scheduler.framework.status import Code, Status
 from scheduler.offline.answers import (
     FeasibleNode,
     Gate,
@@ -48,6 +48,8 @@ class Explainer:
     def _judge(self, framework: Framework, pod: PodInfo) -> PodAnswer:
         profile = framework.profile_name
         gate = framework.run_pre_enqueue_plugins(pod)
+        if gate.code is Code.ERROR:
+            return PodAnswer(pod.key, profile, error=gate.message)
         if not gate.is_success:
             return PodAnswer(pod.key, profile, pre_enqueue=Gate(gate.plugin, gate.reasons))
         snapshot = self._cluster.snapshot

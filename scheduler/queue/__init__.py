@@ -7,25 +7,20 @@ Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 """
 
 from scheduler.queue.backoff import BackoffSettings
-from scheduler.queue.hints import ALL_EVENTS, events_of
 from scheduler.queue.nominator import Nominator
-from scheduler.queue.pre_enqueue import PreEnqueueCheck
 from scheduler.queue.recorder import NoRecorder, QueueRecorder
 from scheduler.queue.scheduling_queue import SchedulingQueue
 from scheduler.queue.settings import QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.validation import QueueInvariantError
 
 __all__ = [
-    "ALL_EVENTS",
     "BackoffSettings",
     "NoRecorder",
     "Nominator",
-    "PreEnqueueCheck",
     "QueueCounts",
     "QueueInvariantError",
     "QueueProfile",
     "QueueRecorder",
     "QueueSettings",
     "SchedulingQueue",
-    "events_of",
 ]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.clock import Clock
+from scheduler.clock import MonotonicClock
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.pod_heap import PodHeap
 
@@ -43,7 +43,7 @@ class BackoffQueue:
     plugin rejected it.
     """
 
-    def __init__(self, settings: BackoffSettings, clock: Clock) -> None:
+    def __init__(self, settings: BackoffSettings, clock: MonotonicClock) -> None:
         self._initial = settings.initial_seconds
         self._max = settings.max_seconds
         self._clock = clock

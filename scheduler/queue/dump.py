@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from scheduler.clock import Clock
+from scheduler.clock import MonotonicClock
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.backoff import ORDERING_WINDOW_SECONDS, BackoffQueue
 from scheduler.queue.in_flight import InFlightPods
@@ -15,7 +15,7 @@ def dump_queue(
     backoff: BackoffQueue,
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
-    clock: Clock,
+    clock: MonotonicClock,
 ) -> list[dict[str, object]]:
     """All pods: in flight, active, in back-off, rejected, gated."""
     now = clock.monotonic()

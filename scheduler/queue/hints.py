@@ -8,49 +8,16 @@ well. Upstream does that to make up for a check of nodes that it no longer runs;
 that no taint ever kept out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.clock import Clock
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-)
-from scheduler.framework.interface import Plugin
+from scheduler.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.recorder import QueueRecorder
-
-PluginEvents: TypeAlias = Mapping[str, Sequence[ClusterEventWithHint]]
-"""The events each plugin of a profile registered, by plugin name."""
-
-ALL_EVENTS: Final = tuple(
-    ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
-    for resource in EventResource
-    if resource
-    not in (EventResource.WILDCARD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)
-)
-"""What is registered for those who do not say what they wait for: everything."""
-
-
-def events_of(plugins: Iterable[Plugin]) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-    """The events that plugins register, by plugin name.
-
-    Args:
-        plugins: those of a profile that can reject pods: PreEnqueue, PreFilter, Filter, Reserve
-            and Permit plugins. The others need no events.
-    """
-    events: dict[str, tuple[ClusterEventWithHint, ...]] = {}
-    for plugin in plugins:
-        register = getattr(plugin, "events_to_register", None)
-        events[plugin.NAME] = ALL_EVENTS if register is None else tuple(register())
-    return events
+from scheduler.queue.settings import QueueProfile
 
 
 class Strategy(IntEnum):
@@ -114,12 +81,8 @@ class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
 class QueueingHints:
     """The hints of all profiles, and what they say."""
 
-    def __init__(
-        self, profiles: Mapping[str, PluginEvents], clock: Clock, recorder: QueueRecorder
-    ) -> None:
+    def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
         self._profiles = profiles
-        self._clock = clock
-        self._recorder = recorder
         self._interests: dict[ClusterEvent, Interest] = {}
 
     def interest_in(self, event: ClusterEvent) -> Interest:
@@ -134,10 +97,10 @@ class QueueingHints:
 
     def _find_interest(self, event: ClusterEvent) -> Interest:
         by_profile = {}
-        for profile, plugins in self._profiles.items():
+        for name, profile in self._profiles.items():
             hints = {
                 plugin: matching
-                for plugin, registered in plugins.items()
+                for plugin, registered in profile.events.items()
                 if (matching := tuple(e for e in registered if e.event.covers(event)))
             }
             if hints:
@@ -146,7 +109,7 @@ class QueueingHints:
                     for plugin, matching in hints.items()
                     if not all(e.reads_pod_shape_only for e in matching)
                 )
-                by_profile[profile] = ProfileInterest(hints, per_pod)
+                by_profile[name] = ProfileInterest(hints, per_pod)
         return Interest(event, event.label, event.is_wildcard, by_profile)
 
     def strategy(
@@ -199,22 +162,10 @@ class QueueingHints:
         pod: PodInfo,
         observed: ObservedEvent,
     ) -> bool:
-        for hint in hints:
-            ask = hint.queueing_hint
-            if ask is None:
-                return True
-            started = self._clock.monotonic()
-            try:
-                answer = ask(pod, observed.old, observed.new)
-                answer_name = answer.value
-            except Exception as error:  # noqa: BLE001 - foreign code; a broken hint must not strand pods
-                self._recorder.plugin_raised(plugin, "QueueingHint", pod, error)
-                answer = QueueingHint.QUEUE
-                answer_name = "Error"
-            seconds = self._clock.monotonic() - started
-            self._recorder.queueing_hint_executed(
-                plugin, observed.interest.label, answer_name, seconds
-            )
-            if answer is QueueingHint.QUEUE:
-                return True
-        return False
+        profile = self._profiles[pod.spec.scheduler_name]
+        label = observed.interest.label
+        return any(
+            profile.ask_hint(plugin, hint, label, pod, observed.old, observed.new)
+            is QueueingHint.QUEUE
+            for hint in hints
+        )

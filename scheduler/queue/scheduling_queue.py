@@ -31,7 +31,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from scheduler.api.pods import PodInfo
-from scheduler.clock import Clock
+from scheduler.clock import MonotonicClock
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -81,7 +81,7 @@ class SchedulingQueue:
         self,
         sort_key: SortKey,
         profiles: Mapping[str, QueueProfile],
-        clock: Clock,
+        clock: MonotonicClock,
         *,
         settings: QueueSettings = DEFAULT_SETTINGS,
         recorder: QueueRecorder | None = None,
@@ -99,14 +99,8 @@ class SchedulingQueue:
         self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
         self._clock = clock
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
-        self._hints = QueueingHints(
-            {name: profile.events for name, profile in profiles.items()}, clock, self._recorder
-        )
-        self._gates = Gates(
-            {name: profile.pre_enqueue for name, profile in profiles.items()},
-            self._recorder,
-            clock.monotonic,
-        )
+        self._hints = QueueingHints(profiles)
+        self._gates = Gates(profiles, self._recorder)
         self._active = PodHeap()
         self._backoff = BackoffQueue(settings.backoff, clock)
         self._unschedulable = UnschedulablePods(self._hints)
@@ -277,14 +271,21 @@ class SchedulingQueue:
             self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
 
     def flush_unschedulable_leftover(self) -> None:
-        """Wake the pods that have waited too long; to be called every 30 seconds."""
+        """Wake the pods that have waited too long; to be called every 30 seconds.
+
+        So are those whose PreEnqueue plugin failed, at once: no event is due for them.
+        """
         limit = self._clock.monotonic() - self._max_in_unschedulable
-        late = [queued for queued in self._unschedulable if queued.timestamp < limit]
+        late = [q for q in self._unschedulable if q.timestamp < limit or q.gate_failed]
         observed = self._observe(UNSCHEDULABLE_TIMEOUT, None, None)
         for queued in late:
             gating = queued.gating_plugin
             profile = queued.pod_info.spec.scheduler_name
-            if gating and gating not in observed.interest.of(profile).hints:
+            if (
+                gating
+                and not queued.gate_failed
+                and gating not in observed.interest.of(profile).hints
+            ):
                 continue
             uid = queued.pod_info.uid
             self._unschedulable.remove(uid)

@@ -1,13 +1,14 @@
 """What the queue is told at its start, and the numbers it gives away."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
+from scheduler.api.pods import PodInfo
+from scheduler.framework.events import ClusterEventWithHint, QueueingHint
+from scheduler.framework.status import Status
 from scheduler.queue.backoff import BackoffSettings
-from scheduler.queue.hints import PluginEvents
-from scheduler.queue.pre_enqueue import PreEnqueueCheck
 
 
 class QueueSettings(msgspec.Struct, frozen=True):
@@ -21,13 +22,30 @@ class QueueSettings(msgspec.Struct, frozen=True):
 DEFAULT_SETTINGS: Final = QueueSettings()
 
 
-class QueueProfile(msgspec.Struct, frozen=True):
-    """What the queue needs to know of one profile."""
+PluginEvents: TypeAlias = Mapping[str, Sequence[ClusterEventWithHint]]
+"""The events each plugin of a profile registered, by plugin name."""
 
-    events: PluginEvents = {}
-    """See `events_of`."""
-    pre_enqueue: Mapping[str, PreEnqueueCheck] = {}
-    """What to ask of the PreEnqueue plugins, by plugin name, in the order in which they run."""
+PreEnqueue: TypeAlias = Callable[[PodInfo, str], Status]
+"""See `Framework.run_pre_enqueue_plugins`."""
+
+AskHint: TypeAlias = Callable[
+    [str, ClusterEventWithHint, str, PodInfo, object, object], QueueingHint
+]
+"""See `Framework.run_queueing_hint`."""
+
+
+class QueueProfile(msgspec.Struct, frozen=True):
+    """What the queue asks of one profile; it calls no plugin itself.
+
+    Attributes:
+        events: what its plugins registered; see `Framework.events_to_register`.
+        pre_enqueue: whether a pod may become active.
+        ask_hint: whether an event may help a pod.
+    """
+
+    events: PluginEvents
+    pre_enqueue: PreEnqueue
+    ask_hint: AskHint
 
 
 class QueueCounts(msgspec.Struct, frozen=True):

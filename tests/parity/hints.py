@@ -25,7 +25,6 @@ from scheduler.framework.property_changes import (
 )
 from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.offline.reading import objects_from_documents
-from scheduler.queue import events_of
 from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.generator.draw import POD_LABELS, Draw, Object
 from tests.parity.generator.families import make_case
@@ -216,8 +215,11 @@ class OwnHints:
         framework = self._profiles.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             return {}
-        plugins = framework.plugins.by_name
-        registered = events_of(plugins[name] for name in HINTING if name in plugins)
+        registered = {
+            name: events
+            for name, events in framework.events_to_register().items()
+            if name in HINTING
+        }
         answers: Hints = {}
         for event in _events(old, new):
             says = answers.setdefault(event.label, {})

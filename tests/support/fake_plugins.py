@@ -28,11 +28,14 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
-from scheduler.framework.runtime import Framework, PluginObserver, PluginSet
+from scheduler.framework.runtime import Framework, PluginSet
 from scheduler.framework.runtime.adapters import row_indices
+from scheduler.framework.runtime.plugin_calls import PluginCalls
 from scheduler.framework.runtime.plugin_set import IMPLEMENTS, extension_points
 from scheduler.framework.status import SKIP, SUCCESS, Status, unschedulable
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import NodeSet, PodAdded, Rows, Snapshot
 from tests.support.builders import make_node, make_node_info
 
@@ -252,17 +255,22 @@ def make_framework(
     *plugins: Plugin,
     weights: Mapping[str, int] | None = None,
     trusted: Sequence[str] = (),
-    observer: PluginObserver | None = None,
     class_cache_bytes: int = 1 << 20,
+    **calls: Any,
 ) -> Framework:
     """A profile of these plugins."""
     return Framework(
-        "test",
         make_plugin_set(plugins, weights, trusted=trusted),
-        now=lambda: 0.0,
-        observer=observer,
+        make_calls(**calls),
         class_cache_bytes=class_cache_bytes,
     )
+
+
+def make_calls(
+    profile: str = "test", now: Callable[[], float] = lambda: 0.0, **options: Any
+) -> PluginCalls:
+    """How plugins are called; measured for nobody but the test."""
+    return PluginCalls(profile, FrameworkMetrics(Instruments()), now, **options)
 
 
 def make_snapshot(*names: str, pods: Sequence[PodInfo] = ()) -> Snapshot:

@@ -6,12 +6,14 @@ from typing import Any
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing, Handle, SharedState
 from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
 
 def make_backing(**filled: Any) -> Backing:
     """What is behind handles; only what is given has been filled in."""
-    backing = Backing(SharedStates(), Instruments(), lambda: 0.0)
+    instruments = Instruments()
+    backing = Backing(SharedStates(FrameworkMetrics(instruments)), instruments, lambda: 0.0)
     for name, value in filled.items():
         setattr(backing, name, value)
     return backing

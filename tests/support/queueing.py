@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from scheduler.framework.interface import PreEnqueuePlugin
+from scheduler.framework.status import Status
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue import QueueProfile, QueueRecorder, QueueSettings, SchedulingQueue
-from scheduler.queue.hints import PluginEvents
-from scheduler.queue.pre_enqueue import PreEnqueueCheck
+from scheduler.queue.settings import PluginEvents
 from tests.support.clock import FakeClock
+from tests.support.fake_plugins import make_framework
 
 
 def by_priority(queued: QueuedPodInfo) -> tuple[int, float]:
@@ -30,16 +33,8 @@ class FakeRecorder(QueueRecorder):
     """Remembers what the queue reported."""
 
     def __init__(self) -> None:
-        self.pre_enqueued: list[tuple[str, str]] = []
         self.incoming: list[tuple[str, str]] = []
         self.unschedulable: Counter[tuple[str, str]] = Counter()
-        self.hints: list[tuple[str, str, str]] = []
-        self.raised: list[tuple[str, str, str, str]] = []
-
-    @override
-    def pre_enqueue_done(self, profile: str, status: str, seconds: float) -> None:
-        assert seconds >= 0
-        self.pre_enqueued.append((profile, status))
 
     @override
     def incoming_pod(self, queue: str, event: str) -> None:
@@ -49,28 +44,34 @@ class FakeRecorder(QueueRecorder):
     def unschedulable_pods_changed(self, plugin: str, profile: str, change: int) -> None:
         self.unschedulable[plugin, profile] += change
 
-    @override
-    def queueing_hint_executed(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        assert seconds >= 0
-        self.hints.append((plugin, event, hint))
+
+Check: TypeAlias = Callable[[PodInfo], Status]
+
+
+class Gate(PreEnqueuePlugin):
+    """Lets pods pass as it is told."""
+
+    def __init__(self, name: str, check: Check) -> None:
+        self.NAME = name  # type: ignore[misc]
+        self._check = check
 
     @override
-    def plugin_raised(
-        self, plugin: str, extension_point: str, pod: PodInfo, error: Exception
-    ) -> None:
-        self.raised.append((plugin, extension_point, pod.name, str(error)))
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return self._check(pod)
 
 
 class QueueUnderTest:
     """A queue, and what it depends on.
 
     Attributes:
+        failed: what plugins did that they must not, in words.
+        metrics: what was counted of them.
     """
 
     def __init__(
         self,
         events: PluginEvents | None = None,
-        pre_enqueue: Mapping[str, PreEnqueueCheck] | None = None,
+        pre_enqueue: Mapping[str, Check] | None = None,
         *,
         profile: str = "stowage",
         settings: QueueSettings | None = None,
@@ -78,9 +79,21 @@ class QueueUnderTest:
     ) -> None:
         self.clock = FakeClock(now)
         self.recorder = FakeRecorder()
+        self.failed: list[str] = []
+        framework = make_framework(
+            *(Gate(name, check) for name, check in (pre_enqueue or {}).items()),
+            profile=profile,
+            now=self.clock.monotonic,
+            on_failed=lambda problem: self.failed.append(str(problem)),
+        )
+        self.metrics = framework.calls.metrics
         self.queue = SchedulingQueue(
             by_priority,
-            {profile: QueueProfile(events or {}, pre_enqueue or {})},
+            {
+                profile: QueueProfile(
+                    events or {}, framework.run_pre_enqueue_plugins, framework.run_queueing_hint
+                )
+            },
             self.clock,
             settings=settings or QueueSettings(),
             recorder=self.recorder,

@@ -6,9 +6,9 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
+from scheduler.daemon import Cycles, Daemon, LeaseLostError
 
 from scheduler.clock import SystemClock
-from scheduler.daemon import Cycles, Daemon, LeaseLostError
 
 
 async def forever() -> None:

@@ -18,6 +18,7 @@ from scheduler.framework.interface import (
     Reason,
     Scores,
 )
+from scheduler.framework.runtime import answers
 from scheduler.framework.status import Status
 from scheduler.snapshot import Rows, Snapshot
 
@@ -49,8 +50,7 @@ class NodeFilterAdapter:
         """See `FilterPlugin.filter`.
 
         Raises:
-            TypeError: the plugin answered no Status.
-            RuntimeError: the plugin answered an error.
+            WrongAnswerError: the plugin answered no Status, or an error.
         """
         given = state.get(self._given)
         if given is None:
@@ -61,14 +61,10 @@ class NodeFilterAdapter:
         indices = row_indices(rows)
         answer = np.zeros(len(indices), np.uint64)
         for i, row in enumerate(indices.tolist()):
-            status = self._plugin.filter(state, pod.pod, snapshot.info(row))
-            if not isinstance(status, Status):
-                raise TypeError(f"returned {status!r}, expected a Status")
-            if status.is_success:
-                continue
-            if not status.is_rejection:
-                raise RuntimeError(status.message or f"returned {status.code.upstream_name}")
-            answer[i] = given.setdefault(status, len(given) + 1)
+            said = self._plugin.filter(state, pod.pod, snapshot.info(row))
+            status = answers.status(said, answers.FILTER)
+            if not status.is_success:
+                answer[i] = given.setdefault(status, len(given) + 1)
         return answer
 
     def reasons_given(self, state: CycleState, answer: int) -> Sequence[Reason]:
@@ -91,4 +87,4 @@ class NodeScoreAdapter:
         """See `ScorePlugin.score`."""
         score = self._plugin.score
         infos = [snapshot.info(row) for row in row_indices(rows).tolist()]
-        return np.array([score(state, pod.pod, info) for info in infos], np.float64)
+        return np.array([answers.number(score(state, pod.pod, info)) for info in infos], np.float64)

@@ -1,85 +1,18 @@
-"""Why no node fits, as columns, and the sentence people read.
+"""Why no node fits, and the sentence people read.
 
 Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final, Protocol, TypeAlias
-
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.interface import Reason
+from scheduler.framework.runtime.verdicts import Verdicts
 from scheduler.framework.status import Code, Status
 from scheduler.snapshot import Snapshot
 
-FEASIBLE: Final = 32767
-"""In `NodeVerdicts.first`: no plugin rejects the node."""
-DEAD: Final = -1
-"""In `NodeVerdicts.first`: the row is not a node."""
-
-First: TypeAlias = NDArray[np.int16]
-
-
-class ReasonTable(Protocol):
-    """Knows what the answers of filters mean."""
-
-    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
-        """The reasons in what the filter with this index answered for a row."""
-        ...
-
-
-class NodeVerdicts(msgspec.Struct):
-    """The first rejection of every row looked at.
-
-    Attributes:
-        first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
-        bits: that filter's answer.
-        plugins: filter names by index.
-        table: what the answers mean.
-        rows: which rows these are; all of the snapshot when None.
-    """
-
-    first: First
-    bits: NDArray[np.uint64]
-    plugins: Sequence[str]
-    table: ReasonTable
-    rows: NDArray[np.intp] | None = None
-
-    def position_of(self, row: int) -> int | None:
-        """Where the row is among those looked at; None when it was not."""
-        if self.rows is None:
-            return row
-        found = np.flatnonzero(self.rows == row)
-        return int(found[0]) if len(found) else None
-
-    def status(self, position: int) -> Status:
-        """The verdict on one of the rows looked at."""
-        first = int(self.first[position])
-        if first == FEASIBLE:
-            return Status()
-        return self._status(first, int(self.bits[position]))
-
-    def groups(self) -> Iterator[tuple[Status, NDArray[np.intp]]]:
-        """Distinct rejections, each with the positions it is about."""
-        for first in np.unique(self.first).tolist():
-            if first in (FEASIBLE, DEAD):
-                continue
-            positions = np.flatnonzero(self.first == first)
-            of_plugin = self.bits[positions]
-            for bits in np.unique(of_plugin).tolist():
-                yield self._status(first, bits), positions[of_plugin == bits]
-
-    def _status(self, first: int, bits: int) -> Status:
-        reasons = self.table.reasons(first, bits)
-        code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)
-        texts = tuple(reason.text for reason in reasons if reason.text)
-        return Status(code, texts, self.plugins[first])
-
 
 class Diagnosis:
-    """Why one attempt found no node.
+    """Why one attempt found no node; asks no plugin any more.
 
     Valid until the snapshot is updated next: its columns may be those of the pod's class.
 
@@ -88,6 +21,7 @@ class Diagnosis:
         pre_filter: the rejection of the pod as a whole, or None.
         verdicts: the verdict per row looked at, or None when the pod as a whole was rejected.
         absent: the status of nodes that were not looked at, or None when all were.
+        groups: distinct rejections of nodes, each with the positions in `verdicts` it is about.
         post_filter_message: what PostFilter plugins add to the sentence.
     """
 
@@ -96,7 +30,7 @@ class Diagnosis:
         snapshot: Snapshot,
         *,
         pre_filter: Status | None = None,
-        verdicts: NodeVerdicts | None = None,
+        verdicts: Verdicts | None = None,
         absent: Status | None = None,
         restricting_plugins: frozenset[str] = frozenset(),
     ) -> None:
@@ -107,13 +41,9 @@ class Diagnosis:
         self.post_filter_message = ""
         self._restricting_plugins = restricting_plugins
         self._row_of = snapshot.table.row_of
-        self._groups: list[tuple[Status, NDArray[np.intp]]] | None = None
-
-    def groups(self) -> list[tuple[Status, NDArray[np.intp]]]:
-        """Distinct rejections of nodes, each with the positions in `verdicts` it is about."""
-        if self._groups is None:
-            self._groups = [] if self.verdicts is None else list(self.verdicts.groups())
-        return self._groups
+        self.groups: list[tuple[Status, NDArray[np.intp]]] = (
+            [] if verdicts is None else list(verdicts.groups())
+        )
 
     @property
     def unschedulable_plugins(self) -> frozenset[str]:
@@ -138,7 +68,7 @@ class Diagnosis:
         """How many nodes each reason rejects."""
         counts: dict[str, int] = {}
         looked_at = 0
-        for status, positions in self.groups():
+        for status, positions in self.groups:
             looked_at += len(positions)
             for text in status.reasons:
                 counts[text] = counts.get(text, 0) + len(positions)
@@ -161,7 +91,7 @@ class Diagnosis:
         return text
 
     def _plugins(self, *, pending: bool) -> frozenset[str]:
-        statuses = [status for status, _ in self.groups()]
+        statuses = [status for status, _ in self.groups]
         if self.pre_filter is not None and self.pre_filter.plugin:
             statuses.append(self.pre_filter)
         wanted = {s.plugin for s in statuses if (s.code is Code.PENDING) is pending}

@@ -19,12 +19,14 @@ from scheduler.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
 )
-from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, Diagnosis, NodeVerdicts
-from scheduler.framework.runtime.equivalence import IndexedFilter, PodClass
-from scheduler.framework.runtime.filter_attempt import FilterAttempt, FilterReasons
-from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError
+from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.diagnosis import Diagnosis
+from scheduler.framework.runtime.judging import IndexedFilter, Reasons, judge
+from scheduler.framework.runtime.plugin_calls import PluginCalls
 from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
+from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.framework.runtime.pod_classes import PodClasses
+from scheduler.framework.runtime.verdicts import FEASIBLE, Verdicts, blank_verdicts
 from scheduler.framework.status import SUCCESS, Code, Status, unresolvable
 from scheduler.snapshot import Snapshot
 
@@ -47,7 +49,7 @@ class Feasibility(msgspec.Struct):
 
     state: CycleState
     pod_class: PodClass
-    verdicts: NodeVerdicts | None
+    verdicts: Verdicts | None
     pre_filter: Status = SUCCESS
     absent: Status | None = None
     restricting: frozenset[str] = frozenset()
@@ -55,13 +57,14 @@ class Feasibility(msgspec.Struct):
 
     def feasible_rows(self) -> NDArray[np.intp]:
         """The rows no filter rejects."""
-        if self.verdicts is None:
-            return np.zeros(0, np.intp)
-        found = np.flatnonzero(self.verdicts.first == FEASIBLE)
-        return found if self.verdicts.rows is None else self.verdicts.rows[found]
+        return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
 
     def diagnosis(self, snapshot: Snapshot) -> Diagnosis:
-        """Why no node fits."""
+        """Why no node fits.
+
+        Raises:
+            PluginError: a plugin that rejects nodes cannot say why.
+        """
         return Diagnosis(
             snapshot,
             pre_filter=self.pre_filter if self.verdicts is None else None,
@@ -92,9 +95,10 @@ class Filtering:
         self._pre_filter_plugins = plugins.pre_filter
         self._calls = calls
         self._classes = classes
-        self._names = [p.NAME for p in plugins.filter]
         self._cluster_filters = [
-            IndexedFilter(i, p) for i, p in enumerate(plugins.filter) if not is_row_local(p)
+            IndexedFilter(i, p, plugins.is_trusted(p.NAME))
+            for i, p in enumerate(plugins.filter)
+            if not is_row_local(p)
         ]
         self._extensions = [p for p in plugins.pre_filter if PreFilterExtensions in type(p).__mro__]
 
@@ -106,36 +110,27 @@ class Filtering:
     ) -> Feasibility:
         """See `Framework.find_nodes_that_fit`."""
         start = self._calls.now()
-        pod_class = self._classes.class_of(pod, snapshot)
-        state = CycleState(pod_class.state)
-        found = self.pre_filter(state, pod, snapshot, pod_class)
+        pod_class, state, found = self._begin(pod, snapshot)
         start = self._calls.point_done("PreFilter", found.status.code, start)
         if not found.status.is_success:
             return Feasibility(
                 state, pod_class, None, pre_filter=found.status, restricting=found.restricting
             )
-        skipped = state.read(_SKIPPED)
-        cluster_filters = [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
+        cluster_filters = self._active_cluster_filters(state)
         filters = (*pod_class.active_filters(), *cluster_filters)
-        table = FilterReasons(filters, state, pod, snapshot)
-        attempt = FilterAttempt(self._calls, state, pod, filters)
+        table = Reasons(self._calls, filters, state, pod, snapshot)
         rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
-            pod_class.refresh(self._calls, snapshot)
-            size = snapshot.table.size
-            first, bits = pod_class.first[:size], pod_class.bits[:size]
-            if cluster_filters or nominated:
-                # The columns of the class are not ours to change.
-                first, bits = first.copy(), bits.copy()
+            # The columns of the class are not ours to change.
+            is_changed = bool(cluster_filters or nominated)
+            verdicts = pod_class.verdicts(self._calls, snapshot, table, copied=is_changed)
+            judge(self._calls, cluster_filters, state, pod, snapshot, verdicts)
         else:
-            first, bits = pod_class.evaluate(self._calls, snapshot, rows)
-        verdicts = NodeVerdicts(first, bits, self._names, table, rows)
-        attempt.failures.update(pod_class.filter_failures)
-        for active in cluster_filters:
-            attempt.apply(active, state, snapshot, verdicts)
+            verdicts = blank_verdicts(snapshot, rows, table)
+            judge(self._calls, filters, state, pod, snapshot, verdicts)
         if nominated:
-            self._look_again_with_nominated_pods(attempt, snapshot, verdicts, nominated)
-        attempt.raise_failure(verdicts)
+            self._look_again_with_nominated_pods(filters, state, pod, snapshot, verdicts, nominated)
+        verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
         return Feasibility(
             state,
@@ -158,9 +153,7 @@ class Filtering:
         """See `Framework.run_filters`."""
         row_of = snapshot.table.row_of
         names = [name for name in node_names if name in row_of]
-        pod_class = self._classes.class_of(pod, snapshot)
-        state = CycleState(pod_class.state)
-        found = self.pre_filter(state, pod, snapshot, pod_class)
+        pod_class, state, found = self._begin(pod, snapshot)
         if not found.status.is_success:
             return dict.fromkeys(names, found.status)
         added = [other for other in add if other.node_name in row_of]
@@ -170,22 +163,17 @@ class Filtering:
             self.change_pod(state, pod, snapshot, other, row_of[other.node_name])
         for other in removed:
             self.change_pod(state, pod, snapshot, other, row_of[other.node_name], removed=True)
-        skipped = state.read(_SKIPPED)
-        cluster = [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
-        filters = (*pod_class.active_filters(), *cluster)
+        filters = (*pod_class.active_filters(), *self._active_cluster_filters(state))
         rows = np.array([row_of[name] for name in names], np.intp)
-        first, bits = np.full(len(rows), FEASIBLE, np.int16), np.zeros(len(rows), np.uint64)
-        table = FilterReasons(filters, state, pod, fork)
-        verdicts = NodeVerdicts(first, bits, self._names, table, rows)
-        attempt = FilterAttempt(self._calls, state, pod, filters)
-        for active in filters:
-            attempt.apply(active, state, fork, verdicts)
-        attempt.raise_failure(verdicts)
+        table = Reasons(self._calls, filters, state, pod, fork)
+        verdicts = blank_verdicts(fork, rows, table)
+        judge(self._calls, filters, state, pod, fork, verdicts)
+        verdicts.raise_failure()
         absent = _absent_status(found, pod, snapshot, verdicts)
         return {
-            name: absent
-            if absent is not None and name not in (found.node_names or ())
-            else verdicts.status(position)
+            name: verdicts.status(position)
+            if absent is None or name in (found.node_names or ())
+            else absent
             for position, name in enumerate(names)
         }
 
@@ -195,26 +183,31 @@ class Filtering:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: Mapping[str, Sequence[PodInfo]] | None,
-    ) -> list[NodeVerdicts]:
+    ) -> list[Verdicts]:
         """See `Framework.every_verdict`."""
-        skipped = found.state.read(_SKIPPED)
-        filters = [
-            *found.pod_class.active_filters(),
-            *(f for f in self._cluster_filters if f.plugin.NAME not in skipped),
-        ]
-        table = FilterReasons(filters, found.state, pod, snapshot)
+        filters = [*found.pod_class.active_filters(), *self._active_cluster_filters(found.state)]
         every = []
-        for active in sorted(filters, key=lambda f: f.index):
-            attempt = FilterAttempt(self._calls, found.state, pod, (active,))
-            first = np.where(snapshot.table.alive, FEASIBLE, DEAD).astype(np.int16)
-            bits = np.zeros(snapshot.table.size, np.uint64)
-            verdicts = NodeVerdicts(first, bits, self._names, table)
-            attempt.apply(active, found.state, snapshot, verdicts)
+        for each in sorted(filters, key=lambda f: f.index):
+            table = Reasons(self._calls, (each,), found.state, pod, snapshot)
+            verdicts = blank_verdicts(snapshot, None, table)
+            judge(self._calls, (each,), found.state, pod, snapshot, verdicts)
             if nominated:
-                self._look_again_with_nominated_pods(attempt, snapshot, verdicts, nominated)
-            attempt.raise_failure(verdicts)
+                self._look_again_with_nominated_pods(
+                    (each,), found.state, pod, snapshot, verdicts, nominated
+                )
+            verdicts.raise_failure()
             every.append(verdicts)
         return every
+
+    def _begin(self, pod: PodInfo, snapshot: Snapshot) -> tuple[PodClass, CycleState, PreFiltered]:
+        """Run PreFilter, with what is known of the pod's class."""
+        pod_class = self._classes.class_of(pod, snapshot)
+        state = CycleState(pod_class.state)
+        return pod_class, state, self.pre_filter(state, pod, snapshot, pod_class)
+
+    def _active_cluster_filters(self, state: CycleState) -> list[IndexedFilter]:
+        skipped = state.read(_SKIPPED)
+        return [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass
@@ -241,8 +234,6 @@ class Filtering:
             if status.code is Code.UNSCHEDULABLE:
                 rejection = status.by(plugin.NAME)
                 continue
-            if not status.is_success:
-                raise PluginError(plugin.NAME, "PreFilter", status.message)
             if result is None or result.node_names is None:
                 continue
             restricting.add(plugin.NAME)
@@ -263,7 +254,9 @@ class Filtering:
         known = pod_class.pre_filter.get(plugin.NAME)
         if known is not None:
             return known
-        return self._calls.call(plugin, "PreFilter", plugin.pre_filter, state, pod, snapshot)
+        return self._calls.call(
+            plugin, "PreFilter", answers.pre_filter, None, plugin.pre_filter, state, pod, snapshot
+        )
 
     def change_pod(
         self,
@@ -287,15 +280,18 @@ class Filtering:
                 continue
             extension = cast("PreFilterExtensions", plugin)
             method = extension.remove_pod if removed else extension.add_pod
-            status = self._calls.call(plugin, point, method, state, pod, snapshot, other, row)
-            if not status.is_success:
-                raise PluginError(plugin.NAME, point, status.message)
+            expected = answers.OK_ONLY
+            self._calls.call(
+                plugin, point, answers.status, expected, method, state, pod, snapshot, other, row
+            )
 
     def _look_again_with_nominated_pods(
         self,
-        attempt: FilterAttempt,
+        filters: Sequence[IndexedFilter],
+        state: CycleState,
+        pod: PodInfo,
         snapshot: Snapshot,
-        verdicts: NodeVerdicts,
+        verdicts: Verdicts,
         nominated: Mapping[str, Sequence[PodInfo]],
     ) -> None:
         """Reject nodes that would not fit once the pods nominated to them run there.
@@ -310,18 +306,15 @@ class Filtering:
             position = verdicts.position_of(row)
             if position is None:
                 continue
-            trial = attempt.state.clone()
+            trial = state.clone()
             for added in nominated[name]:
-                self.change_pod(trial, attempt.pod, snapshot, added.on_node(name), row)
-            one = np.array([row], np.intp)
-            first, bits = np.full(1, FEASIBLE, np.int16), np.zeros(1, np.uint64)
-            single = NodeVerdicts(first, bits, verdicts.plugins, verdicts.table, one)
-            for active in attempt.filters:
-                attempt.apply(active, trial, fork, single)
-            attempt.raise_failure(single)
-            if first[0] != FEASIBLE:
-                verdicts.first[position] = first[0]
-                verdicts.bits[position] = bits[0]
+                self.change_pod(trial, pod, snapshot, added.on_node(name), row)
+            single = blank_verdicts(fork, np.array([row], np.intp))
+            judge(self._calls, filters, trial, pod, fork, single)
+            single.raise_failure()
+            if single.first[0] != FEASIBLE:
+                verdicts.first[position] = single.first[0]
+                verdicts.bits[position] = single.bits[0]
 
 
 def _rows_to_look_at(
@@ -340,7 +333,7 @@ def _rows_to_look_at(
 
 
 def _absent_status(
-    found: PreFiltered, pod: PodInfo, snapshot: Snapshot, verdicts: NodeVerdicts
+    found: PreFiltered, pod: PodInfo, snapshot: Snapshot, verdicts: Verdicts
 ) -> Status | None:
     """The verdict on the nodes not looked at.
 

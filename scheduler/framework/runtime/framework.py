@@ -4,22 +4,39 @@ Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PostFilterResult, PreBindPlugin, Scores
-from scheduler.framework.runtime.diagnosis import Diagnosis, NodeVerdicts
+from scheduler.framework.events import (
+    ALL_EVENTS,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    ObjectKind,
+    QueueingHint,
+)
+from scheduler.framework.handle import watched_kinds
+from scheduler.framework.interface import Plugin, PostFilterResult, PreBindPlugin, Scores
+from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.answers import BIND, OK_OR_NOT, WrongAnswerError
+from scheduler.framework.runtime.diagnosis import Diagnosis
 from scheduler.framework.runtime.filtering import Feasibility, Filtering
-from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError, PluginObserver
+from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet
 from scheduler.framework.runtime.pod_classes import PodClasses
-from scheduler.framework.runtime.scoring import Scoring
-from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.framework.runtime.scoring import Best, Scoring
+from scheduler.framework.runtime.verdicts import Verdicts
+from scheduler.framework.status import SUCCESS, Code, Status, error, unschedulable
+from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import Snapshot
+
+MAX_WAIT_SECONDS: Final = 15 * 60.0
+"""A pod is held by Permit no longer than this, whatever a plugin says."""
 
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
@@ -38,35 +55,115 @@ class Framework:
 
     def __init__(
         self,
-        profile_name: str,
         plugins: PluginSet,
+        calls: PluginCalls,
         *,
-        now: Callable[[], float],
-        observer: PluginObserver | None = None,
         percentage_of_nodes_to_score: int | None = None,
         class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
     ) -> None:
-        self.profile_name = profile_name
+        self.profile_name = calls.profile
         self.plugins = plugins
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
-        self.calls = PluginCalls(observer, now)
+        self.calls = calls
+        self._key_shape: object = None
         self.classes = PodClasses(plugins, self.calls, class_cache_bytes)
         self._filtering = Filtering(plugins, self.calls, self.classes)
         self._scoring = Scoring(plugins, self.calls)
 
-    # --- before the queue -----------------------------------------------------------------------
+    # --- for the queue --------------------------------------------------------------------------
 
-    def run_pre_enqueue_plugins(self, pod: PodInfo) -> Status:
-        """Success, or the first rejection.
+    def run_pre_enqueue_plugins(self, pod: PodInfo, first: str = "") -> Status:
+        """Success, or the first rejection; a plugin that fails rejects with code ERROR.
+
+        Args:
+            pod: the pod.
+            first: the plugin to ask before the others, because it rejected the pod before.
+        """
+        start = self.calls.now()
+        plugins = self.plugins.pre_enqueue
+        if first:
+            plugins = sorted(plugins, key=lambda plugin: first != plugin.NAME)
+        ended = SUCCESS
+        for plugin in plugins:
+            try:
+                ended = self._status(plugin, "PreEnqueue", OK_OR_NOT, plugin.pre_enqueue, pod)
+            except PluginError as problem:
+                self.calls.on_failed(problem)
+                ended = error(str(problem)).by(plugin.NAME)
+            if not ended.is_success:
+                break
+        self.calls.timed_point("PreEnqueue", ended.code, start)
+        return ended
+
+    def sort_key(self, queued: QueuedPodInfo) -> Any:
+        """What orders the active queue; pods whose key fails come last, in order of arrival.
+
+        Keys must be of one shape: what cannot be compared with the first one is no key.
+        """
+        plugin = self.plugins.queue_sort
+        if self.plugins.is_trusted(plugin.NAME):
+            return plugin.sort_key(queued)
+        try:
+            key = self.calls.call(
+                plugin, "QueueSort", answers.sort_key, None, plugin.sort_key, queued
+            )
+            shape = answers.shape_of_key(key)
+            if self._key_shape is None:
+                self._key_shape = shape
+            if shape == self._key_shape:
+                return 0, key
+            told = WrongAnswerError("returned a key that cannot be compared with the first one")
+            problem = self.calls.failed(plugin.NAME, "QueueSort", told)
+        except PluginError as raised:
+            problem = raised
+        self.calls.on_failed(problem)
+        return 1, queued.timestamp
+
+    def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+        """What each plugin that can reject pods wants to be woken by; asked once, at start.
+
+        Hints of plugins that are not trusted are asked for every pod, whatever they declare: an
+        author who has not read about `reads_pod_shape_only` must not get another pod's answer.
 
         Raises:
             PluginError: a plugin failed.
         """
-        for plugin in self.plugins.pre_enqueue:
-            status = self.calls.call(plugin, "PreEnqueue", plugin.pre_enqueue, pod)
-            if not status.is_success:
-                return status.by(plugin.NAME)
-        return SUCCESS
+        events: dict[str, tuple[ClusterEventWithHint, ...]] = {}
+        for plugin in self.plugins.rejecting():
+            name = plugin.NAME
+            register = getattr(plugin, "events_to_register", None)
+            if register is None:
+                events[name] = (*ALL_EVENTS, *map(everything_about, watched_kinds(plugin)))
+                continue
+            wanted = self.calls.call(plugin, "EventsToRegister", answers.events, None, register)
+            if not self.plugins.is_trusted(name):
+                wanted = tuple(replace(event, reads_pod_shape_only=False) for event in wanted)
+            events[name] = wanted
+        return events
+
+    def run_queueing_hint(
+        self,
+        plugin: str,
+        registered: ClusterEventWithHint,
+        event: str,
+        pod: PodInfo,
+        old: object,
+        new: object,
+    ) -> QueueingHint:
+        """Whether an event, given by its label, may help a pod; a hint that fails says Queue."""
+        ask = registered.queueing_hint
+        if ask is None:
+            return QueueingHint.QUEUE
+        start = self.calls.now()
+        try:
+            hint = answers.hint(ask(pod, old, new), None)
+            told = hint.value
+        except Exception as problem:  # noqa: BLE001 - foreign code; a broken hint must not strand pods
+            self.calls.on_failed(self.calls.failed(plugin, "QueueingHint", problem))
+            hint, told = QueueingHint.QUEUE, "Error"
+        duration = self.calls.metrics.queueing_hint_execution_duration
+        duration[plugin, event, told].observe(self.calls.now() - start)
+        return hint
 
     # --- filtering and scoring ------------------------------------------------------------------
 
@@ -117,7 +214,7 @@ class Framework:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: Mapping[str, Sequence[PodInfo]] | None = None,
-    ) -> list[NodeVerdicts]:
+    ) -> list[Verdicts]:
         """What each filter says about every row, whoever else rejects it. For people.
 
         Args:
@@ -151,24 +248,35 @@ class Framework:
         """
         self._filtering.change_pod(state, pod, snapshot, removed, row, removed=True)
 
+    def best_nodes(
+        self,
+        found: Feasibility,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp] | None = None,
+    ) -> Best:
+        """The nodes with the highest weighted sum of all scores.
+
+        Args:
+            found: of the same pod and snapshot.
+            pod: the pod.
+            snapshot: the cluster.
+            rows: which of the feasible rows are candidates; None for all.
+
+        Raises:
+            PluginError: a plugin failed, or answered a score out of range.
+        """
+        return self._scoring.best(found, pod, snapshot, rows)
+
     def totals(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Scores:
-        """The weighted sum of all scores for the feasible rows given.
+        """The weighted sum of all scores for the feasible rows given. For people.
 
         Raises:
             PluginError: a plugin failed, or answered a score out of range.
         """
         return self._scoring.totals(found, pod, snapshot, rows)
-
-    def is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the class's total column ranks all rows as the full sum would."""
-        return self._scoring.is_total_cached(found, pod, snapshot)
-
-    def scored_from_cache(self, start: float) -> None:
-        """Report PreScore and Score of a pod whose totals were known; `start` as of `calls.now`."""
-        start = self.calls.point_done("PreScore", Code.SUCCESS, start)
-        self.calls.point_done("Score", Code.SUCCESS, start)
 
     def score_table(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -187,7 +295,11 @@ class Framework:
     def run_post_filter_plugins(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """The first success, or all reasons together."""
+        """The first success, or all reasons together.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
         start = self.calls.now()
         result, status = self._post_filter(state, pod, snapshot, diagnosis)
         self.calls.point_done("PostFilter", status.code, start)
@@ -200,7 +312,15 @@ class Framework:
         reasons: list[str] = []
         for plugin in self.plugins.post_filter:
             found, status = self.calls.call(
-                plugin, "PostFilter", plugin.post_filter, state, pod, snapshot, diagnosis
+                plugin,
+                "PostFilter",
+                answers.post_filter,
+                None,
+                plugin.post_filter,
+                state,
+                pod,
+                snapshot,
+                diagnosis,
             )
             if not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return found, status.by(plugin.NAME)
@@ -211,13 +331,18 @@ class Framework:
     # --- reserving ------------------------------------------------------------------------------
 
     def run_reserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Success, or the first failure; on failure the caller must unreserve."""
+        """Success, or the first failure; on failure the caller must unreserve.
+
+        Raises:
+            PluginError: a plugin failed; the caller must unreserve.
+        """
         start = self.calls.now()
         ended = SUCCESS
         for plugin in self.plugins.reserve:
-            status = self.calls.call(plugin, "Reserve", plugin.reserve, state, pod, node_name)
-            if not status.is_success:
-                ended = status.by(plugin.NAME)
+            ended = self._status(
+                plugin, "Reserve", OK_OR_NOT, plugin.reserve, state, pod, node_name
+            )
+            if not ended.is_success:
                 break
         self.calls.point_done("Reserve", ended.code, start)
         return ended
@@ -225,19 +350,23 @@ class Framework:
     def run_unreserve_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> list[PluginError]:
-        """Unreserve all, in reverse order; returns what failed, none of which stops the others."""
-        failures: list[PluginError] = []
-        for plugin in reversed(self.plugins.reserve):
-            try:
-                self.calls.call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
-            except PluginError as problem:
-                failures.append(problem)
-        return failures
+        """Unreserve all, in reverse order; what failed is answered and stops no other."""
+        return self._tell_all(
+            "Unreserve",
+            [(plugin, plugin.unreserve) for plugin in reversed(self.plugins.reserve)],
+            state,
+            pod,
+            node_name,
+        )
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
-        """Success, a rejection, or Wait with the time limit of every plugin that waits."""
+        """Success, a rejection, or Wait with the seconds that every plugin waits at most.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
         start = self.calls.now()
         status, waits = self._permit(state, pod, node_name)
         self.calls.point_done("Permit", status.code, start)
@@ -248,11 +377,11 @@ class Framework:
     ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
         for plugin in self.plugins.permit:
-            status, timeout = self.calls.call(
-                plugin, "Permit", plugin.permit, state, pod, node_name
+            status, seconds = self.calls.call(
+                plugin, "Permit", answers.permit, None, plugin.permit, state, pod, node_name
             )
             if status.code is Code.WAIT:
-                waits[plugin.NAME] = timeout
+                waits[plugin.NAME] = min(seconds, MAX_WAIT_SECONDS)
             elif not status.is_success:
                 return status.by(plugin.NAME), {}
         return (Status(Code.WAIT), waits) if waits else (SUCCESS, waits)
@@ -266,15 +395,15 @@ class Framework:
             PluginError: a plugin failed.
         """
         return any(
-            self._has_work(plugin, state, pod, node_name) for plugin in self.plugins.pre_bind
+            self._flight(plugin, state, pod, node_name).code is not Code.SKIP
+            for plugin in self.plugins.pre_bind
         )
 
-    def _has_work(
+    def _flight(
         self, plugin: PreBindPlugin, state: CycleState, pod: PodInfo, node_name: str
-    ) -> bool:
+    ) -> Status:
         method = plugin.pre_bind_pre_flight
-        flight = self.calls.call(plugin, "PreBindPreFlight", method, state, pod, node_name)
-        return flight.code is not Code.SKIP
+        return self._status(plugin, "PreBindPreFlight", BIND, method, state, pod, node_name)
 
     async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Success, or the first failure.
@@ -289,10 +418,20 @@ class Framework:
 
     async def _pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         for plugin in self.plugins.pre_bind:
-            if not self._has_work(plugin, state, pod, node_name):
+            flight = self._flight(plugin, state, pod, node_name)
+            if flight.code is Code.SKIP:
                 continue
+            if not flight.is_success:
+                return flight
             status = await self.calls.call_async(
-                plugin, "PreBind", plugin.pre_bind, state, pod, node_name
+                plugin,
+                "PreBind",
+                answers.status,
+                OK_OR_NOT,
+                plugin.pre_bind,
+                state,
+                pod,
+                node_name,
             )
             if not status.is_success:
                 return status.by(plugin.NAME)
@@ -305,7 +444,8 @@ class Framework:
 
     def bound_plainly(self, code: Code, seconds: float) -> None:
         """Report a Bind that was carried out without asking the plugin."""
-        self.calls.point_took("Bind", code, seconds)
+        duration = self.calls.metrics.extension_point_duration
+        duration["Bind", code.upstream_name, self.profile_name].observe(seconds)
 
     async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """The answer of the first plugin that does not skip.
@@ -316,7 +456,16 @@ class Framework:
         start = self.calls.now()
         ended = Status(Code.SKIP)
         for plugin in self.plugins.bind:
-            status = await self.calls.call_async(plugin, "Bind", plugin.bind, state, pod, node_name)
+            status = await self.calls.call_async(
+                plugin,
+                "Bind",
+                answers.status,
+                BIND,
+                plugin.bind,
+                state,
+                pod,
+                node_name,
+            )
             if status.code is not Code.SKIP:
                 ended = status.by(plugin.NAME)
                 break
@@ -326,13 +475,38 @@ class Framework:
     def run_post_bind_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> list[PluginError]:
-        """Tell everybody who wants to know; returns what failed, none of which stops the others."""
+        """Tell everybody who wants to know; what failed is answered and undoes nothing."""
         start = self.calls.now()
-        failures: list[PluginError] = []
-        for plugin in self.plugins.post_bind:
-            try:
-                self.calls.call(plugin, "PostBind", plugin.post_bind, state, pod, node_name)
-            except PluginError as problem:
-                failures.append(problem)
+        plugins = [(plugin, plugin.post_bind) for plugin in self.plugins.post_bind]
+        failures = self._tell_all("PostBind", plugins, state, pod, node_name)
         self.calls.point_done("PostBind", Code.SUCCESS, start)
         return failures
+
+    # --- calling --------------------------------------------------------------------------------
+
+    def _status(
+        self,
+        plugin: Plugin,
+        point: str,
+        codes: answers.Codes,
+        method: Callable[..., Any],
+        *args: Any,
+    ) -> Status:
+        said = self.calls.call(plugin, point, answers.status, codes, method, *args)
+        return said if said.is_success else said.by(plugin.NAME)
+
+    def _tell_all(
+        self, point: str, plugins: Iterable[tuple[Plugin, Callable[..., object]]], *args: Any
+    ) -> list[PluginError]:
+        failures: list[PluginError] = []
+        for plugin, method in plugins:
+            try:
+                self.calls.call(plugin, point, answers.nothing, None, method, *args)
+            except PluginError as problem:
+                failures.append(problem)
+        return failures
+
+
+def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
+    """A registration for whatever happens to objects of a kind."""
+    return ClusterEventWithHint(ClusterEvent(kind.event_resource, ActionType.ALL))

@@ -56,7 +56,7 @@ class Weighted(msgspec.Struct, frozen=True):
         weight: what each point counts.
         normalizer: the same plugin, if its scores are comparable only after normalisation.
         pre_score: the same plugin, if it prepares scoring.
-        is_trusted: whether its scores are known to be whole numbers from 0 to 100.
+        is_trusted: whether its scores need no check.
     """
 
     plugin: ScorePlugin
@@ -94,7 +94,7 @@ class PluginSet:
             enabled: by extension point, as a configuration spells it, plugin names with weights
                 (used for score only).
             build: makes the instance of a plugin.
-            trusted: names of plugins whose scores need no check.
+            trusted: names of plugins whose columns need no check.
 
         Raises:
             PluginSetError: the profile lacks a QueueSort or Bind plugin, or has two QueueSorts.
@@ -128,6 +128,16 @@ class PluginSet:
             raise PluginSetError(f"exactly one queueSort plugin is needed, got {names}")
         return found[0]
 
+    def rejecting(self) -> list[Plugin]:
+        """The plugins that can reject pods; the others need no events."""
+        points = (self.pre_enqueue, self.pre_filter, self.filter, self.reserve, self.permit)
+        names = dict.fromkeys(plugin.NAME for point in points for plugin in point)
+        return [self.by_name[name] for name in names]
+
+    def is_trusted(self, name: str) -> bool:
+        """Whether a plugin's columns need no check."""
+        return name in self._trusted
+
     def _column_filter(self, name: str) -> FilterPlugin:
         plugin: Any = self.by_name[name]
         if NodeFilterPlugin in type(plugin).__mro__:
@@ -142,7 +152,7 @@ class PluginSet:
             weight,
             plugin if NormalizeScorePlugin in bases else None,
             next((p for p in self.pre_score if p is plugin), None),
-            is_trusted=name in self._trusted,
+            is_trusted=self.is_trusted(name),
         )
 
 

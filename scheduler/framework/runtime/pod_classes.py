@@ -1,14 +1,16 @@
 """Which pods share their row-local answers: those whose signatures are equal."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from itertools import count
 from typing import Final, TypeAlias, cast
 
 from scheduler.api.pods import LabelSet, PodInfo, PodShape
 from scheduler.framework.interface import SignPlugin
-from scheduler.framework.runtime.equivalence import PodClass
-from scheduler.framework.runtime.instrumentation import PluginCalls
+from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.plugin_calls import PluginCalls
 from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
+from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.snapshot import Snapshot
 
 _MAX_SIGNATURES: Final = 50_000
@@ -30,8 +32,10 @@ class PodClasses:
         self._calls = calls
         self._max_bytes = max_bytes
         self._signers = _signers(plugins)
-        self._classes: OrderedDict[Hashable, PodClass] = OrderedDict()
-        self._signatures: dict[_SignatureKey, Hashable | None] = {}
+        self._classes: OrderedDict[tuple[int, ...], PodClass] = OrderedDict()
+        self._signatures: dict[_SignatureKey, tuple[int, ...] | None] = {}
+        self._fragments: dict[str, dict[Hashable, int]] = {}
+        self._serials = count()
         self.hits = 0
         self.misses = 0
 
@@ -56,13 +60,13 @@ class PodClasses:
         """Memory that the columns of all kept classes take."""
         return sum(c.bytes_per_row * len(c.first) for c in self._classes.values())
 
-    def _keep(self, signature: Hashable, new: PodClass, capacity: int) -> None:
+    def _keep(self, signature: tuple[int, ...], new: PodClass, capacity: int) -> None:
         self._classes[signature] = new
         most = max(1, self._max_bytes // (new.bytes_per_row * capacity))
         while len(self._classes) > most:
             self._classes.popitem(last=False)
 
-    def _signature(self, pod: PodInfo) -> Hashable | None:
+    def _signature(self, pod: PodInfo) -> tuple[int, ...] | None:
         if self._signers is None:
             return None
         key = (pod.shape, pod.label_set, pod.namespace, pod.node_name)
@@ -70,19 +74,18 @@ class PodClasses:
             return self._signatures[key]
         if len(self._signatures) >= _MAX_SIGNATURES:
             self._signatures.clear()
-        fragments = [
-            self._calls.call(signer, "Sign", _sign, signer.sign, pod) for signer in self._signers
-        ]
-        signature = None if None in fragments else tuple(fragments)
-        self._signatures[key] = signature
-        return signature
+            self._fragments.clear()
+        numbers = [self._fragment(signer, pod) for signer in self._signers]
+        signature = tuple(number for number in numbers if number is not None)
+        found = signature if len(signature) == len(numbers) else None
+        self._signatures[key] = found
+        return found
 
-
-def _sign(sign: Callable[[PodInfo], Hashable | None], pod: PodInfo) -> Hashable | None:
-    """A fragment of a signature; what cannot be compared is found out here."""
-    fragment = sign(pod)
-    hash(fragment)
-    return fragment
+    def _fragment(self, signer: SignPlugin, pod: PodInfo) -> int | None:
+        """A number for what a plugin reads of the pod."""
+        numbers = self._fragments.setdefault(signer.NAME, {})
+        known = (numbers, self._serials)
+        return self._calls.call(signer, "Sign", answers.fragment, known, signer.sign, pod)
 
 
 def _signers(plugins: PluginSet) -> list[SignPlugin] | None:

@@ -7,22 +7,40 @@ RunScorePlugins), pkg/scheduler/schedule_one.go (prioritizeNodes) v1.36.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PreScorePlugin, Scores
-from scheduler.framework.runtime.checks import check_range
-from scheduler.framework.runtime.equivalence import PodClass
+from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.filtering import Feasibility
-from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError
+from scheduler.framework.runtime.plugin_calls import PluginCalls
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
+from scheduler.framework.runtime.pod_class import (
+    INFEASIBLE_TOTAL,
+    PodClass,
+    call_normalize,
+    call_score,
+)
 from scheduler.framework.status import Code
 from scheduler.snapshot import Snapshot
 
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
 """What every node gets when the profile has no score plugin at all."""
+
+
+class Best(msgspec.Struct, frozen=True):
+    """The nodes with the highest total.
+
+    Attributes:
+        rows: theirs.
+        feasible: how many nodes fit.
+    """
+
+    rows: NDArray[np.intp]
+    feasible: int
 
 
 class Scoring:
@@ -34,6 +52,35 @@ class Scoring:
         self._cluster = [scored for scored in plugins.score if not is_row_local(scored.plugin)]
         scoring = {scored.plugin.NAME for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
+
+    def best(
+        self,
+        found: Feasibility,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp] | None = None,
+    ) -> Best:
+        """See `Framework.best_nodes`."""
+        if rows is None and self._is_total_cached(found, pod, snapshot):
+            return self._best_cached(found.pod_class, snapshot)
+        rows = found.feasible_rows() if rows is None else rows
+        if len(rows) <= 1:
+            return Best(rows, len(rows))
+        totals = self.totals(found, pod, snapshot, rows)
+        return Best(rows[np.flatnonzero(totals == totals.max())], len(rows))
+
+    def _best_cached(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
+        """The usual case of a plain pod: its class keeps the totals of all rows."""
+        start = self._calls.now()
+        totals = pod_class.total[: snapshot.table.size]
+        best = totals.max()
+        if best == INFEASIBLE_TOTAL:
+            return Best(np.zeros(0, np.intp), 0)
+        found = Best(np.flatnonzero(totals == best), int(np.count_nonzero(totals >= 0)))
+        if found.feasible > 1:
+            start = self._calls.point_done("PreScore", Code.SUCCESS, start)
+            self._calls.point_done("Score", Code.SUCCESS, start)
+        return found
 
     def totals(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -50,8 +97,8 @@ class Scoring:
         self._calls.point_done("Score", Code.SUCCESS, start)
         return total
 
-    def is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """See `Framework.is_total_cached`."""
+    def _is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the class's total column ranks all rows as the full sum would."""
         return (
             found.is_row_local
             and found.pod_class.score_failure is None
@@ -64,7 +111,9 @@ class Scoring:
         plugin = scored.pre_score
         if plugin is None:
             return False
-        return self._calls.call(plugin, "PreScore", plugin.skips_score, pod, snapshot)
+        return self._calls.call(
+            plugin, "PreScore", answers.yes_or_no, None, plugin.skips_score, pod, snapshot
+        )
 
     def table(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -101,13 +150,16 @@ class Scoring:
             total, raw_columns = pod_class.score(self._calls, snapshot, rows)
             pod_class.raise_score_failure()
             for raw, column in raw_columns:
-                total += self._normalized(raw.scored, found.state, pod, column) * raw.scored.weight
+                total += (
+                    call_normalize(self._calls, raw.scored, found.state, pod, column)
+                    * raw.scored.weight
+                )
             return total
         pod_class.raise_score_failure()
         total = pod_class.total[rows]
         for raw in pod_class.raw_scores:
             if raw.varies:
-                column = self._normalized(raw.scored, found.state, pod, raw.column[rows])
+                column = call_normalize(self._calls, raw.scored, found.state, pod, raw.column[rows])
                 total += column * raw.scored.weight
             else:
                 total += raw.constant
@@ -122,10 +174,10 @@ class Scoring:
         rows: NDArray[np.intp],
     ) -> Iterator[tuple[Weighted, Scores]]:
         """The normalised scores of plugins that are prepared."""
+        alive = np.ones(len(rows), np.bool_)
         for scored in plugins:
-            plugin = scored.plugin
-            column = self._calls.call(plugin, "Score", plugin.score, state, pod, snapshot, rows)
-            yield scored, self._normalized(scored, state, pod, column)
+            column = call_score(self._calls, scored, alive, state, pod, snapshot, rows)
+            yield scored, call_normalize(self._calls, scored, state, pod, column)
 
     def _skips(
         self,
@@ -135,21 +187,15 @@ class Scoring:
         snapshot: Snapshot,
         rows: NDArray[np.intp],
     ) -> bool:
-        status = self._calls.call(plugin, "PreScore", plugin.pre_score, state, pod, snapshot, rows)
-        if not status.is_success and status.code is not Code.SKIP:
-            raise PluginError(plugin.NAME, "PreScore", status.message)
+        status = self._calls.call(
+            plugin,
+            "PreScore",
+            answers.status,
+            answers.OK_OR_SKIP,
+            plugin.pre_score,
+            state,
+            pod,
+            snapshot,
+            rows,
+        )
         return status.code is Code.SKIP
-
-    def _normalized(
-        self, scored: Weighted, state: CycleState, pod: PodInfo, column: Scores
-    ) -> Scores:
-        normalizer = scored.normalizer
-        count = len(column)
-        if normalizer is not None:
-            normalize = normalizer.normalize_score
-            column = self._calls.call(
-                normalizer, "ScoreExtensionNormalize", normalize, state, pod, column
-            )
-        if not scored.is_trusted:
-            self._calls.call(scored.plugin, "Score", check_range, column, count)
-        return column

@@ -12,7 +12,8 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import HandleError, Lister, SharedState, StateT, watched_kinds
 from scheduler.framework.runtime.framework import Framework
-from scheduler.framework.runtime.instrumentation import PluginError
+from scheduler.framework.runtime.plugin_calls import PluginError, plugin_error
+from scheduler.observability.framework_metrics import FrameworkMetrics
 
 _POINT: Final = "SharedState"
 
@@ -49,8 +50,8 @@ class SharedStates:
     for the state first, and counted.
     """
 
-    def __init__(self, on_failed: Callable[[str, str], object] = lambda *_: None) -> None:
-        self._on_failed = on_failed
+    def __init__(self, metrics: FrameworkMetrics) -> None:
+        self._metrics = metrics
         self._states: dict[type[SharedState], SharedState] = {}
         self._stores: dict[ObjectKind, ObjectStore] = {}
         self._owners: dict[type[SharedState], str] = {}
@@ -105,7 +106,7 @@ class SharedStates:
         Raises:
             PluginError: a state cannot be forked.
         """
-        copy = SharedStates(self._on_failed)
+        copy = SharedStates(self._metrics)
         copy._stores = {kind: store.fork() for kind, store in self._stores.items()}
         copy._owners = self._owners.copy()
         for state_type, state in self._states.items():
@@ -125,10 +126,8 @@ class SharedStates:
         return failures
 
     def _failed(self, state_type: type[SharedState], problem: Exception) -> PluginError:
-        plugin = self._owners[state_type]
-        self._on_failed(plugin, _POINT)
-        told = f"{state_type.__name__}: {type(problem).__name__}: {problem}"
-        return PluginError(plugin, _POINT, told)
+        self._metrics.plugin_errors[self._owners[state_type], _POINT].inc()
+        return plugin_error(self._owners[state_type], _POINT, problem)
 
 
 def place_of(obj: Any) -> tuple[str, str]:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import uvloop
 from aiohttp import web
-
 from scheduler.client.event_recorder import PATIENCE_SECONDS, EventRecorder
+
 from scheduler.client.event_series import EventSeries, Occurrence
 from scheduler.client.events import (
     WARNING,

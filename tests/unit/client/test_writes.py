@@ -9,8 +9,8 @@ import msgspec
 import pytest
 import uvloop
 from aiohttp import web
-
 from scheduler.client.binding import PodClient
+
 from scheduler.client.errors import ConflictError, FencedError, UnavailableError
 from scheduler.client.leases import LeaseLock, LeaseSpec
 from scheduler.client.patches import ConditionPatch, pod_status_patch

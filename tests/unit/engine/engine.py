@@ -44,11 +44,12 @@ from scheduler.framework.interface import (
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.framework.status import Status
+from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
-from tests.support.fake_plugins import make_plugin_set
+from tests.support.fake_plugins import make_calls, make_plugin_set
 
 
 class Everything(
@@ -137,11 +138,16 @@ class EngineUnderTest:
         self.clock = FakeClock()
         self.answer = answer
         self.instructions: list[Instruction] = []
-        self.states = SharedStates()
-        backing = Backing(self.states, Instruments(None), self.clock.monotonic)
-        framework = Framework("test", make_plugin_set(plugins), now=self.clock.monotonic)
+        self.states = SharedStates(FrameworkMetrics(Instruments()))
+        backing = Backing(self.states, Instruments(), self.clock.monotonic)
+        framework = Framework(
+            make_plugin_set(plugins), make_calls("test", now=self.clock.monotonic)
+        )
         self.engine = Engine(
-            {"test": framework}, EngineSettings(seed=1, is_validating=True), backing=backing
+            {"test": framework},
+            EngineSettings(seed=1, is_validating=True),
+            backing=backing,
+            states=self.states,
         )
         for node in nodes:
             self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))

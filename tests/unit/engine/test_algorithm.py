@@ -20,6 +20,7 @@ from tests.support.fake_plugins import (
     ColumnFilter,
     ColumnScore,
     RelativeScore,
+    make_calls,
     make_framework,
     make_plugin_set,
     make_snapshot,
@@ -182,9 +183,8 @@ def test_the_sample_follows_the_zones() -> None:
 def test_the_profile_decides_how_many(own: int | None, general: int, sampled: bool) -> None:
     """Its own percentage beats the general one; None leaves it to that."""
     framework = Framework(
-        "p",
         make_plugin_set([ColumnScore("S", {"n199": 1})]),
-        now=lambda: 0.0,
+        make_calls(),
         percentage_of_nodes_to_score=own,
     )
 

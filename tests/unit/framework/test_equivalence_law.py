@@ -213,14 +213,10 @@ def judgement(
     answer["statuses"] = {n: diagnosis.status_of(n) for n in names if n and n not in feasible}
     totals = framework.totals(found, pod, snapshot, rows)
     answer["totals"] = dict(zip([names[row] for row in rows], totals.tolist(), strict=True))
-    if framework.is_total_cached(found, pod, snapshot):
-        # The shortcut must name the nodes that the long way names.
-        column = found.pod_class.total[: snapshot.table.size]
-        shortcut = {names[row] for row in np.flatnonzero(column == column.max())}
-        best = totals.max(initial=-1.0)
-        longway = {names[row] for row in rows[totals == best]}
-        assert shortcut == longway or not len(rows)
-        assert bool(len(rows)) is bool(column.max() >= 0)
+    # The shortcut must name the nodes that the long way names.
+    best = framework.best_nodes(found, pod, snapshot)
+    longway = rows[totals == totals.max(initial=-1.0)]
+    assert (best.rows.tolist(), best.feasible) == (longway.tolist(), len(rows))
     table = framework.score_table(found, pod, snapshot, rows)
     sums = sum((c * w for _, w, c in table), np.zeros(len(rows)))
     assert sums.tolist() == totals.tolist()

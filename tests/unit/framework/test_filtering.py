@@ -199,7 +199,7 @@ def test_any_other_answer_of_prefilter_is_a_failure(status: Status) -> None:
     """Only rejections are values."""
     framework = make_framework(PreFilter("P", status))
 
-    with pytest.raises(PluginError, match='running PreFilter plugin "P": boom'):
+    with pytest.raises(PluginError, match=r'running PreFilter plugin "P": (Error|Wait): boom'):
         framework.find_nodes_that_fit(POD, make_snapshot("a"))
 
 
@@ -413,9 +413,9 @@ def test_every_verdict_asks_beyond_the_first_rejection() -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        pytest.param(None, "TypeError: returned None, expected a Status", id="nothing"),
-        pytest.param(error("disk full"), "RuntimeError: disk full", id="error"),
-        pytest.param(SKIP, "RuntimeError: returned Skip", id="a code of no meaning here"),
+        pytest.param(None, "returned None, expected a Status", id="nothing"),
+        pytest.param(error("disk full"), "Error: disk full", id="error"),
+        pytest.param(SKIP, "Skip", id="a code of no meaning here"),
     ],
 )
 def test_a_node_form_filter_that_fails_is_named(answer: object, said: str) -> None:

@@ -236,7 +236,6 @@ BOOM = ValueError("boom")
 @pytest.mark.parametrize(
     ("point", "call"),
     [
-        ("PreEnqueue", lambda: make_framework(Gate("X", BOOM)).run_pre_enqueue_plugins(POD)),
         (
             "Reserve",
             lambda: make_framework(Reserve("X", BOOM)).run_reserve_plugins(STATE, POD, "n"),
@@ -251,10 +250,6 @@ BOOM = ValueError("boom")
             ),
         ),
         ("Bind", lambda: run(make_framework(Bind("X", BOOM)).run_bind_plugins(STATE, POD, "n"))),
-        (
-            "PostBind",
-            lambda: make_framework(PostBind("X", BOOM)).run_post_bind_plugins(STATE, POD, "n"),
-        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "call",
 )
@@ -267,75 +262,49 @@ def test_a_plugin_that_raises_is_named(point: str, call: Callable[[], object]) -
     assert raised.value.__cause__ is BOOM
 
 
-class Observer:
-    """Writes down what it hears."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, str, str]] = []
-        self.points: list[tuple[str, str]] = []
-        self.failed: list[tuple[str, str]] = []
-
-    def plugin_called(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        self.heard.append((plugin, point, status))
-
-    def plugin_evaluated(self, plugin: str, point: str) -> None:
-        return None
-
-    def plugin_failed(self, plugin: str, point: str) -> None:
-        self.failed.append((plugin, point))
-
-    def extension_point_done(self, point: str, status: str, seconds: float) -> None:
-        assert seconds >= 0
-        self.points.append((point, status))
-
-
 def test_calls_are_timed_in_sampled_cycles_only() -> None:
-    """Each call with its plugin, extension point and outcome, failures included."""
-    observer = Observer()
+    """Each call with its plugin, extension point and outcome; failures are counted in all."""
     framework = make_framework(
-        Gate("A", unschedulable("x")), Bind("B", BOOM), Permit("C", (WAIT, 1.0)), observer=observer
+        Gate("A", unschedulable("x")), Bind("B", BOOM), Permit("C", (WAIT, 1.0))
     )
+    metrics = framework.calls.metrics
 
     framework.run_pre_enqueue_plugins(POD)
-    framework.calls.sampled = True
+    framework.calls.begin_cycle(sampled=True)
     framework.run_pre_enqueue_plugins(POD)
     framework.run_permit_plugins(STATE, POD, "n")
     with pytest.raises(PluginError):
         run(framework.run_bind_plugins(STATE, POD, "n"))
 
-    assert observer.heard == [
-        ("A", "PreEnqueue", "Unschedulable"),
-        ("C", "Permit", "Wait"),
-        ("B", "Bind", "Error"),
-    ]
-    assert observer.failed == [("B", "Bind")]
+    assert {key: sum(child.counts) for key, child in metrics.plugin_execution_duration.items()} == {
+        ("A", "PreEnqueue", "Unschedulable"): 1,
+        ("C", "Permit", "Wait"): 1,
+        ("B", "Bind", "Error"): 1,
+    }
+    assert {key: child.value for key, child in metrics.plugin_errors.items()} == {("B", "Bind"): 1}
 
 
 def test_every_extension_point_is_reported_in_every_cycle() -> None:
     """With how it ended, whether it has plugins or not."""
-    observer = Observer()
     framework = make_framework(
-        ColumnScore("S", {"a": 1}),
-        Permit("C", (WAIT, 1.0)),
-        Bind("B", unschedulable("no")),
-        observer=observer,
+        ColumnScore("S", {"a": 1}), Permit("C", (WAIT, 1.0)), Bind("B", unschedulable("no"))
     )
     snapshot = make_snapshot("a", "b")
 
     found = framework.find_nodes_that_fit(POD, snapshot)
-    framework.totals(found, POD, snapshot, found.feasible_rows())
+    framework.best_nodes(found, POD, snapshot)
     framework.run_reserve_plugins(STATE, POD, "n")
     framework.run_permit_plugins(STATE, POD, "n")
     run(framework.run_bind_plugins(STATE, POD, "n"))
 
-    assert observer.points == [
-        ("PreFilter", "Success"),
-        ("Filter", "Success"),
-        ("PreScore", "Success"),
-        ("Score", "Success"),
-        ("Reserve", "Success"),
-        ("Permit", "Wait"),
-        ("Bind", "Unschedulable"),
+    assert list(framework.calls.metrics.extension_point_duration) == [
+        ("PreFilter", "Success", "test"),
+        ("Filter", "Success", "test"),
+        ("PreScore", "Success", "test"),
+        ("Score", "Success", "test"),
+        ("Reserve", "Success", "test"),
+        ("Permit", "Wait", "test"),
+        ("Bind", "Unschedulable", "test"),
     ]
 
 

@@ -143,7 +143,7 @@ def test_a_plugin_may_only_prepare() -> None:
     framework.totals(found, POD, snapshot, found.feasible_rows())
 
     assert plugin.rows == [[1]]
-    assert not framework.is_total_cached(found, POD, snapshot)
+    assert not framework._scoring._is_total_cached(found, POD, snapshot)
 
 
 @pytest.mark.parametrize("reads", [Reads.NODE, Reads.CLUSTER], ids=str)
@@ -156,7 +156,7 @@ def test_prescore_cannot_reject(reads: Reads) -> None:
 
     framework = make_framework(Rejecting("R", {}, reads=reads))
 
-    with pytest.raises(PluginError, match='running PreScore plugin "R": too late'):
+    with pytest.raises(PluginError, match='running PreScore plugin "R": Unschedulable: too late'):
         totals(framework, make_snapshot("a"))
 
 
@@ -248,7 +248,7 @@ def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
     def cached(*plugins: Any) -> bool:
         framework = make_framework(*plugins)
         found = framework.find_nodes_that_fit(POD, snapshot)
-        return framework.is_total_cached(found, POD, snapshot)
+        return framework._scoring._is_total_cached(found, POD, snapshot)
 
     assert cached(ColumnFilter("F", {"a": 1}), ColumnScore("S", {"a": 1}))
     assert cached(RelativeScore("R", {}))

@@ -7,9 +7,8 @@ from scheduler.api.pods import PodInfo, pod_info
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.status import unresolvable
 from scheduler.plugins.dynamic_resources import DynamicResources
-from scheduler.queue import events_of
 from tests.support.builders import make_pod, make_pod_info
-from tests.support.fake_plugins import make_framework, make_snapshot
+from tests.support.fake_plugins import make_calls, make_framework, make_snapshot
 
 REASON = "pods with resource claims are not supported by this scheduler"
 
@@ -44,7 +43,7 @@ def test_pods_with_claims_are_rejected_as_a_whole() -> None:
 
     assert found.pre_filter == unresolvable(REASON).by("DynamicResources")
     assert found.diagnosis(snapshot).message() == f"0/1 nodes are available: {REASON}."
-    assert events_of([DynamicResources()]) == {"DynamicResources": ()}
+    assert make_framework(DynamicResources()).events_to_register() == {"DynamicResources": ()}
 
 
 @pytest.mark.parametrize("point", ["Filter", "Score"])
@@ -54,7 +53,7 @@ def test_without_prefilter_it_fails_as_upstream(point: str) -> None:
     framework.plugins.pre_filter.clear()
     if point == "Score":
         framework.plugins.filter.clear()
-    framework = Framework("p", framework.plugins, now=lambda: 0.0)
+    framework = Framework(framework.plugins, make_calls())
     pod, snapshot = make_pod_info("p"), make_snapshot("a")
 
     def attempt() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.events import (
+    ALL_EVENTS,
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     UNSCHEDULABLE_TIMEOUT,
@@ -15,7 +16,6 @@ from scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
-from scheduler.queue import ALL_EVENTS, events_of
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
 
@@ -94,8 +94,11 @@ def test_a_broken_hint_is_reported() -> None:
 
     under_test.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, make_node())
 
-    assert under_test.recorder.hints == [("Breaks", "NodeAdd", "Error")]
-    assert under_test.recorder.raised == [("Breaks", "QueueingHint", "p", "bad hint")]
+    assert list(under_test.metrics.queueing_hint_execution_duration) == [
+        ("Breaks", "NodeAdd", "Error")
+    ]
+    assert under_test.metrics.plugin_errors["Breaks", "QueueingHint"].value == 1
+    assert under_test.failed == ['running QueueingHint plugin "Breaks": ValueError: bad hint']
 
 
 def test_a_hint_that_answers_nonsense_counts_as_broken() -> None:
@@ -248,21 +251,8 @@ def test_profiles_have_their_own_hints() -> None:
     assert under_test.places() == {"stranger": "unschedulable", "own": "backoff"}
 
 
-def test_events_of_plugins() -> None:
-    """A plugin that does not say what it waits for waits for everything."""
-
-    class Says:
-        NAME = "Says"
-
-        def events_to_register(self) -> list[ClusterEventWithHint]:
-            return [registered(NODE, ActionType.ADD)]
-
-    class IsSilent:
-        NAME = "IsSilent"
-
-    events = events_of([Says(), IsSilent()])  # type: ignore[list-item]
-
-    assert events == {"Says": (registered(NODE, ActionType.ADD),), "IsSilent": ALL_EVENTS}
+def test_everything_is_covered() -> None:
+    """A plugin that does not say what it waits for waits for whatever there is."""
     everything = [
         ClusterEvent(resource, action)
         for resource in EventResource

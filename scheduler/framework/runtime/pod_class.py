@@ -9,9 +9,8 @@ histories and compares).
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,10 +25,11 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Scores,
 )
-from scheduler.framework.runtime.checks import check_range, check_size
-from scheduler.framework.runtime.diagnosis import DEAD, FEASIBLE, First
-from scheduler.framework.runtime.instrumentation import PluginCalls, PluginError
+from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.judging import IndexedFilter, judge
+from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
+from scheduler.framework.runtime.verdicts import FEASIBLE, ReasonTable, Verdicts, blank_verdicts
 from scheduler.framework.status import Code, Status
 from scheduler.snapshot import Rows, Snapshot
 
@@ -39,16 +39,6 @@ _FULL_PASS_FRACTION: Final = 4
 INFEASIBLE_TOTAL: Final = -1.0
 
 C = TypeVar("C", bound=np.generic)
-
-FilterFailures: TypeAlias = dict[int, PluginError]
-"""Filters that failed, by index."""
-
-
-class IndexedFilter(msgspec.Struct, frozen=True):
-    """A filter plugin and its place in the order of rejection."""
-
-    index: int
-    plugin: FilterPlugin
 
 
 class RawScore:
@@ -80,11 +70,11 @@ class PodClass:
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
-        filter_failures: by index, filters that failed; `first` says where that matters.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
     """
 
     __slots__ = (
+        "_failures",
         "_image_names",
         "_images_changed_at",
         "_node_bits",
@@ -97,7 +87,6 @@ class PodClass:
         "_pod_position",
         "_pod_scores",
         "bits",
-        "filter_failures",
         "first",
         "pre_filter",
         "raw_scores",
@@ -118,7 +107,7 @@ class PodClass:
         self._node_scores: list[Weighted] = []
         self._pod_scores: list[Weighted] = []
         self.raw_scores: list[RawScore] = []
-        self.filter_failures: FilterFailures = {}
+        self._failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)
         self._sort_filters(plugins)
@@ -154,9 +143,9 @@ class PodClass:
 
     def refresh(self, calls: PluginCalls, snapshot: Snapshot) -> None:
         """Bring the columns up to date."""
-        if self.filter_failures or self.score_failure:
+        if self._failures or self.score_failure:
             # Maybe it works now: look at everything again.
-            self.filter_failures, self.score_failure = {}, None
+            self._failures, self.score_failure = {}, None
             self._node_position = -1
         self._fit_capacity(snapshot.table.capacity)
         size = snapshot.table.size
@@ -179,23 +168,30 @@ class PodClass:
         self._pod_position = snapshot.pod_log.position
         self._images_changed_at = images_changed_at
 
-    def evaluate(
-        self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> tuple[First, NDArray[np.uint64]]:
-        """The verdicts on some rows, kept nowhere."""
-        self.filter_failures = {}
-        first = np.full(len(rows), FEASIBLE, np.int16)
-        bits = np.zeros(len(rows), np.uint64)
-        for active in self.active_filters():
-            self._apply(calls, snapshot, active, rows, first, bits)
-        return first, bits
+    def verdicts(
+        self, calls: PluginCalls, snapshot: Snapshot, table: ReasonTable, *, copied: bool
+    ) -> Verdicts:
+        """What the row-local filters say about every row.
+
+        Args:
+            calls: calls plugins.
+            snapshot: the cluster.
+            table: what the answers mean.
+            copied: whether somebody is going to change them.
+        """
+        self.refresh(calls, snapshot)
+        size = snapshot.table.size
+        first, bits = self.first[:size], self.bits[:size]
+        if copied:
+            return Verdicts(first.copy(), bits.copy(), None, table, self._failures.copy())
+        return Verdicts(first, bits, None, table, self._failures)
 
     def score(
         self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
         """The total and the raw scores on some rows, kept nowhere."""
         self.score_failure = None
-        total = self._sum(calls, snapshot, (*self._node_scores, *self._pod_scores), rows, len(rows))
+        total = self._sum(calls, snapshot, (*self._node_scores, *self._pod_scores), rows)
         raw = [(raw, self._score(calls, snapshot, raw.scored, rows)) for raw in self.raw_scores]
         return total, raw
 
@@ -218,6 +214,8 @@ class PodClass:
                 self.pre_filter[plugin.NAME] = calls.call(
                     plugin,
                     "PreFilter",
+                    answers.pre_filter,
+                    None,
                     plugin.pre_filter,
                     self.state,
                     self.representative,
@@ -230,7 +228,7 @@ class PodClass:
                 continue
             reads_pods = bool(plugin.READS & Reads.PODS)
             target = self._pod_filters if reads_pods else self._node_filters
-            target.append(IndexedFilter(index, plugin))
+            target.append(IndexedFilter(index, plugin, plugins.is_trusted(plugin.NAME)))
 
     def _skips(self, name: str) -> bool:
         answer = self.pre_filter.get(name)
@@ -251,29 +249,23 @@ class PodClass:
         plugin = scored.pre_score
         if plugin is None:
             return False
-        no_rows = slice(0, 0)
         status = calls.call(
-            plugin, "PreScore", plugin.pre_score, self.state, self.representative, snapshot, no_rows
+            plugin,
+            "PreScore",
+            answers.status,
+            answers.OK_OR_SKIP,
+            plugin.pre_score,
+            self.state,
+            self.representative,
+            snapshot,
+            slice(0, 0),
         )
-        if not status.is_success and status.code is not Code.SKIP:
-            raise PluginError(plugin.NAME, "PreScore", status.message)
         return status.code is Code.SKIP
 
     def _constant(self, calls: PluginCalls, scored: Weighted) -> float:
         """What the normalised score adds to every node while all scores are 0."""
-        normalizer = scored.normalizer
-        if normalizer is None:
-            return 0.0
-        normalized = calls.call(
-            normalizer,
-            "ScoreExtensionNormalize",
-            normalizer.normalize_score,
-            self.state,
-            self.representative,
-            np.zeros(1),
-        )
-        if not scored.is_trusted:
-            calls.call(normalizer, "ScoreExtensionNormalize", check_range, normalized, 1)
+        zero = np.zeros(1)
+        normalized = call_normalize(calls, scored, self.state, self.representative, zero)
         return float(normalized[0]) * scored.weight
 
     def _plugins(self) -> Iterator[FilterPlugin | ScorePlugin]:
@@ -290,30 +282,34 @@ class PodClass:
         return rows if len(rows) else None
 
     def _evaluate_nodes(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
-        count = len(snapshot.table.alive[rows])
-        first = np.full(count, FEASIBLE, np.int16)
-        bits = np.zeros(count, np.uint64)
-        first[~snapshot.table.alive[rows]] = DEAD
-        for active in self._node_filters:
-            self._apply(calls, snapshot, active, rows, first, bits)
-        self._node_first[rows] = first
-        self._node_bits[rows] = bits
-        self._node_total[rows] = self._sum(calls, snapshot, self._node_scores, rows, count)
+        verdicts = blank_verdicts(snapshot, None if isinstance(rows, slice) else rows)
+        self._judge(calls, self._node_filters, snapshot, verdicts)
+        self._node_first[rows] = verdicts.first
+        self._node_bits[rows] = verdicts.bits
+        self._node_total[rows] = self._sum(calls, snapshot, self._node_scores, rows)
         self._evaluate_raw(calls, snapshot, rows, reads_pods=False)
 
     def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
-        first = self._node_first[rows].copy()
-        bits = self._node_bits[rows].copy()
-        for active in self._pod_filters:
-            self._apply(calls, snapshot, active, rows, first, bits)
-        total = self._node_total[rows] + self._sum(
-            calls, snapshot, self._pod_scores, rows, len(first)
-        )
+        first, bits = self._node_first[rows].copy(), self._node_bits[rows].copy()
+        verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
+        self._judge(calls, self._pod_filters, snapshot, verdicts)
+        total = self._node_total[rows] + self._sum(calls, snapshot, self._pod_scores, rows)
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
         self.first[rows] = first
         self.bits[rows] = bits
         self.total[rows] = total
         self._evaluate_raw(calls, snapshot, rows, reads_pods=True)
+
+    def _judge(
+        self,
+        calls: PluginCalls,
+        filters: Sequence[IndexedFilter],
+        snapshot: Snapshot,
+        verdicts: Verdicts,
+    ) -> None:
+        judge(calls, filters, self.state, self.representative, snapshot, verdicts)
+        if verdicts.failures:
+            self._failures.update(verdicts.failures)
 
     def _evaluate_raw(
         self, calls: PluginCalls, snapshot: Snapshot, rows: Rows, *, reads_pods: bool
@@ -326,41 +322,10 @@ class PodClass:
             varies = bool(scores.any())
             raw.varies = varies if isinstance(rows, slice) else raw.varies or varies
 
-    def _apply(
-        self,
-        calls: PluginCalls,
-        snapshot: Snapshot,
-        active: IndexedFilter,
-        rows: Rows,
-        first: First,
-        bits: NDArray[np.uint64],
-    ) -> None:
-        """Let one filter reject rows that no earlier one rejects.
-
-        One that fails is taken to reject all rows, so that those are left for which that matters.
-        """
-        plugin = active.plugin
-        try:
-            answer = calls.call(
-                plugin, "Filter", plugin.filter, self.state, self.representative, snapshot, rows
-            )
-            if answer is not None:
-                calls.call(plugin, "Filter", check_size, answer, len(first))
-        except PluginError as problem:
-            self.filter_failures[active.index] = problem
-            answer = np.ones(len(first), np.uint64)
-        if answer is not None:
-            merge_verdicts(active.index, answer, first, bits)
-
     def _sum(
-        self,
-        calls: PluginCalls,
-        snapshot: Snapshot,
-        scores: Sequence[Weighted],
-        rows: Rows,
-        count: int,
+        self, calls: PluginCalls, snapshot: Snapshot, scores: Sequence[Weighted], rows: Rows
     ) -> Scores:
-        total = np.zeros(count)
+        total = np.zeros(len(snapshot.table.alive[rows]))
         for scored in scores:
             column = self._score(calls, snapshot, scored, rows)
             total += column if scored.weight == 1 else column * scored.weight
@@ -370,18 +335,12 @@ class PodClass:
         self, calls: PluginCalls, snapshot: Snapshot, scored: Weighted, rows: Rows
     ) -> Scores:
         """The scores of one plugin; of one that fails nothing, and the failure is kept."""
-        plugin = scored.plugin
         try:
-            column = calls.call(
-                plugin, "Score", plugin.score, self.state, self.representative, snapshot, rows
-            )
-            if not scored.is_trusted and scored.normalizer is None:
-                alive = snapshot.table.alive[rows]
-                calls.call(plugin, "Score", check_range, column, len(alive), alive)
+            alive = snapshot.table.alive[rows]
+            return call_score(calls, scored, alive, self.state, self.representative, snapshot, rows)
         except PluginError as problem:
             self.score_failure = problem
             return np.zeros(len(snapshot.table.alive[rows]))
-        return column
 
     def _fit_capacity(self, capacity: int) -> None:
         if capacity == len(self.first):
@@ -392,15 +351,40 @@ class PodClass:
             raw.column = _grown(raw.column, capacity)
 
 
-def merge_verdicts(
-    index: int, answer: NDArray[np.uint64], first: First, bits: NDArray[np.uint64]
-) -> None:
-    """Let the filter with this index reject what no filter before it rejects, in place."""
-    hit = answer != 0
-    hit &= first > index
-    if hit.any():
-        first[hit] = index
-        bits[hit] = answer[hit]
+def call_score(
+    calls: PluginCalls,
+    scored: Weighted,
+    alive: NDArray[np.bool_],
+    *args: object,
+) -> Scores:
+    """The scores of one plugin, before normalisation; `alive` says which of the rows are nodes.
+
+    Raises:
+        PluginError: the plugin failed.
+    """
+    plugin = scored.plugin
+    if scored.is_trusted:
+        return calls.call(plugin, "Score", None, None, plugin.score, *args)
+    if scored.normalizer is None:
+        return calls.call(plugin, "Score", answers.final_scores, alive, plugin.score, *args)
+    return calls.call(plugin, "Score", answers.scores, len(alive), plugin.score, *args)
+
+
+def call_normalize(
+    calls: PluginCalls, scored: Weighted, state: CycleState, pod: PodInfo, column: Scores
+) -> Scores:
+    """The scores of one plugin as they are added up.
+
+    Raises:
+        PluginError: the plugin failed.
+    """
+    plugin = scored.normalizer
+    if plugin is None:
+        return column
+    check = None if scored.is_trusted else answers.final_scores
+    alive = np.ones(len(column), np.bool_)
+    point = "ScoreExtensionNormalize"
+    return calls.call(plugin, point, check, alive, plugin.normalize_score, state, pod, column)
 
 
 def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:

@@ -1,0 +1,229 @@
+"""What plugins may answer, and what they must not; one check per kind of answer.
+
+Every check takes the answer and what else it depends on, and gives the answer back. A check raises
+for what must not be; `PluginCalls` makes a `PluginError` of it that names plugin and point.
+"""
+
+import math
+from collections.abc import Coroutine, Hashable, Iterator, Sequence
+from typing import Any, Final, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.framework.interface import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    Bits,
+    PostFilterResult,
+    PreFilterResult,
+    Reason,
+    Scores,
+)
+from scheduler.framework.status import REJECTIONS, Code, Status
+
+Codes: TypeAlias = frozenset[Code]
+
+OK_OR_NOT: Final[Codes] = REJECTIONS | {Code.SUCCESS, Code.ERROR}
+PRE_FILTER: Final[Codes] = frozenset(
+    {Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+)
+FILTER: Final[Codes] = REJECTIONS | {Code.SUCCESS}
+OK_OR_SKIP: Final[Codes] = frozenset({Code.SUCCESS, Code.SKIP})
+OK_ONLY: Final[Codes] = frozenset({Code.SUCCESS})
+PERMIT: Final[Codes] = OK_OR_NOT | {Code.WAIT}
+BIND: Final[Codes] = OK_OR_NOT | {Code.SKIP}
+"""Which codes mean something at which extension point."""
+
+
+class WrongAnswerError(Exception):
+    """A plugin answered what it must not."""
+
+
+def wrong(answer: object, expected: str) -> NoReturn:
+    """Refuse an answer.
+
+    Raises:
+        WrongAnswerError: always.
+    """
+    if isinstance(answer, Coroutine):
+        answer.close()
+    raise WrongAnswerError(f"returned {answer!r:.200}, expected {expected}")
+
+
+def status(answer: object, codes: Codes) -> Status:
+    """A status whose code means something here."""
+    if not isinstance(answer, Status):
+        wrong(answer, "a Status")
+    code: object = answer.code
+    reasons: object = answer.reasons
+    if not isinstance(code, Code):
+        wrong(answer, "a Status with a Code")
+    if not isinstance(reasons, tuple) or not all(isinstance(reason, str) for reason in reasons):
+        wrong(answer, "a Status whose reasons are a tuple of texts")
+    if answer.code not in codes:
+        told = f": {answer.message}" if answer.reasons else ""
+        raise WrongAnswerError(f"{code.upstream_name}{told}")
+    return answer
+
+
+def pre_filter(answer: Any, _: None) -> tuple[PreFilterResult | None, Status]:
+    """The nodes worth looking at, or None, and a status."""
+    result, said = _pair(answer, "(PreFilterResult or None, Status)")
+    if result is not None and not (
+        isinstance(result, PreFilterResult)
+        and (result.node_names is None or _is_set_of_names(result.node_names))
+    ):
+        wrong(answer, "a PreFilterResult with a frozenset of node names, or None")
+    return result, status(said, PRE_FILTER)
+
+
+def post_filter(answer: Any, _: None) -> tuple[PostFilterResult | None, Status]:
+    """A nomination, or None, and a status."""
+    result, said = _pair(answer, "(PostFilterResult or None, Status)")
+    name: object = getattr(result, "nominated_node_name", None)
+    if result is not None and not (isinstance(result, PostFilterResult) and isinstance(name, str)):
+        wrong(answer, "a PostFilterResult with the name of a node, or None")
+    return result, status(said, OK_OR_NOT)
+
+
+def permit(answer: Any, _: None) -> tuple[Status, float]:
+    """A status, and for how many seconds to wait."""
+    said, seconds = _pair(answer, "(Status, seconds)")
+    if not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
+        wrong(seconds, "seconds, 0 or more")
+    return status(said, PERMIT), float(seconds)
+
+
+def bits(answer: Any, count: int) -> Bits | None:
+    """A set of reasons per row, or None."""
+    if answer is not None:
+        _check_column(answer, count, "u")
+    return answer  # type: ignore[no-any-return] # looked at, one line above
+
+
+def reasons(answer: Any, most: int) -> Sequence[Reason]:
+    """What bits mean; `most` is the highest set of them."""
+    if not isinstance(answer, Sequence) or not all(_is_reason(reason) for reason in answer):
+        wrong(answer, "a sequence of Reasons")
+    if most >> len(answer):
+        raise WrongAnswerError(f"has {len(answer)} reasons, and rejected for another one")
+    found: Sequence[Reason] = answer
+    return found
+
+
+def scores(answer: Any, count: int) -> Scores:
+    """A score per row, to be normalised."""
+    _check_column(answer, count, "fiu")
+    return answer  # type: ignore[no-any-return] # looked at, one line above
+
+
+def final_scores(answer: Any, alive: NDArray[np.bool_]) -> Scores:
+    """Scores that can be added up: whole numbers from 0 to 100 where `alive` is set."""
+    _check_column(answer, len(alive), "fiu")
+    good = (answer >= MIN_NODE_SCORE) & (answer <= MAX_NODE_SCORE) & (answer == np.floor(answer))
+    good |= ~alive
+    if not good.all():
+        raise WrongAnswerError(
+            f"returned an invalid score {answer[~good][0]:g}, "
+            f"expected a whole number from {MIN_NODE_SCORE} to {MAX_NODE_SCORE}"
+        )
+    return answer  # type: ignore[no-any-return] # looked at, some lines above
+
+
+def number(answer: Any) -> float:
+    """A score of one node."""
+    if not isinstance(answer, int | float | np.number):
+        wrong(answer, "a number")
+    return float(answer)
+
+
+def yes_or_no(answer: Any, _: None) -> bool:
+    """A bool."""
+    if not isinstance(answer, bool):
+        wrong(answer, "True or False")
+    return answer
+
+
+def nothing(answer: Any, _: None) -> None:
+    """None: a coroutine, for instance, would never run."""
+    if answer is not None:
+        wrong(answer, "nothing")
+
+
+def hint(answer: Any, _: None) -> QueueingHint:
+    """Queue or skip."""
+    if not isinstance(answer, QueueingHint):
+        wrong(answer, "a QueueingHint")
+    return answer
+
+
+def events(answer: Any, _: None) -> tuple[ClusterEventWithHint, ...]:
+    """Registrations."""
+    if not isinstance(answer, Sequence) or not all(_is_registration(each) for each in answer):
+        wrong(answer, "a sequence of ClusterEventWithHint")
+    return tuple(answer)
+
+
+def fragment(answer: Any, known: tuple[dict[Hashable, int], Iterator[int]]) -> int | None:
+    """A number for a part of a signature, so that nobody compares the part itself again."""
+    if answer is None:
+        return None
+    if isinstance(answer, Coroutine):
+        wrong(answer, "something that can be compared")
+    numbers, serials = known
+    number = numbers.get(answer)
+    if number is None:
+        number = numbers[answer] = next(serials)
+    return number
+
+
+def sort_key(answer: Any, _: None) -> Any:
+    """A number, a text, or a tuple of such."""
+    if isinstance(answer, tuple):
+        return tuple(sort_key(part, None) for part in answer)
+    if not isinstance(answer, int | float | str) or answer != answer:  # noqa: PLR0124 - NaN
+        wrong(answer, "a number, a text, or a tuple of these")
+    return answer
+
+
+def shape_of_key(key: Any) -> object:
+    """What two keys must have in common to be comparable."""
+    if isinstance(key, tuple):
+        return tuple(shape_of_key(part) for part in key)
+    return str if isinstance(key, str) else float
+
+
+def _pair(answer: Any, expected: str) -> tuple[Any, Any]:
+    if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004 - a pair
+        wrong(answer, expected)
+    return answer
+
+
+def _is_set_of_names(names: object) -> bool:
+    return isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
+
+
+def _is_reason(reason: object) -> bool:
+    if not isinstance(reason, Reason):
+        return False
+    text: object = reason.text
+    code: object = reason.code
+    return isinstance(text, str) and isinstance(code, Code)
+
+
+def _is_registration(each: object) -> bool:
+    if not isinstance(each, ClusterEventWithHint):
+        return False
+    event: object = each.event
+    return isinstance(event, ClusterEvent) and (
+        each.queueing_hint is None or callable(each.queueing_hint)
+    )
+
+
+def _check_column(answer: Any, count: int, kinds: str) -> None:
+    if not isinstance(answer, np.ndarray) or answer.dtype.kind not in kinds:
+        wrong(answer, "a column of " + ("uint64" if kinds == "u" else "numbers"))
+    if answer.shape != (count,):
+        raise WrongAnswerError(f"returned an array of shape {answer.shape}, expected ({count},)")

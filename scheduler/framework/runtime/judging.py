@@ -1,0 +1,139 @@
+"""The one road through the filters: what they say about rows, and what that means.
+
+`judge` is called for whole clusters and single nodes, for plain decisions and "what if", by the
+cache of pod classes and past it.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Bits, FilterPlugin, Reason
+from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.adapters import NodeFilterAdapter
+from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
+from scheduler.framework.runtime.verdicts import First, Verdicts
+from scheduler.snapshot import Rows, Snapshot
+
+
+class IndexedFilter(msgspec.Struct, frozen=True):
+    """A filter plugin, its place in the order of rejection, and whether its columns are right."""
+
+    index: int
+    plugin: FilterPlugin
+    is_trusted: bool
+
+
+def judge(
+    calls: PluginCalls,
+    filters: Sequence[IndexedFilter],
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    verdicts: Verdicts,
+) -> None:
+    """Let filters reject rows that no filter before them in the profile's order rejects.
+
+    Args:
+        calls: calls plugins.
+        filters: those that take part, in any order.
+        state: as PreFilter left it.
+        pod: the pod.
+        snapshot: the cluster, or a fork of it.
+        verdicts: which rows, and what is known about them; the answers are added to it. A filter
+            that fails rejects all it is asked about, so that `raise_failure` finds out whether that
+            matters.
+    """
+    rows: Rows = snapshot.table.all_rows if verdicts.rows is None else verdicts.rows
+    first, bits = verdicts.first, verdicts.bits
+    for each in filters:
+        index, plugin = each.index, each.plugin
+        if isinstance(plugin, NodeFilterAdapter):
+            # Node by node: worth asking about those only that nobody before it rejects.
+            candidates = np.flatnonzero(first > index)
+            asked: Rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
+        else:
+            candidates, asked = None, rows
+        count = len(first) if candidates is None else len(candidates)
+        answer: Bits | None
+        try:
+            check = None if each.is_trusted else answers.bits
+            answer = calls.call(
+                plugin, "Filter", check, count, plugin.filter, state, pod, snapshot, asked
+            )
+        except PluginError as problem:
+            verdicts.failures[index] = problem
+            answer = np.ones(count, np.uint64)
+        if answer is not None:
+            _merge(index, answer, first, bits, candidates)
+
+
+def _merge(
+    index: int,
+    answer: Bits,
+    first: First,
+    bits: NDArray[np.uint64],
+    positions: NDArray[np.intp] | None,
+) -> None:
+    """Take over what a filter rejects and no filter before it does, in place."""
+    hit = answer != 0
+    if positions is None:
+        hit &= first > index
+        if hit.any():
+            first[hit] = index
+            bits[hit] = answer[hit]
+    else:
+        first[positions[hit]] = index
+        bits[positions[hit]] = answer[hit]
+
+
+class Reasons:
+    """What the answers of filters mean; a plugin is asked only when somebody reads them."""
+
+    __slots__ = ("_calls", "_filters", "_pod", "_snapshot", "_state")
+
+    def __init__(
+        self,
+        calls: PluginCalls,
+        filters: Sequence[IndexedFilter],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> None:
+        self._calls = calls
+        self._filters = filters
+        self._state = state
+        self._pod = pod
+        self._snapshot = snapshot
+
+    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered for a row.
+
+        Raises:
+            PluginError: the plugin does not know.
+        """
+        plugin = self._plugin(index)
+        if isinstance(plugin, NodeFilterAdapter):
+            return plugin.reasons_given(self._state, answer)
+        known = self._calls.call(
+            plugin,
+            "Filter",
+            answers.reasons,
+            answer,
+            plugin.reasons,
+            self._state,
+            self._pod,
+            self._snapshot,
+        )
+        return [reason for i, reason in enumerate(known) if answer >> i & 1]
+
+    def name(self, index: int) -> str:
+        """The name of the filter with this index."""
+        return self._plugin(index).NAME
+
+    def _plugin(self, index: int) -> FilterPlugin:
+        return next(each.plugin for each in self._filters if each.index == index)

@@ -1,0 +1,126 @@
+"""Verdicts on nodes, as columns.
+
+Source: kubernetes pkg/scheduler/framework/types.go (NodeToStatus) v1.36.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.interface import Reason
+from scheduler.framework.runtime.plugin_calls import PluginError
+from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.snapshot import Rows, Snapshot
+
+FEASIBLE: Final = 32767
+"""In `Verdicts.first`: no plugin rejects the node."""
+DEAD: Final = -1
+"""In `Verdicts.first`: the row is not a node."""
+
+First: TypeAlias = NDArray[np.int16]
+
+
+class ReasonTable(Protocol):
+    """Knows what the answers of filters mean."""
+
+    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered for a row.
+
+        Raises:
+            PluginError: the plugin does not know.
+        """
+        ...
+
+    def name(self, index: int) -> str:
+        """The name of the filter with this index."""
+        ...
+
+
+class Verdicts(msgspec.Struct):
+    """The first rejection of every row looked at.
+
+    Attributes:
+        first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
+        bits: that filter's answer.
+        rows: which rows these are; all of the snapshot when None.
+        table: what the answers mean; None where nobody asks.
+        failures: filters that failed, by index; taken to reject all rows they were asked about.
+        statuses: what has been told already.
+    """
+
+    first: First
+    bits: NDArray[np.uint64]
+    rows: NDArray[np.intp] | None = None
+    table: ReasonTable | None = None
+    failures: dict[int, PluginError] = msgspec.field(default_factory=dict)
+    statuses: dict[tuple[int, int], Status] = msgspec.field(default_factory=dict)
+
+    def feasible_rows(self) -> NDArray[np.intp]:
+        """The rows no filter rejects."""
+        found = np.flatnonzero(self.first == FEASIBLE)
+        return found if self.rows is None else self.rows[found]
+
+    def position_of(self, row: int) -> int | None:
+        """Where the row is among those looked at; None when it was not."""
+        if self.rows is None:
+            return row
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def status(self, position: int) -> Status:
+        """The verdict on one of the rows looked at.
+
+        Raises:
+            PluginError: the plugin that rejects it cannot say why.
+        """
+        first = int(self.first[position])
+        return SUCCESS if first == FEASIBLE else self._status(first, int(self.bits[position]))
+
+    def groups(self) -> Iterator[tuple[Status, NDArray[np.intp]]]:
+        """Distinct rejections, each with the positions it is about.
+
+        Raises:
+            PluginError: a plugin that rejects nodes cannot say why.
+        """
+        for first in np.unique(self.first).tolist():
+            if first in (FEASIBLE, DEAD):
+                continue
+            positions = np.flatnonzero(self.first == first)
+            of_plugin = self.bits[positions]
+            for bits in np.unique(of_plugin).tolist():
+                yield self._status(first, bits), positions[of_plugin == bits]
+
+    def raise_failure(self) -> None:
+        """Fail the attempt when a filter failed on a node that no other one before it rejects.
+
+        Upstream does not even ask it about the other nodes.
+
+        Raises:
+            PluginError: that filter's.
+        """
+        for index, problem in self.failures.items():
+            if (self.first == index).any():
+                raise problem
+
+    def _status(self, first: int, bits: int) -> Status:
+        known = self.statuses.get((first, bits))
+        if known is None:
+            if self.table is None:
+                raise LookupError("nobody knows what these answers mean")
+            reasons = self.table.reasons(first, bits)
+            code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)
+            texts = tuple(reason.text for reason in reasons if reason.text)
+            known = self.statuses[first, bits] = Status(code, texts, self.table.name(first))
+        return known
+
+
+def blank_verdicts(
+    snapshot: Snapshot, rows: NDArray[np.intp] | None = None, table: ReasonTable | None = None
+) -> Verdicts:
+    """Every node looked at fits, as far as anybody has said."""
+    looked_at: Rows = snapshot.table.all_rows if rows is None else rows
+    first = np.where(snapshot.table.alive[looked_at], FEASIBLE, DEAD).astype(np.int16)
+    return Verdicts(first, np.zeros(len(first), np.uint64), rows, table)
