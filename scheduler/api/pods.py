@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
-from scheduler.api.objects import Pod, PodSpec
+from scheduler.api.objects import Pod, PodSpec, Volume
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import non_zero_requests, pod_requests, scoring_requests
 from scheduler.api.selectors import SelectorError
@@ -151,7 +151,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     def on_node(self, node_name: str) -> "PodInfo":
         """The same pod, assumed to run on a node."""
         pod = self.pod
-        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name)
+        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes)
         return PodInfo(assumed, self.shape, self.label_set)
 
 
@@ -162,9 +162,9 @@ _label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
 def pod_info(pod: Pod) -> PodInfo:
     """The pod with its derived parts, shared with all pods that are equal in them.
 
-    The pod must be freshly decoded: its node name moves out of its specification, equal
+    The pod must be freshly decoded: its node name and volumes move out of its specification, equal
     specifications and labels are replaced by shared ones, and what scheduling never reads of its
-    status is dropped.
+    volumes and status is dropped.
 
     Raises:
         InvalidPodError: a quantity or selector in the pod cannot be read.
@@ -173,12 +173,37 @@ def pod_info(pod: Pod) -> PodInfo:
     if node_name:
         force_setattr(pod.spec, "node_name", "")
         force_setattr(pod, "node_name", node_name)
+    if pod.spec.volumes:
+        _move_volumes(pod)
     _drop_unread_conditions(pod)
     shape = _shared_shape(pod)
     force_setattr(pod, "spec", shape.spec)
     label_set = _shared_labels(pod.metadata.labels)
     force_setattr(pod.metadata, "labels", label_set.labels)
     return PodInfo(pod, shape, label_set)
+
+
+def _move_volumes(pod: Pod) -> None:
+    """Leave the images, which look-alikes share, and keep the claims and disks with the pod.
+
+    ServiceAccount admission gives every pod a token volume with a name of its own.
+    """
+    volumes = pod.spec.volumes
+    images = tuple(Volume(image=volume.image) for volume in volumes if volume.image is not None)
+    force_setattr(pod.spec, "volumes", images)
+    force_setattr(pod, "volumes", tuple(volume for volume in volumes if _is_storage(volume)))
+
+
+def _is_storage(volume: Volume) -> bool:
+    sources = (
+        volume.persistent_volume_claim,
+        volume.ephemeral,
+        volume.gce_persistent_disk,
+        volume.aws_elastic_block_store,
+        volume.iscsi,
+        volume.rbd,
+    )
+    return any(source is not None for source in sources)
 
 
 def _drop_unread_conditions(pod: Pod) -> None:

@@ -147,7 +147,7 @@ class History:
             namespace=draw.choice(NAMESPACES),
             labels=labels,
             requests={draw.choice(RESOURCES): draw.randint(0, 3)},
-            host_ports=[ContainerPort(p.port, p.port, p.host_ip, p.protocol) for p in ports],
+            host_ports=[ContainerPort(p.port, p.host_ip, p.protocol) for p in ports],
             affinity=self._affinity() if draw.random() < 0.5 else None,
             deletion_timestamp="2026-01-01T00:00:00Z" if draw.random() < 0.1 else None,
         )
