@@ -15,10 +15,6 @@ from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import non_zero_requests, pod_requests, scoring_requests
 from scheduler.api.selectors import SelectorError
 
-_LARGEST_COUNTED: Final = 2**53
-"""Columns are float64. What is larger than any node counts as this much on its node, so that the
-small amounts it is added to come out unharmed when it is taken away again.
-"""
 _KEPT_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -44,8 +40,7 @@ class PodShape:
     Attributes:
         spec: the specification, without a node name.
         requests: what an incoming pod asks for (see `scheduler.api.resources` for units).
-        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more),
-            no more than float64 counts exactly.
+        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more).
         scoring_requests: what an incoming pod counts as when nodes are scored by their free room.
         non_zero_occupied: cpu (milli) and memory (bytes) it counts as once it sits on a node.
         host_ports: host ports of its containers and sidecars.
@@ -76,13 +71,6 @@ class PodShape:
             self.occupied = pod_requests(pod, use_status=True)
             self.non_zero_occupied = non_zero_requests(pod, use_status=True)
         self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
-        if max((*self.occupied.values(), *self.non_zero_occupied), default=0) > _LARGEST_COUNTED:
-            self.occupied = {n: min(a, _LARGEST_COUNTED) for n, a in self.occupied.items()}
-            cpu_milli, memory_bytes = self.non_zero_occupied
-            self.non_zero_occupied = (
-                min(cpu_milli, _LARGEST_COUNTED),
-                min(memory_bytes, _LARGEST_COUNTED),
-            )
         self.host_ports = _host_ports(pod.spec)
         self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
 

@@ -31,8 +31,8 @@ _SUFFIXES: Final = {
 _QUANTITY: Final = re.compile(
     r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]{1,18})|([numkMGTPE]|[KMGTPE]i)?)"
 )
-_MAX_INT64: Final = 2**63 - 1
-_LARGEST: Final = Decimal(_MAX_INT64)
+_INT64: Final = 2**63
+_LARGEST: Final = Decimal(_INT64 - 1)
 _MAX_EXPONENT: Final = 1000
 """Larger ones do not change what a quantity amounts to, only what it costs to work it out."""
 MILLI: Final = Decimal(1000)
@@ -63,8 +63,13 @@ def parse(text: Quantity) -> Decimal:
 
 
 def ceil(value: Decimal) -> int:
-    """The next whole number, within 64 bits."""
-    return min(int(value.to_integral_value(rounding=ROUND_CEILING)), _MAX_INT64)
+    """The next whole number, as 64 bits hold it."""
+    return int64(int(value.to_integral_value(rounding=ROUND_CEILING)))
+
+
+def int64(value: int) -> int:
+    """What is left of a number in 64 bits with a sign, in which upstream counts."""
+    return value if -_INT64 <= value < _INT64 else (value + _INT64) % (2 * _INT64) - _INT64
 
 
 @lru_cache(maxsize=65536)

@@ -152,6 +152,13 @@ class FilterPlugin(Plugin, Protocol):
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """What the bits of this plugin's answers for this pod mean."""
 
+    def reasons_in(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, answer: int
+    ) -> Sequence[Reason]:
+        """What the answer for one row means; for plugins that have more reasons than bits."""
+        texts = self.reasons(state, pod, snapshot)
+        return [reason for i, reason in enumerate(texts) if answer >> i & 1]
+
 
 class NodeFilterPlugin(Plugin, Protocol):
     """Node form of Filter."""

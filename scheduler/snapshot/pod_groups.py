@@ -34,7 +34,7 @@ class PodGroup(Generic[C]):
     def __init__(self, key: GroupKey) -> None:
         self.key = key
         self.rows: dict[int, int] = {}
-        self.classes: list[C] = []
+        self.classes: dict[C, None] = {}
 
 
 _Groups: TypeAlias = dict[GroupKey, PodGroup[C]]
@@ -118,6 +118,16 @@ class PodGroups(Generic[C]):
         namespace.remove(group)
         if not namespace.groups:
             del self._namespaces[name]
+
+    def copy(self) -> "PodGroups[C]":
+        """The same groups, counted by nothing."""
+        copy: PodGroups[C] = PodGroups()
+        for name, namespace in self._namespaces.items():
+            of_copy = copy._namespaces[name] = _Namespace[C]()
+            for key, group in namespace.groups.items():
+                same = of_copy.groups[key] = PodGroup[C](key)
+                same.rows = group.rows.copy()
+        return copy
 
     def of_namespace(self, name: str) -> Iterable[PodGroup[C]]:
         """The groups of one namespace."""

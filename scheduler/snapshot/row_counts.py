@@ -1,5 +1,6 @@
 """A count per node that is a dictionary while few nodes have one and an array when many do."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,8 @@ _SPARSE_FRACTION: Final = 128
 """A dictionary pays again once no more than one row in this many has a count."""
 _MIN_DENSE_ROWS: Final = 16
 _MAX_SPARSE_ROWS: Final = 4
+_BASE_BYTES: Final = 256
+_BYTES_PER_ENTRY: Final = 100
 
 
 class RowCounts:
@@ -65,6 +68,24 @@ class RowCounts:
         copy._dense_rows = self._dense_rows
         return copy
 
+    @classmethod
+    def sum_of(cls, parts: Iterable["RowCounts"], capacity: int) -> "RowCounts":
+        """Counts that are the sums of others."""
+        column = np.zeros(capacity)
+        total = cls()
+        for part in parts:
+            total.total += part.total
+            if part._dense is not None:
+                column[: len(part._dense)] += part._dense[:capacity]
+            elif part._sparse:
+                rows, counts = part._pairs()
+                column[rows] += counts
+        held = np.flatnonzero(column)
+        total._sparse = dict(zip(held.tolist(), column[held].tolist(), strict=True))
+        if len(held) > max(_MIN_DENSE_ROWS, capacity // _DENSE_FRACTION):
+            total._densify(capacity)
+        return total
+
     def at(self, row: int) -> float:
         """The count of one row."""
         if self._dense is not None:
@@ -98,6 +119,12 @@ class RowCounts:
         if eligible is not None:
             counts = counts * eligible[rows]
         return _sums(domain_ids[rows], counts, domains)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the counts take."""
+        dense = 0 if self._dense is None else self._dense.nbytes
+        return _BASE_BYTES + dense + _BYTES_PER_ENTRY * len(self._sparse)
 
     @property
     def is_empty(self) -> bool:

@@ -100,7 +100,4 @@ class FilterReasons:
     def reasons(self, index: int, answer: int) -> Sequence[Reason]:
         """See `ReasonTable.reasons`."""
         plugin = next(f.plugin for f in self._filters if f.index == index)
-        if isinstance(plugin, NodeFilterAdapter):
-            return plugin.reasons_given(self._state, answer)
-        texts = plugin.reasons(self._state, self._pod, self._snapshot)
-        return [reason for i, reason in enumerate(texts) if answer >> i & 1]
+        return plugin.reasons_in(self._state, self._pod, self._snapshot, answer)
