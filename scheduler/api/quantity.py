@@ -63,12 +63,12 @@ def parse(text: Quantity) -> Decimal:
 
 
 def ceil(value: Decimal) -> int:
-    """The next whole number, as 64 bits hold it."""
-    return int64(int(value.to_integral_value(rounding=ROUND_CEILING)))
+    """The next whole number, within 64 bits."""
+    return min(int(value.to_integral_value(rounding=ROUND_CEILING)), _INT64 - 1)
 
 
 def int64(value: int) -> int:
-    """What is left of a number in 64 bits with a sign, in which upstream counts."""
+    """What is left of a sum in 64 bits with a sign, in which upstream adds up and subtracts."""
     return value if -_INT64 <= value < _INT64 else (value + _INT64) % (2 * _INT64) - _INT64
 
 

@@ -10,6 +10,8 @@ import msgspec
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.cache.cache import Cache
+from scheduler.snapshot import Snapshot
+from scheduler.snapshot.recount import wrong_sums
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -31,6 +33,18 @@ class Comparison(msgspec.Struct, frozen=True):
     def agrees(self) -> bool:
         """Whether nothing differs."""
         return not any(msgspec.structs.astuple(self))
+
+
+class RowComparison(msgspec.Struct, frozen=True):
+    """What is wrong with the sums of some rows.
+
+    Attributes:
+        wrong: in words.
+        next_row: where to go on; 0 once all rows have been looked at.
+    """
+
+    wrong: tuple[str, ...]
+    next_row: int
 
 
 class CacheComparer:
@@ -61,6 +75,30 @@ class CacheComparer:
             missed_pods=tuple(sorted(want_pods - known)),
             redundant_pods=tuple(sorted(set(cached) - want_pods)),
         )
+
+    def compare_rows(self, snapshot: Snapshot, start: int, count: int) -> RowComparison:
+        """Hold the sums of some rows of the snapshot against the pods that the cache has there.
+
+        The snapshot must have taken over all changes. Beginning at row 0 and going on at `next_row`
+        looks at all nodes, a few at a time.
+        """
+        table = snapshot.table
+        end = min(start + count, table.size)
+        wrong: list[str] = []
+        for row in range(start, end):
+            name = table.names[row]
+            info = self._cache.nodes.get(name)
+            if name and (info is None or info.node is None):
+                wrong.append(f"{name}: not a node")
+            elif info is not None:
+                pods = info.pods.values()
+                wrong.extend(f"{name}: {text}" for text in wrong_sums(snapshot, row, pods))
+        if end == table.size:
+            missing = self._cache.node_count() - table.count
+            end = 0
+            if missing:
+                wrong.append(f"{missing} nodes have no row")
+        return RowComparison(tuple(wrong), end)
 
     def dump(self) -> Mapping[str, object]:
         """The cache for people and for JSON."""

@@ -128,8 +128,7 @@ class TaintToleration(
 def count_disliked(taints: _Taints, tolerations: Tolerations) -> int:
     """How many PreferNoSchedule taints nothing tolerates."""
     return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not tolerations.tolerate(taint)
-        for taint in taints
+        taint.effect == PREFER_NO_SCHEDULE and not tolerations.tolerate(taint) for taint in taints
     )
 
 

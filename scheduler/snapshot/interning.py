@@ -1,11 +1,10 @@
 """Small integers for values, so that columns can hold them."""
 
 from collections.abc import Hashable, Iterable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Self
 
 T = TypeVar("T", bound=Hashable)
 

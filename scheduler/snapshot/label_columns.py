@@ -49,7 +49,7 @@ class LabelColumn(InternedColumn[str | None]):
         table = self._judge(requirement)
         cost = len(table) + _BYTES_PER_VALUE * (1 + len(requirement.values))
         if self._verdict_bytes + cost > _MAX_VERDICT_BYTES:
-            self._forget_verdicts()
+            self.forget_verdicts()
         if len(table) > 1 and cost <= _MAX_VERDICT_BYTES:
             self._verdicts[requirement] = table
             self._verdict_bytes += cost
@@ -58,7 +58,7 @@ class LabelColumn(InternedColumn[str | None]):
     @override
     def copy(self) -> "LabelColumn":
         copy = super().copy()
-        copy._forget_verdicts()
+        copy.forget_verdicts()
         return copy
 
     def _judge(self, requirement: Requirement) -> NDArray[np.bool_]:
@@ -81,14 +81,15 @@ class LabelColumn(InternedColumn[str | None]):
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _forget_verdicts(self) -> None:
+    def forget_verdicts(self) -> None:
+        """Work out all verdict tables again when they are asked for."""
         self._verdicts = {}
         self._verdict_bytes = 0
 
     @override
     def _drop_unused_values(self) -> None:
         super()._drop_unused_values()
-        self._forget_verdicts()
+        self.forget_verdicts()
 
 
 class LabelColumns:

@@ -44,7 +44,7 @@ class PortCounts:
         Source: k8s.io/kube-scheduler framework/types.go HostPortInfo.CheckConflict.
         """
         taken: NDArray[np.bool_] | None = None
-        for ip, counts in self._find((port.protocol, port.port)).items():
+        for ip, counts in self.find((port.protocol, port.port)).items():
             if WILDCARD_IP in (ip, port.host_ip) or ip == port.host_ip:
                 column = counts.column(size) > 0
                 taken = column if taken is None else taken | column
@@ -54,8 +54,8 @@ class PortCounts:
         """How many pods of a row hold each port."""
         return {
             HostPort(ip, protocol, number): int(counts.at(row))
-            for protocol, number in self._keys()
-            for ip, counts in self._find((protocol, number)).items()
+            for protocol, number in self.keys()
+            for ip, counts in self.find((protocol, number)).items()
             if counts.at(row)
         }
 
@@ -67,22 +67,24 @@ class PortCounts:
 
     def detach(self) -> None:
         """Make a fork's own what it has looked up in its original so far."""
-        self._by_port = {key: self._own(key) for key in self._keys() if self._find(key)}
+        self._by_port = {key: self._own(key) for key in self.keys() if self.find(key)}
         self._original = None
 
-    def _keys(self) -> set[_PortKey]:
-        known = set() if self._original is None else self._original._keys()
+    def keys(self) -> set[_PortKey]:
+        """Protocols and ports that anybody holds or, in a fork, has given back."""
+        known = set() if self._original is None else self._original.keys()
         return known.union(self._by_port)
 
-    def _find(self, key: _PortKey) -> _ByAddress:
+    def find(self, key: _PortKey) -> _ByAddress:
+        """Who holds a port, by address. Not to be written to."""
         found = self._by_port.get(key)
         if found is None:
-            return {} if self._original is None else self._original._find(key)
+            return {} if self._original is None else self._original.find(key)
         return found
 
     def _own(self, key: _PortKey) -> _ByAddress:
         own = self._by_port.get(key)
         if own is None:
-            known = {} if self._original is None else self._original._find(key)
+            known = {} if self._original is None else self._original.find(key)
             own = self._by_port[key] = {ip: counts.copy() for ip, counts in known.items()}
         return own

@@ -72,19 +72,29 @@ class RowCounts:
     def sum_of(cls, parts: Iterable["RowCounts"], capacity: int) -> "RowCounts":
         """Counts that are the sums of others."""
         column = np.zeros(capacity)
-        total = cls()
+        sparse: dict[int, float] = {}
         for part in parts:
-            total.total += part.total
-            if part._dense is not None:
-                column[: len(part._dense)] += part._dense[:capacity]
-            elif part._sparse:
-                rows, counts = part._pairs()
-                column[rows] += counts
+            part.add_to(column, sparse)
+        column[list(sparse.keys())] += list(sparse.values())
+        return cls.of_column(column)
+
+    @classmethod
+    def of_column(cls, column: NDArray[np.float64]) -> "RowCounts":
+        """Counts that are those of a column, one for each row there is room for."""
+        counts = cls()
         held = np.flatnonzero(column)
-        total._sparse = dict(zip(held.tolist(), column[held].tolist(), strict=True))
-        if len(held) > max(_MIN_DENSE_ROWS, capacity // _DENSE_FRACTION):
-            total._densify(capacity)
-        return total
+        counts.total = float(column.sum())
+        counts._sparse = dict(zip(held.tolist(), column[held].tolist(), strict=True))
+        if len(held) > max(_MIN_DENSE_ROWS, len(column) // _DENSE_FRACTION):
+            counts._densify(len(column))
+        return counts
+
+    def add_to(self, column: NDArray[np.float64], sparse: dict[int, float]) -> None:
+        """Add the counts to an array, or to a dictionary where that is what they are."""
+        if self._dense is not None:
+            column[: len(self._dense)] += self._dense
+        for row, count in self._sparse.items():
+            sparse[row] = sparse.get(row, 0.0) + count
 
     def at(self, row: int) -> float:
         """The count of one row."""

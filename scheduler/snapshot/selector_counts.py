@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from heapq import nsmallest
 from typing import Final
 
+import numpy as np
+
 from scheduler.api.pods import PodInfo
 from scheduler.snapshot.pod_groups import GroupKey, PodGroup, PodGroups
 from scheduler.snapshot.pod_selectors import NamespaceLabels, PodSelector, SelectorIndex
@@ -84,11 +86,7 @@ class SelectorCounts:
             group.classes = dict.fromkeys(self._classes_of(group.key))
             for cls in group.classes:
                 cls.groups += 1
-        count = group.rows.get(row, 0) + sign
-        if count:
-            group.rows[row] = count
-        else:
-            del group.rows[row]
+        group.add(row, sign)
         for cls in group.classes:
             cls.counts.add(row, sign, capacity)
         if not group.rows:
@@ -134,10 +132,13 @@ class SelectorCounts:
         cls = self._classes[pods] = _Class(pods)
         self._index.add(cls)
         self._reading_labels += pods.reads_namespace_labels
+        column = np.zeros(capacity)
         for group in self._groups.candidates(pods):
             if self._matches(cls, group.key):
                 group.classes[cls] = None
-                self._recount(group, [cls], 1, capacity)
+                cls.groups += 1
+                group.add_to(column)
+        cls.counts = RowCounts.of_column(column)
         return cls
 
     def _drop(self, cls: _Class) -> None:

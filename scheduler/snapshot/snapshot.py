@@ -21,7 +21,6 @@ from scheduler.snapshot.changes import (
 from scheduler.snapshot.forks import (
     ForkedSelectorCounts,
     ForkedTermCounts,
-    PodChange,
     SelectorCounting,
     TermCounting,
 )
@@ -34,7 +33,7 @@ from scheduler.snapshot.port_counts import PortCounts
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.selector_counts import SelectorCounts
-from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKind
+from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKey, TermKind
 
 
 class Snapshot:
@@ -166,6 +165,16 @@ class Snapshot:
         """
         return self._terms.matching(kind, pod, self.table.capacity)
 
+    def selected_pods(
+        self, row: int, pods: Iterable[PodInfo]
+    ) -> tuple[dict[PodSelector, int], dict[PodSelector, int]]:
+        """How many pods of a row each selector in use counts, and how many of these it matches."""
+        return self._selector_counts.at(row), self._selector_counts.recounted(pods)
+
+    def terms_at(self, row: int) -> dict[TermKey, int]:
+        """How often the pods of a row have each term."""
+        return self._term_counts.at(row)
+
     def node_order(self) -> NDArray[np.intp]:
         """The rows of all nodes in the order sampling visits them: zones take turns."""
         if self._node_order is None:
@@ -194,19 +203,19 @@ class Snapshot:
     def _begin(self, changes: Sequence[Change]) -> None:
         """Nobody else must see what comes now."""
         for fork in list(self._forks):
-            fork._detach(changes)
+            fork.detach(changes)
         self._forks.clear()
-        self._detach(())
+        self.detach(())
         self.epoch += 1
 
-    def _detach(self, changes: Sequence[Change]) -> None:
+    def detach(self, changes: Sequence[Change]) -> None:
         """Make a fork's own what it has shared so far.
 
         Args:
             changes: what the cache has done since to the nodes it shares with the original.
         """
         for fork in list(self._forks):
-            fork._detach(changes)
+            fork.detach(changes)
         self._forks.clear()
         if not self._is_attached:
             return

@@ -22,13 +22,13 @@ from scheduler.snapshot.pod_selectors import (
 )
 from scheduler.snapshot.row_counts import RowCounts
 
-_MAX_REMEMBERED: Final = 2**18
+_MAX_REMEMBERED: Final = 2**20
 """Classes in all remembered lists together; then all lists are made anew."""
 _REMEMBERED_PER_LIST: Final = 8
 """What a list takes beside its classes, in classes."""
-_MERGED_ABOVE: Final = 8
+_MERGED_ABOVE: Final = 32
 """A pod of which more classes speak is told of sums of theirs."""
-_MAX_SUMS_PER_CLASS: Final = 64
+_MAX_SUMS_PER_CLASS: Final = 1024
 _SEVERAL: Final = PodSelector(frozenset(), EVERYTHING, EVERYTHING)
 """What a sum of terms speaks of is not told."""
 
@@ -114,13 +114,14 @@ class TermCounts:
                 cls = self._classes[key] = TermClass(key)
                 self._file(cls)
             cls.counts.add(row, sign, capacity)
-            for counts in cls.sums:
-                counts.add(row, sign, capacity)
-            if not cls.counts.total:
+            if cls.counts.total:
+                for counts in cls.sums:
+                    counts.add(row, sign, capacity)
+            else:
                 del self._classes[key]
                 if cls.topology_key in self._labels and self._key_epoch == self._labels.key_epoch:
                     self._index[cls.kind].discard(cls)
-                    self._forget()
+                self._forget()
 
     def namespace_changed(self) -> None:
         """The labels of a namespace changed: forget which terms speak of which pods."""
