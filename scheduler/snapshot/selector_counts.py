@@ -134,7 +134,7 @@ class SelectorCounts:
         self._reading_labels += pods.reads_namespace_labels
         column = np.zeros(capacity)
         for group in self._groups.candidates(pods):
-            if self._matches(cls, group.key):
+            if self._matches(pods, group.key):
                 group.classes[cls] = None
                 cls.groups += 1
                 group.add_to(column)
@@ -176,13 +176,16 @@ class SelectorCounts:
             if not (terminating and cls.pods.skip_terminating)
         ]
 
-    def _matches(self, cls: _Class, key: GroupKey) -> bool:
+    def _matches(self, pods: PodSelector, key: GroupKey) -> bool:
         namespace, label_set, terminating = key
-        return (
-            not (terminating and cls.pods.skip_terminating)
-            and cls.pods.matches_namespace(namespace, self._namespaces)
-            and cls.pods.selector.matches(label_set.labels)
-        )
+        if terminating and pods.skip_terminating:
+            return False
+        # Not `Selector.matches`: thousands of groups are looked at for one new selector.
+        labels = label_set.labels
+        for requirement in pods.selector.requirements:
+            if not requirement.matches_value(labels.get(requirement.key)):
+                return False
+        return not pods.selector.nothing and pods.matches_namespace(namespace, self._namespaces)
 
     @staticmethod
     def _recount(group: PodGroup[_Class], classes: list[_Class], sign: int, capacity: int) -> None:
