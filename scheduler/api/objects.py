@@ -177,16 +177,14 @@ class Toleration(ApiStruct, frozen=True):
 
 
 class ResourceRequirements(ApiStruct, frozen=True):
-    """Requests and limits of a container or of a pod."""
+    """Requests of a container or of a pod; scheduling does not read limits."""
 
     requests: ResourceList = {}
-    limits: ResourceList = {}
 
 
 class ContainerPort(ApiStruct, frozen=True):
-    """A port of a container; only host ports matter to scheduling."""
+    """A port of a container; only what it takes from the host matters to scheduling."""
 
-    container_port: int = 0
     host_port: int = 0
     host_ip: str = msgspec.field(name="hostIP", default="")
     protocol: str = "TCP"
@@ -216,6 +214,39 @@ class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
     read_only: bool = False
 
 
+class EphemeralVolumeSource(ApiStruct, frozen=True):
+    """A claim made for this pod alone, called `<pod>-<volume>`; its template is not read."""
+
+
+class GCEPersistentDiskVolumeSource(ApiStruct, frozen=True):
+    """An inline disk, one writer or many readers."""
+
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSElasticBlockStoreVolumeSource(ApiStruct, frozen=True):
+    """An inline disk for one pod."""
+
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class ISCSIVolumeSource(ApiStruct, frozen=True):
+    """An inline disk, one writer or many readers."""
+
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RBDVolumeSource(ApiStruct, frozen=True):
+    """An inline disk, one writer or many readers."""
+
+    monitors: tuple[str, ...] = ()
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
 class ImageVolumeSource(ApiStruct, frozen=True):
     """An OCI image mounted as a volume."""
 
@@ -227,6 +258,11 @@ class Volume(ApiStruct, frozen=True):
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
+    rbd: RBDVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
 
@@ -245,8 +281,8 @@ class PodResourceClaim(ApiStruct, frozen=True):
 class PodSpec(ApiStruct, frozen=True):
     """What a pod asks for.
 
-    Invariant: `node_name` is empty here once decoded; it lives in `Pod.node_name`, so that pods of
-    one workload share one spec.
+    Invariant: once decoded, `node_name` is empty here and `volumes` holds nothing but images; the
+    rest lives in `Pod.node_name` and `Pod.volumes`, so that pods of one workload share one spec.
     """
 
     containers: tuple[Container, ...] = ()
@@ -306,6 +342,8 @@ class Pod(ApiStruct, frozen=True):
     status: PodStatus = PodStatus()
     node_name: str = ""
     """Where the pod runs or is assumed to run; empty while it waits."""
+    volumes: tuple[Volume, ...] = ()
+    """Its claims and inline disks: a pod of a StatefulSet has claims of its own."""
 
 
 # --- nodes --------------------------------------------------------------------------------------

@@ -10,15 +10,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
-from scheduler.api.objects import Pod, PodSpec
+from scheduler.api.objects import Pod, PodSpec, Volume
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import non_zero_requests, pod_requests, scoring_requests
 from scheduler.api.selectors import SelectorError
 
-_LARGEST_COUNTED: Final = 2**53
-"""Columns are float64. What is larger than any node counts as this much on its node, so that the
-small amounts it is added to come out unharmed when it is taken away again.
-"""
 _KEPT_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -44,18 +40,19 @@ class PodShape:
     Attributes:
         spec: the specification, without a node name.
         requests: what an incoming pod asks for (see `scheduler.api.resources` for units).
-        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more),
-            no more than float64 counts exactly.
+        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more).
         scoring_requests: what an incoming pod counts as when nodes are scored by their free room.
         non_zero_occupied: cpu (milli) and memory (bytes) it counts as once it sits on a node.
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
+        exceeded_limit: what `scheduler.api.limits` says of it; None while nobody has asked.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
     """
 
     __slots__ = (
         "__weakref__",
         "affinity",
+        "exceeded_limit",
         "host_ports",
         "is_resized",
         "non_zero_occupied",
@@ -76,15 +73,9 @@ class PodShape:
             self.occupied = pod_requests(pod, use_status=True)
             self.non_zero_occupied = non_zero_requests(pod, use_status=True)
         self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
-        if max((*self.occupied.values(), *self.non_zero_occupied), default=0) > _LARGEST_COUNTED:
-            self.occupied = {n: min(a, _LARGEST_COUNTED) for n, a in self.occupied.items()}
-            cpu_milli, memory_bytes = self.non_zero_occupied
-            self.non_zero_occupied = (
-                min(cpu_milli, _LARGEST_COUNTED),
-                min(memory_bytes, _LARGEST_COUNTED),
-            )
         self.host_ports = _host_ports(pod.spec)
         self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
+        self.exceeded_limit: str | None = None
 
 
 class LabelSet:
@@ -151,7 +142,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     def on_node(self, node_name: str) -> "PodInfo":
         """The same pod, assumed to run on a node."""
         pod = self.pod
-        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name)
+        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes)
         return PodInfo(assumed, self.shape, self.label_set)
 
 
@@ -162,9 +153,9 @@ _label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
 def pod_info(pod: Pod) -> PodInfo:
     """The pod with its derived parts, shared with all pods that are equal in them.
 
-    The pod must be freshly decoded: its node name moves out of its specification, equal
+    The pod must be freshly decoded: its node name and volumes move out of its specification, equal
     specifications and labels are replaced by shared ones, and what scheduling never reads of its
-    status is dropped.
+    volumes and status is dropped.
 
     Raises:
         InvalidPodError: a quantity or selector in the pod cannot be read.
@@ -173,12 +164,37 @@ def pod_info(pod: Pod) -> PodInfo:
     if node_name:
         force_setattr(pod.spec, "node_name", "")
         force_setattr(pod, "node_name", node_name)
+    if pod.spec.volumes:
+        _move_volumes(pod)
     _drop_unread_conditions(pod)
     shape = _shared_shape(pod)
     force_setattr(pod, "spec", shape.spec)
     label_set = _shared_labels(pod.metadata.labels)
     force_setattr(pod.metadata, "labels", label_set.labels)
     return PodInfo(pod, shape, label_set)
+
+
+def _move_volumes(pod: Pod) -> None:
+    """Leave the images, which look-alikes share, and keep the claims and disks with the pod.
+
+    ServiceAccount admission gives every pod a token volume with a name of its own.
+    """
+    volumes = pod.spec.volumes
+    images = tuple(Volume(image=volume.image) for volume in volumes if volume.image is not None)
+    force_setattr(pod.spec, "volumes", images)
+    force_setattr(pod, "volumes", tuple(volume for volume in volumes if _is_storage(volume)))
+
+
+def _is_storage(volume: Volume) -> bool:
+    sources = (
+        volume.persistent_volume_claim,
+        volume.ephemeral,
+        volume.gce_persistent_disk,
+        volume.aws_elastic_block_store,
+        volume.iscsi,
+        volume.rbd,
+    )
+    return any(source is not None for source in sources)
 
 
 def _drop_unread_conditions(pod: Pod) -> None:

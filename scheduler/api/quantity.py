@@ -31,8 +31,8 @@ _SUFFIXES: Final = {
 _QUANTITY: Final = re.compile(
     r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]{1,18})|([numkMGTPE]|[KMGTPE]i)?)"
 )
-_MAX_INT64: Final = 2**63 - 1
-_LARGEST: Final = Decimal(_MAX_INT64)
+_INT64: Final = 2**63
+_LARGEST: Final = Decimal(_INT64 - 1)
 _MAX_EXPONENT: Final = 1000
 """Larger ones do not change what a quantity amounts to, only what it costs to work it out."""
 MILLI: Final = Decimal(1000)
@@ -64,7 +64,12 @@ def parse(text: Quantity) -> Decimal:
 
 def ceil(value: Decimal) -> int:
     """The next whole number, within 64 bits."""
-    return min(int(value.to_integral_value(rounding=ROUND_CEILING)), _MAX_INT64)
+    return min(int(value.to_integral_value(rounding=ROUND_CEILING)), _INT64 - 1)
+
+
+def int64(value: int) -> int:
+    """What is left of a sum in 64 bits with a sign, in which upstream adds up and subtracts."""
+    return value if -_INT64 <= value < _INT64 else (value + _INT64) % (2 * _INT64) - _INT64
 
 
 @lru_cache(maxsize=65536)

@@ -16,17 +16,31 @@ NO_EXECUTE: Final = "NoExecute"
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether the toleration tolerates the taint; an empty key or effect matches any."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+class Tolerations:
+    """A list of tolerations, filed so that a taint is looked up and not searched for.
+
+    An empty key or effect tolerates any.
+    """
+
+    __slots__ = ("_equal", "_exists")
+
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        self._exists: set[tuple[str, str]] = set()
+        self._equal: set[tuple[str, str, str]] = set()
+        for toleration in tolerations:
+            if toleration.operator == "Exists":
+                self._exists.add((toleration.key, toleration.effect))
+            elif toleration.operator in ("", "Equal"):
+                self._equal.add((toleration.key, toleration.effect, toleration.value))
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Whether any of the tolerations tolerates the taint."""
+        places = [(key, effect) for key in (taint.key, "") for effect in (taint.effect, "")]
+        return any(
+            place in self._exists or (*place, taint.value) in self._equal for place in places
+        )
 
 
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether any of the tolerations tolerates the taint."""
-    return any(tolerates(toleration, taint) for toleration in tolerations)
+    """Whether any of the tolerations tolerates the taint; of many taints, ask `Tolerations`."""
+    return Tolerations(tolerations).tolerate(taint)

@@ -3,8 +3,17 @@
 The cache is the truth the snapshot follows. It knows no plugins, no queue and no API.
 """
 
-from scheduler.cache.cache import Cache, CacheInvariantError
-from scheduler.cache.comparer import CacheComparer
+from scheduler.cache.cache import Cache, CacheInvariantError, Rebuilt
+from scheduler.cache.comparer import CacheComparer, RowComparison, compare_rows
 from scheduler.cache.states import PodEvent, PodState
 
-__all__ = ["Cache", "CacheComparer", "CacheInvariantError", "PodEvent", "PodState"]
+__all__ = [
+    "Cache",
+    "CacheComparer",
+    "CacheInvariantError",
+    "PodEvent",
+    "PodState",
+    "Rebuilt",
+    "RowComparison",
+    "compare_rows",
+]

@@ -5,7 +5,7 @@ Differs: sums over pods are kept by the snapshot only; changes go to it as a lis
 them over costs O(changes).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -41,15 +41,31 @@ class _Entry(msgspec.Struct, gc=False):
     state: PodState
 
 
+class Rebuilt(msgspec.Struct, frozen=True):
+    """The snapshot had to be built anew.
+
+    Attributes:
+        problem: what raised when a change was taken over.
+        left_out: what cannot be taken over at all, with what raised.
+    """
+
+    problem: Exception
+    left_out: tuple[tuple[Change, Exception], ...] = ()
+
+
 class Cache:
     """The truth about what runs where.
 
     Attributes:
         nodes: by name, ghosts (deleted nodes with pods left) included.
+        namespaces: their labels, by name.
+        rebuilds: how often the snapshot had to be built anew.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.rebuilds = 0
         self._entries: dict[str, _Entry] = {}
         self._changes: list[Change] = []
         self._generation = 0
@@ -135,19 +151,46 @@ class Cache:
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace is new or its labels have changed."""
+        self.namespaces[name] = labels
         self._changes.append(NamespaceChanged(name, labels))
 
     def remove_namespace(self, name: str) -> None:
         """A namespace is gone."""
+        self.namespaces.pop(name, None)
         self._changes.append(NamespaceChanged(name, None))
 
     # --- for others -----------------------------------------------------------------------------
 
-    def update_snapshot(self, snapshot: Snapshot) -> None:
-        """Hand over what changed since the last call. Cost: O(changes)."""
-        if self._changes:
-            changes, self._changes = self._changes, []
+    def update_snapshot(self, snapshot: Snapshot) -> Rebuilt | None:
+        """Hand over what changed since the last call.
+
+        When a change raises, the snapshot is built anew from what is here, so that neither that
+        change nor those after it are lost.
+
+        Cost: O(changes).
+        """
+        if not self._changes:
+            return None
+        changes, self._changes = self._changes, []
+        try:
             snapshot.update(changes)
+        except Exception as problem:  # noqa: BLE001 - a decision on half a change would be wrong
+            return self.rebuild(snapshot, problem)
+        return None
+
+    def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
+        """Build the snapshot anew, because it cannot be trusted any more."""
+        self.rebuilds += 1
+        return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))
+
+    def contents(self) -> Iterator[Change]:
+        """The changes that build a snapshot of what is here."""
+        for name, labels in self.namespaces.items():
+            yield NamespaceChanged(name, labels)
+        for info in self.nodes.values():
+            if info.node is not None:
+                yield NodeSet(info, info.node)
+                yield from map(PodAdded, info.pods.values())
 
     def node_count(self) -> int:
         """Nodes, ghosts left out."""

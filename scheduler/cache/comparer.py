@@ -10,6 +10,8 @@ import msgspec
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.cache.cache import Cache
+from scheduler.snapshot import Snapshot
+from scheduler.snapshot.recount import wrong_sums
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -31,6 +33,18 @@ class Comparison(msgspec.Struct, frozen=True):
     def agrees(self) -> bool:
         """Whether nothing differs."""
         return not any(msgspec.structs.astuple(self))
+
+
+class RowComparison(msgspec.Struct, frozen=True):
+    """What is wrong with the sums of some rows.
+
+    Attributes:
+        wrong: in words.
+        next_row: where to go on; 0 once all rows have been looked at.
+    """
+
+    wrong: tuple[str, ...]
+    next_row: int
 
 
 class CacheComparer:
@@ -77,3 +91,28 @@ class CacheComparer:
             "assumedPods": self._cache.assumed_pod_count(),
             "comparison": msgspec.to_builtins(self.compare()),
         }
+
+
+def compare_rows(cache: Cache, snapshot: Snapshot, start: int, count: int) -> RowComparison:
+    """Hold the sums of some rows of the snapshot against the pods that the cache has there.
+
+    The snapshot must have taken over all changes. Beginning at row 0 and going on at `next_row`
+    looks at all nodes, a few at a time.
+    """
+    table = snapshot.table
+    end = min(start + count, table.size)
+    wrong: list[str] = []
+    for row in range(start, end):
+        name = table.names[row]
+        info = cache.nodes.get(name)
+        if name and (info is None or info.node is None):
+            wrong.append(f"{name}: not a node")
+        elif info is not None:
+            pods = info.pods.values()
+            wrong.extend(f"{name}: {text}" for text in wrong_sums(snapshot, row, pods))
+    if end == table.size:
+        missing = cache.node_count() - table.count
+        end = 0
+        if missing:
+            wrong.append(f"{missing} nodes have no row")
+    return RowComparison(tuple(wrong), end)

@@ -86,7 +86,7 @@ def _remarks(report: PodReport) -> Iterator[str]:
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
     claims = [
         volume.persistent_volume_claim.claim_name
-        for volume in report.pod.spec.volumes
+        for volume in report.pod.pod.volumes
         if volume.persistent_volume_claim is not None
     ]
     if claims and _VOLUME_PLUGIN not in report.framework.plugins.by_name:

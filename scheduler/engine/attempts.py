@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
 from scheduler.engine.attempt import (
@@ -112,7 +113,11 @@ class Attempts:
     def _find_node(self, attempt: Attempt) -> None:
         core, framework, pod = self._core, attempt.framework, attempt.pod
         start = core.stopwatch()
-        core.cache.update_snapshot(core.snapshot)
+        too_much = exceeded_limit(pod.shape)
+        if too_much:
+            self._fail(attempt, Failure(too_much, is_rejection=True))
+            return
+        core.catch_up()
         framework.calls.step("Snapshot")
         nominator = core.queue.nominator
         nominated = nominator.nominated_pods_before(pod) if len(nominator) else None

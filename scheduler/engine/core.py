@@ -5,12 +5,13 @@ from typing import Final
 
 import msgspec
 
-from scheduler.cache import Cache
+from scheduler.cache import Cache, Rebuilt, compare_rows
 from scheduler.engine.algorithm import SchedulingAlgorithm
 from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Report
 from scheduler.engine.recorder import EngineRecorder
 from scheduler.engine.story import Story
+from scheduler.errors import SchedulerError
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.queue import SchedulingQueue
@@ -18,6 +19,14 @@ from scheduler.snapshot import Snapshot
 
 TRACE_LINES: Final = 8
 """How many frames of an unexpected exception are told."""
+
+
+AUDITED_ROWS: Final = 10
+"""Rows that are held against the cache at each tick: 5,000 nodes take eight minutes."""
+
+
+class SnapshotError(SchedulerError):
+    """The snapshot and the cache differ: a programming error, put right by building it anew."""
 
 
 class EventTime:
@@ -53,6 +62,7 @@ class Core(msgspec.Struct):
         time: the time of the event at hand.
         story: what happened to each pod.
         out: the instructions of the event at hand.
+        next_audited: the row at which the next audit begins.
     """
 
     frameworks: Mapping[str, Framework]
@@ -67,11 +77,32 @@ class Core(msgspec.Struct):
     time: EventTime
     story: Story
     out: list[Instruction]
+    next_audited: int = 0
 
     @property
     def now(self) -> float:
         """The time of the event at hand, in seconds."""
         return self.time.now
+
+    def catch_up(self) -> None:
+        """Bring the snapshot up to date."""
+        rebuilt = self.cache.update_snapshot(self.snapshot)
+        if rebuilt is not None:
+            self._tell_rebuilt(rebuilt)
+
+    def audit(self) -> None:
+        """Hold a few rows of the snapshot against the cache; what is wrong is put right."""
+        found = compare_rows(self.cache, self.snapshot, self.next_audited, AUDITED_ROWS)
+        self.next_audited = found.next_row
+        if found.wrong:
+            self._tell_rebuilt(
+                self.cache.rebuild(self.snapshot, SnapshotError("; ".join(found.wrong)))
+            )
+
+    def _tell_rebuilt(self, rebuilt: Rebuilt) -> None:
+        self.report("Snapshot rebuilt", "", rebuilt.problem)
+        for change, problem in rebuilt.left_out:
+            self.report(f"Left out of the snapshot: {type(change).__name__}", "", problem)
 
     def report(self, message: str, pod: str, problem: Exception, *, trace: str = "") -> None:
         """Say that something went wrong."""

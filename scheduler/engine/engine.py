@@ -247,7 +247,8 @@ class Engine:
             core.queue.flush_unschedulable_leftover()
             self._next_leftover = core.now + UNSCHEDULABLE_FLUSH_SECONDS
         self.attempts.tick()
-        core.cache.update_snapshot(core.snapshot)
+        core.catch_up()
+        core.audit()
 
     def _pod_read(self, event: PodRead) -> None:
         again: PodInfo | None = self.attempts.pod_read(event.attempt, event.pod)

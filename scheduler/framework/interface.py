@@ -166,6 +166,15 @@ class FilterPlugin(Plugin, Protocol):
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """What the bits of this plugin's answers for this pod mean."""
 
+    def reasons_in(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, answer: int
+    ) -> Sequence[Reason]:
+        """What the answer for one row means; for plugins that have more reasons than bits."""
+        known = self.reasons(state, pod, snapshot)
+        if answer >> len(known):
+            raise ValueError(f"has {len(known)} reasons, and rejected for another one")
+        return [reason for i, reason in enumerate(known) if answer >> i & 1]
+
 
 class NodeFilterPlugin(Plugin, Protocol):
     """Node form of Filter."""

@@ -9,7 +9,7 @@ import msgspec
 from scheduler.api.objects import Taint
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from scheduler.api.taints import is_tolerated
+from scheduler.api.taints import Tolerations
 from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.snapshot import Snapshot
 
@@ -92,16 +92,17 @@ def obstacles_of(
             too_small[resource] = frozenset(n for n, row in table.row_of.items() if lacking[row])
         elif asked:
             too_small[resource] = frozenset(table.row_of)
-    taints = [_untolerated(pod, taint_set) for taint_set in table.taint_sets.values]
+    tolerations = Tolerations(pod.spec.tolerations)
+    taints = [_untolerated(taint_set, tolerations) for taint_set in table.taint_sets.values]
     by_node = {name: taints[table.taint_set[row]] for name, row in table.row_of.items()}
     return Obstacles(shortages_of(pod, snapshot, nominated), too_small, by_node)
 
 
-def _untolerated(pod: PodInfo, taints: tuple[Taint, ...]) -> tuple[str, ...]:
+def _untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> tuple[str, ...]:
     return tuple(
         f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
         for taint in taints
-        if taint.effect in _DO_NOT_SCHEDULE and not is_tolerated(taint, pod.spec.tolerations)
+        if taint.effect in _DO_NOT_SCHEDULE and not tolerations.tolerate(taint)
     )
 
 

@@ -37,7 +37,7 @@ def count_of(rows: Rows, size: int) -> int:
 class Judged(Generic[V, N]):
     """An answer per interned value, found once per distinct value and gathered for rows."""
 
-    __slots__ = ("_answers", "_judge", "_known")
+    __slots__ = ("_answers", "_judge", "_known", "_values")
 
     def __init__(self, judge: Callable[[V], Any], dtype: type[N]) -> None:
         """Remember how to judge.
@@ -49,16 +49,19 @@ class Judged(Generic[V, N]):
         self._judge = judge
         self._answers: NDArray[N] = np.zeros(0, dtype)
         self._known = 0
+        self._values: Interner[Any] | None = None
 
     def of(self, values: Interner[Any], ids: NDArray[np.integer[Any]]) -> NDArray[N]:
         """The answers for values given by their ids."""
+        if values is not self._values:
+            self._values, self._known = values, 0
         if self._known < len(values):
             self._learn(values.values)
         answers: NDArray[N] = self._answers[ids]
         return answers
 
     def _learn(self, values: list[V]) -> None:
-        """Judge the values that are new; interned values never change or go."""
+        """Judge the values that are new; those of one interner never change or go."""
         if len(values) > len(self._answers):
             grown = np.zeros(2 * len(values) + _ROOM_TO_GROW, self._answers.dtype)
             grown[: self._known] = self._answers[: self._known]

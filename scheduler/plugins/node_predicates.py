@@ -24,7 +24,7 @@ from scheduler.api.objects import (
     Toleration,
 )
 from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
-from scheduler.api.taints import NO_EXECUTE, NO_SCHEDULE, is_tolerated
+from scheduler.api.taints import NO_EXECUTE, NO_SCHEDULE, Tolerations
 from scheduler.framework.interface import Scores
 from scheduler.plugins.columns import Judged, Mask, count_of
 from scheduler.snapshot import Rows, Snapshot
@@ -177,10 +177,16 @@ def labels_match(
     requirements: Iterable[Requirement], snapshot: Snapshot, rows: Rows
 ) -> Mask | None:
     """Per given row whether its node's labels satisfy all requirements; None without any."""
-    mask: Mask | None = None
+    tables = []
     for requirement in requirements:
         column = snapshot.label_column(requirement.key)
-        verdict = column.verdicts(requirement)[column.ids(snapshot.table.size)[rows]]
+        verdicts = column.verdicts(requirement)
+        if not verdicts.any():
+            return ~_everything(snapshot, rows)
+        tables.append((column, verdicts))
+    mask: Mask | None = None
+    for column, verdicts in tables:
+        verdict = verdicts[column.ids(snapshot.table.size)[rows]]
         mask = verdict if mask is None else mask & verdict
     return mask
 
@@ -191,17 +197,18 @@ def labels_match_node(requirements: Iterable[Requirement], node: Node) -> bool:
     return all(r.matches_value(labels.get(r.key)) for r in requirements)
 
 
-def has_untolerated_taint(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
+def has_untolerated_taint(taints: Iterable[Taint], tolerations: Tolerations) -> bool:
     """Whether there is a taint that keeps pods away and that nothing tolerates."""
-    return any(t.effect in DO_NOT_SCHEDULE and not is_tolerated(t, tolerations) for t in taints)
+    return any(t.effect in DO_NOT_SCHEDULE and not tolerations.tolerate(t) for t in taints)
 
 
 def tolerated_taints(
     tolerations: tuple[Toleration, ...], snapshot: Snapshot, rows: Rows
 ) -> Mask | None:
     """Per given row whether no taint keeps the pod away; None when that holds everywhere."""
+    filed = Tolerations(tolerations)
     judged: Judged[tuple[Taint, ...], np.bool_] = Judged(
-        lambda taints: not has_untolerated_taint(taints, tolerations), np.bool_
+        lambda taints: not has_untolerated_taint(taints, filed), np.bool_
     )
     mask = judged.of(snapshot.table.taint_sets, snapshot.table.taint_set[rows])
     return None if mask.all() else mask

@@ -12,10 +12,12 @@ from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
+from scheduler.api.quantity import int64
 from scheduler.api.resources import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -51,10 +53,11 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
-from scheduler.plugins.columns import Mask, as_view
+from scheduler.plugins.columns import as_view
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.plugins.resource_scores import Weights, strategy_of
 from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.interning import Interner
 
 TOO_MANY_PODS: Final = Reason("Too many pods")
 HOPELESS: Final = Reason("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -63,12 +66,33 @@ HOPELESS: Final = Reason("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 DEFAULT_ARGS: Final = NodeResourcesFitArgs()
 
 
-class FitState(msgspec.Struct, frozen=True, eq=False):
-    """What the filter compares for one pod."""
+_MAX_BITS: Final = 64
+_PODS: Final = 0
+"""The line of `TOO_MANY_PODS`; the resources follow, `HOPELESS` is last."""
 
+
+class FitState(msgspec.Struct, frozen=True, eq=False):
+    """What the filter compares for one pod.
+
+    Attributes:
+        names: the resources that are looked at.
+        columns: those of them that some node offers.
+        combinations: for a pod that asks for more resources than an answer has bits: the sets of
+            reasons found so far, by answer; the first is no reason at all.
+    """
+
+    names: tuple[str, ...]
     columns: ResourceColumns
-    reasons: tuple[Reason, ...]
-    """Too many pods, then one per column, then `HOPELESS`."""
+    combinations: Interner[bytes] | None
+
+    @property
+    def lines(self) -> int:
+        """How many reasons there may be."""
+        return len(self.names) + 2
+
+    def reasons(self) -> tuple[Reason, ...]:
+        """Too many pods, then one per resource, then `HOPELESS`."""
+        return (TOO_MANY_PODS, *(Reason(f"Insufficient {n}") for n in self.names), HOPELESS)
 
 
 class ScoreState(msgspec.Struct, frozen=True, eq=False):
@@ -122,9 +146,11 @@ class NodeResourcesFit(
         )
 
     @override
-    def sign(self, pod: PodInfo) -> Hashable:
-        """What is requested, and what it counts for in scores."""
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """What is requested, and what it counts for in scores; None when that is too much."""
         shape = pod.shape
+        if len(shape.requests) > _MAX_BITS - 2:
+            return None
         return frozenset(shape.requests.items()), frozenset(shape.scoring_requests.items())
 
     @override
@@ -133,14 +159,8 @@ class NodeResourcesFit(
     ) -> tuple[PreFilterResult | None, Status]:
         """Find the columns of what is requested; never skips, as pods are counted as well."""
         requests = pod.shape.requests
-        names = [name for name in _in_order(requests) if requests[name] and self._checks(name)]
-        reasons = (
-            TOO_MANY_PODS,
-            *(Reason(f"Insufficient {name}") for name in names),
-            HOPELESS,
-        )
-        columns = ResourceColumns(snapshot.table, names, requests)
-        state.write(_FIT, FitState(columns, reasons))
+        names = [name for name in _in_order(requests) if requests[name] > 0 and self._checks(name)]
+        _prepare_fit(state, pod, snapshot, tuple(names))
         return None, SUCCESS
 
     @override
@@ -148,21 +168,48 @@ class NodeResourcesFit(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
         """See `FilterPlugin.filter`."""
-        columns = state.read(_FIT).columns
+        fit = state.read(_FIT)
         table = snapshot.table
+        if fit.columns.layout is not table.layout:
+            fit = _prepare_fit(state, pod, snapshot, fit.names)
+        columns = fit.columns
         rows = as_view(rows)
         is_full = table.pod_count[rows] >= table.max_pods[rows]
         allocatable = columns.allocatable(table, rows)
         is_short = columns.amounts > allocatable - columns.requested(table, rows)
-        if not (np.count_nonzero(is_full) or np.count_nonzero(is_short)):
+        oversized = list(columns.oversized_cells(table, rows)) if table.has_oversized else ()
+        for line, position, has, taken in oversized:
+            asked = pod.shape.requests[columns.names[line]]
+            is_short[line, position] = asked > int64(has - int64(taken))
+        lacks_column = len(columns) < len(fit.names)
+        if not (lacks_column or np.count_nonzero(is_full) or np.count_nonzero(is_short)):
             return None
-        is_hopeless: Mask = np.any(columns.amounts > allocatable, axis=0)
-        return _bits((is_full, *is_short, is_hopeless))
+        masks = np.ones((fit.lines, len(is_full)), np.bool_)
+        masks[_PODS] = is_full
+        masks[[1 + fit.names.index(name) for name in columns.names]] = is_short
+        if not lacks_column:
+            exceeds = columns.amounts > allocatable
+            for line, position, has, _ in oversized:
+                exceeds[line, position] = pod.shape.requests[columns.names[line]] > has
+            masks[-1] = exceeds.any(axis=0)
+        return _bits(masks) if fit.combinations is None else _answers(masks, fit.combinations)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """See `FilterPlugin.reasons`."""
-        return state.read(_FIT).reasons
+        return state.read(_FIT).reasons()
+
+    @override
+    def reasons_in(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, answer: int
+    ) -> Sequence[Reason]:
+        """See `FilterPlugin.reasons_in`."""
+        fit = state.read(_FIT)
+        if fit.combinations is None:
+            return super().reasons_in(state, pod, snapshot, answer)
+        packed = np.frombuffer(fit.combinations.values[answer], np.uint8)
+        found = np.unpackbits(packed, count=fit.lines)
+        return [reason for reason, is_one in zip(fit.reasons(), found, strict=True) if is_one]
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
@@ -173,7 +220,9 @@ class NodeResourcesFit(
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """0 to 100 by the strategy of the profile."""
-        prepared = state.get(_SCORE) or self._prepare_score(state, pod, snapshot)
+        prepared = state.get(_SCORE)
+        if prepared is None or prepared.columns.layout is not snapshot.table.layout:
+            prepared = self._prepare_score(state, pod, snapshot)
         columns = prepared.columns
         rows = as_view(rows)
         requested = columns.non_zero_requested(snapshot.table, rows) + columns.amounts
@@ -190,15 +239,13 @@ class NodeResourcesFit(
     def _prepare_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> ScoreState:
         asked = pod.shape.scoring_requests
         # A scalar resource that the pod does not ask for says nothing about where it should go.
-        counted = [
-            (name, weight)
+        weights = {
+            name: weight
             for name, weight in self._weights
             if asked.get(name) or not is_scalar_resource(name)
-        ]
-        prepared = ScoreState(
-            ResourceColumns(snapshot.table, [name for name, _ in counted], asked),
-            Weights([weight for _, weight in counted]),
-        )
+        }
+        columns = ResourceColumns(snapshot.table, tuple(weights), asked)
+        prepared = ScoreState(columns, Weights([weights[name] for name in columns.names]))
         state.write(_SCORE, prepared)
         return prepared
 
@@ -240,10 +287,31 @@ def _in_order(requests: Requests) -> Iterable[str]:
     return (*core, *scalar_names(requests))
 
 
-def _bits(masks: Iterable[Mask]) -> Bits:
-    """One bit per mask, in order."""
-    place, *others = enumerate(masks)
-    bits = place[1].astype(np.uint64)
-    for i, mask in others:
+def _prepare_fit(
+    state: CycleState, pod: PodInfo, snapshot: Snapshot, names: tuple[str, ...]
+) -> FitState:
+    known = state.get(_FIT)
+    combinations = None if known is None else known.combinations
+    if combinations is None and len(names) + 2 > _MAX_BITS:
+        combinations = Interner((bytes((len(names) + 2 + 7) // 8),))
+    columns = ResourceColumns(snapshot.table, names, pod.shape.requests)
+    prepared = FitState(names, columns, combinations)
+    state.write(_FIT, prepared)
+    return prepared
+
+
+def _bits(masks: NDArray[np.bool_]) -> Bits:
+    """One bit per line, in order."""
+    bits: Bits = masks[0].astype(np.uint64)
+    for i, mask in enumerate(masks[1:], 1):
         bits |= mask.astype(np.uint64) << np.uint64(i)
     return bits
+
+
+def _answers(masks: NDArray[np.bool_], combinations: Interner[bytes]) -> Bits:
+    """Per row the number of its set of lines."""
+    packed = np.packbits(masks, axis=0).T
+    distinct, which = np.unique(packed, axis=0, return_inverse=True)
+    numbers = [combinations.intern(line.tobytes()) for line in distinct]
+    answers: Bits = np.array(numbers, np.uint64)[which.reshape(-1)]
+    return answers

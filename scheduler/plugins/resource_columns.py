@@ -3,7 +3,7 @@
 Units: as in `NodeTable`: thousandths of a core, bytes, whole units.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -26,28 +26,33 @@ def is_counted(name: str) -> bool:
 
 
 class ResourceColumns:
-    """Some resources of the node table, in a given order.
+    """Some resources of the node table, in a given order, without those that no node offers.
 
     Attributes:
+        names: the resources that some node offers.
         amounts: what the pod asks of each, shape (resources, 1).
+        layout: the layout of the table for which this holds.
     """
 
-    __slots__ = ("_defaulted", "_lines", "_numbers", "amounts")
+    __slots__ = ("_defaulted", "_lines", "_numbers", "amounts", "layout", "names")
 
     def __init__(self, table: NodeTable, names: Sequence[str], asked: Mapping[str, int]) -> None:
         """Find the columns.
 
         Args:
-            table: where they are; resources that are new to it get one.
+            table: where they are.
             names: the resources, all of them counted ones.
             asked: what the pod asks for.
         """
-        self._numbers = [table.resource_column(name) for name in names]
+        self.layout = table.layout
+        found = [(name, table.resources.get(name)) for name in names]
+        self.names = [name for name, number in found if number is not None]
+        self._numbers = [number for _, number in found if number is not None]
         self._lines = _run_or_list(self._numbers)
         self._defaulted = [
             (line, number) for line, number in enumerate(self._numbers) if number in _NON_ZERO
         ]
-        amounts = [asked.get(name, 0) for name in names]
+        amounts = [asked.get(name, 0) for name in self.names]
         self.amounts: Amounts = np.array(amounts, np.float64).reshape(-1, 1)
 
     def __len__(self) -> int:
@@ -70,6 +75,22 @@ class ResourceColumns:
         for line, number in self._defaulted:
             requested[line] = non_zero[number, rows]
         return requested
+
+    def oversized_cells(self, table: NodeTable, rows: Rows) -> Iterator[tuple[int, int, int, int]]:
+        """Where float64 does not hold what nodes have or pods take of a resource.
+
+        Yields:
+            The line, the position among the rows, and the exact amounts there are and are taken.
+        """
+        position_of = {row: i for i, row in enumerate(np.arange(table.size)[rows].tolist())}
+        for number, row in table.oversized_cells():
+            if row in position_of and number in self._numbers:
+                yield (
+                    self._numbers.index(number),
+                    position_of[row],
+                    table.exact_allocatable(number, row),
+                    table.exact_requested(number, row),
+                )
 
     def _pick(self, matrix: Amounts, rows: Rows) -> Amounts:
         if isinstance(self._lines, slice):

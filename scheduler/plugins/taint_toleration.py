@@ -15,9 +15,9 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.objects import Node, Taint, Toleration
+from scheduler.api.objects import Node, Taint
 from scheduler.api.pods import PodInfo
-from scheduler.api.taints import PREFER_NO_SCHEDULE, is_tolerated
+from scheduler.api.taints import PREFER_NO_SCHEDULE, Tolerations
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -90,7 +90,7 @@ class TaintToleration(
         """See `FilterPlugin.filter`."""
         judged = state.get(_REJECTED)
         if judged is None:
-            tolerations = pod.spec.tolerations
+            tolerations = Tolerations(pod.spec.tolerations)
             judged = Judged(lambda taints: has_untolerated_taint(taints, tolerations), np.uint64)
             state.write(_REJECTED, judged)
         table = snapshot.table
@@ -105,7 +105,7 @@ class TaintToleration(
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
         """Prepare counting taints; never skips."""
-        tolerations = pod.spec.tolerations
+        tolerations = Tolerations(pod.spec.tolerations)
         judged: Judged[_Taints, np.float64] = Judged(
             lambda taints: count_disliked(taints, tolerations), np.float64
         )
@@ -125,17 +125,16 @@ class TaintToleration(
         return distance_from_highest(scores)
 
 
-def count_disliked(taints: _Taints, tolerations: tuple[Toleration, ...]) -> int:
+def count_disliked(taints: _Taints, tolerations: Tolerations) -> int:
     """How many PreferNoSchedule taints nothing tolerates."""
     return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations)
-        for taint in taints
+        taint.effect == PREFER_NO_SCHEDULE and not tolerations.tolerate(taint) for taint in taints
     )
 
 
 def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
     """The node now has no taint that keeps the pod away, and had one, or is new."""
-    tolerations = pod.spec.tolerations
+    tolerations = Tolerations(pod.spec.tolerations)
     was_rejected = old is None or has_untolerated_taint(old.spec.taints, tolerations)
     if was_rejected and not has_untolerated_taint(new.spec.taints, tolerations):
         return QueueingHint.QUEUE

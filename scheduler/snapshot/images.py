@@ -27,6 +27,14 @@ class _ImageState:
         self.rows = array("q")
         self.distinct_rows: NDArray[np.int64] | None = None
 
+    def copy(self) -> "_ImageState":
+        """An independent copy."""
+        copy = _ImageState(self.size_bytes)
+        copy.changed_at = self.changed_at
+        copy.rows = self.rows[:]
+        copy.distinct_rows = self.distinct_rows
+        return copy
+
 
 class ImageIndex:
     """Rows by image name."""
@@ -84,6 +92,14 @@ class ImageIndex:
         if state.distinct_rows is None:
             state.distinct_rows = np.unique(np.array(state.rows, np.int64))
         return state.size_bytes, state.distinct_rows
+
+    def copy(self) -> "ImageIndex":
+        """An independent copy."""
+        copy = ImageIndex()
+        copy.__dict__.update(self.__dict__)
+        copy._images_of = self._images_of.copy()
+        copy._states = {name: state.copy() for name, state in self._states.items()}
+        return copy
 
     def _add(self, name: str, size_bytes: int, row: int) -> None:
         state = self._states.get(name)

@@ -1,13 +1,19 @@
 """Small integers for values, so that columns can hold them."""
 
 from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 T = TypeVar("T", bound=Hashable)
 
+_SPARE_VALUES: Final = 64
+"""Unused values that are not worth compacting."""
+
 
 class Interner(Generic[T]):
-    """Gives every distinct value the next whole number, for ever.
+    """Gives every distinct value the next whole number; none ever changes or goes.
 
     Attributes:
         values: the values by number.
@@ -35,3 +41,76 @@ class Interner(Generic[T]):
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+class InternedColumn(Generic[T]):
+    """One value per row, kept as its number.
+
+    Once more than half of the values are those of no row any more, the others are numbered anew,
+    by another `Interner`: numbers are good until the next node change, or as long as `values` is
+    the same object.
+
+    Attributes:
+        values: distinct values by number; 0 is what rows have before they are set.
+    """
+
+    def __init__(self, default: T, capacity: int) -> None:
+        self.values = Interner((default,))
+        # Of the type that numpy indexes with: any other is converted on every use.
+        self._ids = np.zeros(capacity, np.intp)
+        self._rows_of = [0]
+        self._unused = 0
+
+    def ids(self, size: int) -> NDArray[np.intp]:
+        """The value number of the first `size` rows. Not to be written to."""
+        if len(self._ids) < size:
+            self._grow(size)
+        return self._ids[:size]
+
+    def set(self, row: int, value: T, capacity: int) -> None:
+        """Note the value of a row."""
+        if row >= len(self._ids):
+            self._grow(capacity)
+        old = int(self._ids[row])
+        new = self.values.intern(value)
+        if new == old:
+            return
+        self._ids[row] = new
+        rows_of = self._rows_of
+        if new == len(rows_of):
+            rows_of.append(0)
+            self._unused += 1
+        self._count(new, 1)
+        self._count(old, -1)
+        if self._unused > max(_SPARE_VALUES, len(rows_of) // 2):
+            self._drop_unused_values()
+
+    def copy(self) -> Self:
+        """An independent copy that numbers values alike."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.values = Interner(self.values.values)
+        copy._ids = self._ids.copy()
+        copy._rows_of = self._rows_of.copy()
+        return copy
+
+    def _count(self, number: int, sign: int) -> None:
+        if not number:
+            return
+        before = self._rows_of[number]
+        self._rows_of[number] = before + sign
+        self._unused += (before + sign == 0) - (before == 0)
+
+    def _grow(self, capacity: int) -> None:
+        ids = np.zeros(capacity, np.intp)
+        ids[: len(self._ids)] = self._ids
+        self._ids = ids
+
+    def _drop_unused_values(self) -> None:
+        used = [i for i, rows in enumerate(self._rows_of) if rows or not i]
+        new_number = np.zeros(len(self.values), np.intp)
+        new_number[used] = np.arange(len(used))
+        self.values = Interner(self.values.values[old] for old in used)
+        self._rows_of = [self._rows_of[old] for old in used]
+        self._ids = new_number[self._ids]
+        self._unused = 0

@@ -1,53 +1,41 @@
-"""Node labels as columns: one per key that a selector or a topology key has asked for."""
+"""Node labels as columns: one per key that nodes have and somebody asks about."""
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from scheduler.api.selectors import Operator, Requirement
-from scheduler.snapshot.interning import Interner
+from scheduler.snapshot.interning import InternedColumn
 
 ABSENT: Final = 0
 """The id of "the node has no such label"."""
 
-_MAX_VERDICTS: Final = 512
-"""Remembered verdict tables per key; more are worked out again."""
+_MAX_BYTES: Final = 64 * 2**20
+"""Columns kept; those asked for longest ago go first, and are made again from the labels."""
+_MIN_COLUMNS: Final = 16
+_MAX_VERDICT_BYTES: Final = 2**20
+"""Verdict tables remembered per key; more are worked out again."""
+_BYTES_PER_VALUE: Final = 64
+"""What a requirement that is remembered takes for each value it names."""
 
-_SPARE_VALUES: Final = 64
+_NO_LABELS: Final[Mapping[str, str]] = {}
 
 
-class LabelColumn:
-    """The values of one label key by row.
-
-    Values that no node has any more are dropped once they outnumber the rows, so the ids of a key
-    whose values come and go with nodes (the hostname) stay small. Ids are therefore good only until
-    the next node change.
+class LabelColumn(InternedColumn[str | None]):
+    """The values of one label key by row; ids are good until the next node change.
 
     Attributes:
         values: distinct values; `values.values[id]` is the text, id 0 stands for absence.
     """
 
     def __init__(self, capacity: int) -> None:
-        self.values: Interner[str | None] = Interner((None,))
-        # Of the type that numpy indexes with: any other is converted on every use.
-        self._ids = np.zeros(capacity, np.intp)
+        super().__init__(None, capacity)
         self._verdicts: dict[Requirement, NDArray[np.bool_]] = {}
-
-    def ids(self, size: int) -> NDArray[np.intp]:
-        """The value id of the first `size` rows."""
-        if len(self._ids) < size:
-            self._grow(size)
-        return self._ids[:size]
-
-    def set(self, row: int, value: str | None, capacity: int) -> None:
-        """Note the label value of a row."""
-        if row >= len(self._ids):
-            self._grow(capacity)
-        self._ids[row] = ABSENT if value is None else self.values.intern(value)
-        if len(self.values) > 2 * len(self._ids) + _SPARE_VALUES:
-            self._drop_unused_values()
+        self._verdict_bytes = 0
 
     def domain_count(self) -> int:
         """How many ids there are, absence included."""
@@ -56,11 +44,22 @@ class LabelColumn:
     def verdicts(self, requirement: Requirement) -> NDArray[np.bool_]:
         """Per value id, whether the value satisfies the requirement."""
         table = self._verdicts.get(requirement)
-        if table is None or len(table) < len(self.values):
-            if len(self._verdicts) >= _MAX_VERDICTS:
-                self._verdicts.clear()
-            table = self._verdicts[requirement] = self._judge(requirement)
+        if table is not None and len(table) == len(self.values):
+            return table
+        table = self._judge(requirement)
+        cost = len(table) + _BYTES_PER_VALUE * (1 + len(requirement.values))
+        if self._verdict_bytes + cost > _MAX_VERDICT_BYTES:
+            self.forget_verdicts()
+        if len(table) > 1 and cost <= _MAX_VERDICT_BYTES:
+            self._verdicts[requirement] = table
+            self._verdict_bytes += cost
         return table
+
+    @override
+    def copy(self) -> "LabelColumn":
+        copy = super().copy()
+        copy.forget_verdicts()
+        return copy
 
     def _judge(self, requirement: Requirement) -> NDArray[np.bool_]:
         ids = len(self.values)
@@ -82,42 +81,85 @@ class LabelColumn:
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _grow(self, capacity: int) -> None:
-        ids = np.zeros(capacity, np.intp)
-        ids[: len(self._ids)] = self._ids
-        self._ids = ids
+    def forget_verdicts(self) -> None:
+        """Work out all verdict tables again when they are asked for."""
+        self._verdicts = {}
+        self._verdict_bytes = 0
 
+    @override
     def _drop_unused_values(self) -> None:
-        used = np.union1d(ABSENT, self._ids)
-        new_id = np.zeros(len(self.values), np.intp)
-        new_id[used] = np.arange(len(used))
-        self.values = Interner(self.values.values[old] for old in used)
-        self._ids = new_id[self._ids]
-        self._verdicts.clear()
+        super()._drop_unused_values()
+        self.forget_verdicts()
 
 
 class LabelColumns:
-    """The label columns of all nodes, made when first asked for."""
+    """The labels of all nodes, and columns made of them for keys that somebody asks about.
+
+    A column is derived from the labels, so asking changes nothing anybody sees. Columns are let go
+    when nodes change, never while somebody reads: ids stay what they are during an attempt.
+
+    Attributes:
+        key_epoch: grows whenever a key appears on the first node or goes from the last one.
+    """
 
     def __init__(self) -> None:
-        self._columns: dict[str, LabelColumn] = {}
+        self.key_epoch = 0
+        self._labels: list[Mapping[str, str]] = []
+        self._nodes_with: dict[str, int] = {}
+        self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
+        self._absent = LabelColumn(0)
 
-    def column(
-        self, key: str, labels_by_row: Iterable[tuple[int, Mapping[str, str]]], capacity: int
-    ) -> LabelColumn:
-        """The column of a key; `labels_by_row` (all nodes) is read when it is new."""
+    def column(self, key: str, capacity: int) -> LabelColumn:
+        """The column of a key; of a key that no node has always the same, all absent."""
+        if key not in self._nodes_with:
+            return self._absent
         column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = LabelColumn(capacity)
-            for row, labels in labels_by_row:
-                column.set(row, labels.get(key), capacity)
+        if column is not None:
+            self._columns.move_to_end(key)
+            return column
+        column = self._columns[key] = LabelColumn(capacity)
+        for row, labels in enumerate(self._labels):
+            if key in labels:
+                column.set(row, labels[key], capacity)
         return column
 
-    def existing(self, key: str) -> LabelColumn | None:
-        """The column of a key if somebody has asked for it before."""
-        return self._columns.get(key)
+    def __contains__(self, key: str) -> bool:
+        return key in self._nodes_with
 
     def set_row(self, row: int, labels: Mapping[str, str], capacity: int) -> None:
-        """Take over the labels of a node."""
+        """Take over the labels of a node; none for a row without one."""
+        while row >= len(self._labels):
+            self._labels.append(_NO_LABELS)
+        known, self._labels[row] = self._labels[row], labels
+        if known == labels:
+            return
+        for key in labels:
+            if key not in known:
+                self._count(key, 1)
+        for key in known:
+            if key not in labels:
+                self._count(key, -1)
         for key, column in self._columns.items():
             column.set(row, labels.get(key), capacity)
+        most = max(_MIN_COLUMNS, _MAX_BYTES // (self._absent.ids(0).itemsize * capacity))
+        while len(self._columns) > most:
+            self._columns.popitem(last=False)
+
+    def copy(self) -> "LabelColumns":
+        """An independent copy that numbers values alike."""
+        copy = LabelColumns()
+        copy.key_epoch = self.key_epoch
+        copy._labels = self._labels.copy()
+        copy._nodes_with = self._nodes_with.copy()
+        copy._columns = OrderedDict((key, c.copy()) for key, c in self._columns.items())
+        return copy
+
+    def _count(self, key: str, sign: int) -> None:
+        nodes = self._nodes_with.get(key, 0) + sign
+        if nodes:
+            self._nodes_with[key] = nodes
+        else:
+            del self._nodes_with[key]
+            self._columns.pop(key, None)
+        if nodes == (sign > 0):
+            self.key_epoch += 1

@@ -8,11 +8,17 @@ are filed by value.
 from collections.abc import Iterable, Iterator
 from typing import Final, Generic, TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler.api.pods import LabelSet, PodInfo
 from scheduler.snapshot.pod_selectors import PodSelector, label_choices
 
 _MAX_INDEXED_KEYS: Final = 64
 """Label keys filed per namespace; all are forgotten when there would be more."""
+
+_MIN_ARRAY: Final = 8
+"""Rows of a group that are worth keeping as arrays."""
 
 GroupKey: TypeAlias = tuple[str, LabelSet, bool]
 """Namespace, labels, and whether the pods are being deleted."""
@@ -29,12 +35,35 @@ class PodGroup(Generic[C]):
         classes: what counts them.
     """
 
-    __slots__ = ("classes", "key", "rows")
+    __slots__ = ("_arrays", "classes", "key", "rows")
 
     def __init__(self, key: GroupKey) -> None:
+        self._arrays: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
         self.key = key
         self.rows: dict[int, int] = {}
-        self.classes: list[C] = []
+        self.classes: dict[C, None] = {}
+
+    def add(self, row: int, sign: int) -> None:
+        """Count a pod in (`sign` 1) or out (-1)."""
+        self._arrays = None
+        count = self.rows.get(row, 0) + sign
+        if count:
+            self.rows[row] = count
+        else:
+            del self.rows[row]
+
+    def add_to(self, column: NDArray[np.float64]) -> None:
+        """Add the counts to an array."""
+        if len(self.rows) < _MIN_ARRAY:
+            for row, count in self.rows.items():
+                column[row] += count
+            return
+        if self._arrays is None:
+            rows = np.fromiter(self.rows.keys(), np.intp, len(self.rows))
+            counts = np.fromiter(self.rows.values(), np.float64, len(self.rows))
+            self._arrays = rows, counts
+        rows, counts = self._arrays
+        column[rows] += counts
 
 
 _Groups: TypeAlias = dict[GroupKey, PodGroup[C]]
@@ -118,6 +147,16 @@ class PodGroups(Generic[C]):
         namespace.remove(group)
         if not namespace.groups:
             del self._namespaces[name]
+
+    def copy(self) -> "PodGroups[C]":
+        """The same groups, counted by nothing."""
+        copy: PodGroups[C] = PodGroups()
+        for name, namespace in self._namespaces.items():
+            of_copy = copy._namespaces[name] = _Namespace[C]()
+            for key, group in namespace.groups.items():
+                same = of_copy.groups[key] = PodGroup[C](key)
+                same.rows = group.rows.copy()
+        return copy
 
     def of_namespace(self, name: str) -> Iterable[PodGroup[C]]:
         """The groups of one namespace."""

@@ -10,6 +10,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from scheduler.api.affinity import AffinityTerm
+from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import NOTHING, Operator, Selector
 
 NamespaceLabels: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -40,6 +41,14 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
     def reads_namespace_labels(self) -> bool:
         """Whether the labels of namespaces decide which are meant."""
         return bool(self.namespace_selector.requirements)
+
+    def matches(self, pod: PodInfo, namespaces: NamespaceLabels) -> bool:
+        """Whether a pod is among the selected ones."""
+        return (
+            not (self.skip_terminating and pod.is_terminating)
+            and self.matches_namespace(pod.namespace, namespaces)
+            and self.selector.matches(pod.labels)
+        )
 
     def matches_namespace(self, namespace: str, namespaces: NamespaceLabels) -> bool:
         """Whether pods of the namespace are meant."""

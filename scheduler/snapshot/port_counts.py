@@ -1,7 +1,7 @@
 """Which host ports are taken on which nodes."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +12,30 @@ from scheduler.snapshot.row_counts import RowCounts
 WILDCARD_IP: Final = "0.0.0.0"  # noqa: S104 - the API's word for "every address"
 
 
+_PortKey: TypeAlias = tuple[str, int]
+_ByAddress: TypeAlias = dict[str, RowCounts]
+
+
 class PortCounts:
-    """Pods per node for every host port in use."""
+    """Pods per node for every host port in use.
+
+    A fork looks at its original for ports that it has not changed itself.
+    """
 
     def __init__(self) -> None:
-        self._by_port: dict[tuple[str, int], dict[str, RowCounts]] = {}
+        self._by_port: dict[_PortKey, _ByAddress] = {}
+        self._original: PortCounts | None = None
 
     def change(self, row: int, ports: Sequence[HostPort], sign: int, capacity: int) -> None:
         """Count the ports of a pod in (`sign` 1) or out (-1)."""
         for port in ports:
-            by_ip = self._by_port.setdefault((port.protocol, port.port), {})
-            counts = by_ip.setdefault(port.host_ip, RowCounts())
+            by_address = self._own((port.protocol, port.port))
+            counts = by_address.setdefault(port.host_ip, RowCounts())
             counts.add(row, sign, capacity)
             if not counts.total:
-                del by_ip[port.host_ip]
-                if not by_ip:
-                    del self._by_port[(port.protocol, port.port)]
+                del by_address[port.host_ip]
+                if not by_address and self._original is None:
+                    del self._by_port[port.protocol, port.port]
 
     def conflicts(self, port: HostPort, size: int) -> NDArray[np.bool_] | None:
         """Per row whether the port is taken; None when it is free everywhere.
@@ -36,15 +44,47 @@ class PortCounts:
         Source: k8s.io/kube-scheduler framework/types.go HostPortInfo.CheckConflict.
         """
         taken: NDArray[np.bool_] | None = None
-        for ip, counts in self._by_port.get((port.protocol, port.port), {}).items():
+        for ip, counts in self.find((port.protocol, port.port)).items():
             if WILDCARD_IP in (ip, port.host_ip) or ip == port.host_ip:
                 column = counts.column(size) > 0
                 taken = column if taken is None else taken | column
         return taken
 
+    def at(self, row: int) -> dict[HostPort, int]:
+        """How many pods of a row hold each port."""
+        return {
+            HostPort(ip, protocol, number): int(counts.at(row))
+            for protocol, number in self.keys()
+            for ip, counts in self.find((protocol, number)).items()
+            if counts.at(row)
+        }
+
     def fork(self) -> "PortCounts":
-        """A copy that can be changed without touching this one."""
+        """A copy that can be changed; it must be `detach`ed before this one is."""
         copy = PortCounts()
-        for key, by_ip in self._by_port.items():
-            copy._by_port[key] = {ip: counts.copy() for ip, counts in by_ip.items()}
+        copy._original = self
         return copy
+
+    def detach(self) -> None:
+        """Make a fork's own what it has looked up in its original so far."""
+        self._by_port = {key: self._own(key) for key in self.keys() if self.find(key)}
+        self._original = None
+
+    def keys(self) -> set[_PortKey]:
+        """Protocols and ports that anybody holds or, in a fork, has given back."""
+        known = set() if self._original is None else self._original.keys()
+        return known.union(self._by_port)
+
+    def find(self, key: _PortKey) -> _ByAddress:
+        """Who holds a port, by address. Not to be written to."""
+        found = self._by_port.get(key)
+        if found is None:
+            return {} if self._original is None else self._original.find(key)
+        return found
+
+    def _own(self, key: _PortKey) -> _ByAddress:
+        own = self._by_port.get(key)
+        if own is None:
+            known = {} if self._original is None else self._original.find(key)
+            own = self._by_port[key] = {ip: counts.copy() for ip, counts in known.items()}
+        return own

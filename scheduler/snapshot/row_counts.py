@@ -1,5 +1,6 @@
 """A count per node that is a dictionary while few nodes have one and an array when many do."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,8 @@ _SPARSE_FRACTION: Final = 128
 """A dictionary pays again once no more than one row in this many has a count."""
 _MIN_DENSE_ROWS: Final = 16
 _MAX_SPARSE_ROWS: Final = 4
+_BASE_BYTES: Final = 256
+_BYTES_PER_ENTRY: Final = 100
 
 
 class RowCounts:
@@ -65,6 +68,34 @@ class RowCounts:
         copy._dense_rows = self._dense_rows
         return copy
 
+    @classmethod
+    def sum_of(cls, parts: Iterable["RowCounts"], capacity: int) -> "RowCounts":
+        """Counts that are the sums of others."""
+        column = np.zeros(capacity)
+        sparse: dict[int, float] = {}
+        for part in parts:
+            part.add_to(column, sparse)
+        column[list(sparse.keys())] += list(sparse.values())
+        return cls.of_column(column)
+
+    @classmethod
+    def of_column(cls, column: NDArray[np.float64]) -> "RowCounts":
+        """Counts that are those of a column, one for each row there is room for."""
+        counts = cls()
+        held = np.flatnonzero(column)
+        counts.total = float(column.sum())
+        counts._sparse = dict(zip(held.tolist(), column[held].tolist(), strict=True))
+        if len(held) > max(_MIN_DENSE_ROWS, len(column) // _DENSE_FRACTION):
+            counts._densify(len(column))
+        return counts
+
+    def add_to(self, column: NDArray[np.float64], sparse: dict[int, float]) -> None:
+        """Add the counts to an array, or to a dictionary where that is what they are."""
+        if self._dense is not None:
+            column[: len(self._dense)] += self._dense
+        for row, count in self._sparse.items():
+            sparse[row] = sparse.get(row, 0.0) + count
+
     def at(self, row: int) -> float:
         """The count of one row."""
         if self._dense is not None:
@@ -98,6 +129,12 @@ class RowCounts:
         if eligible is not None:
             counts = counts * eligible[rows]
         return _sums(domain_ids[rows], counts, domains)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the counts take."""
+        dense = 0 if self._dense is None else self._dense.nbytes
+        return _BASE_BYTES + dense + _BYTES_PER_ENTRY * len(self._sparse)
 
     @property
     def is_empty(self) -> bool:

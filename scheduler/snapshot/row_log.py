@@ -13,9 +13,10 @@ class RowLog:
 
     __slots__ = ("_first", "_rows")
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        """Begin; whatever was before position `first` is too long ago."""
         self._rows: list[int] = []
-        self._first = 0
+        self._first = first
 
     @property
     def position(self) -> int:

@@ -9,8 +9,12 @@ Invariant: for every class and row, the count equals the number of pods on the r
 selector matches (the property test builds it from scratch and compares).
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from heapq import nsmallest
 from typing import Final
+
+import numpy as np
 
 from scheduler.api.pods import PodInfo
 from scheduler.snapshot.pod_groups import GroupKey, PodGroup, PodGroups
@@ -18,21 +22,41 @@ from scheduler.snapshot.pod_selectors import NamespaceLabels, PodSelector, Selec
 from scheduler.snapshot.row_counts import RowCounts
 
 _MAX_CLASSES: Final = 20_000
-"""Classes kept; the one asked for longest ago goes first."""
+_MAX_BYTES: Final = 64 * 2**20
+"""What all classes may take; those asked for longest ago go first."""
+_MAX_CLASSES_PER_GROUP: Final = 64
+"""A pod that comes or goes is counted in each class of its group. What selectors that nobody asks
+for any more may add to that is bounded."""
+_DROPPED_AT_ONCE: Final = 16
+_CHANGES_PER_TRIM: Final = 256
+_BYTES_PER_CLASS: Final = 1024
+_BYTES_PER_MEMBERSHIP: Final = 100
 
 
 class _Class:
     """The pods of one selector, counted by row."""
 
-    __slots__ = ("counts", "pods")
+    __slots__ = ("asked_at", "counts", "groups", "pods")
 
     def __init__(self, pods: PodSelector) -> None:
         self.pods = pods
         self.counts = RowCounts()
+        self.groups = 0
+        self.asked_at = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the class takes."""
+        of_groups = _BYTES_PER_MEMBERSHIP * self.groups
+        return _BYTES_PER_CLASS + self.counts.size_bytes + of_groups
 
 
 class SelectorCounts:
-    """Counts per node of the pods each selector in use matches."""
+    """Counts per node of the pods each selector in use matches.
+
+    A class is derived from the groups when it is asked for first, so asking changes nothing anybody
+    sees. Classes are let go when pods come or go, never while somebody reads.
+    """
 
     def __init__(self, namespaces: NamespaceLabels) -> None:
         self._namespaces = namespaces
@@ -40,6 +64,8 @@ class SelectorCounts:
         self._classes: OrderedDict[PodSelector, _Class] = OrderedDict()
         self._index: SelectorIndex[_Class] = SelectorIndex()
         self._reading_labels = 0
+        self._asked = 0
+        self._until_trim = _CHANGES_PER_TRIM
 
     def counts(self, pods: PodSelector, capacity: int) -> RowCounts:
         """The count per row of the pods a selector matches."""
@@ -48,6 +74,8 @@ class SelectorCounts:
             found = self._new_class(pods, capacity)
         else:
             self._classes.move_to_end(pods)
+        self._asked += 1
+        found.asked_at = self._asked
         return found.counts
 
     def change(self, row: int, pod: PodInfo, sign: int, capacity: int) -> None:
@@ -55,46 +83,90 @@ class SelectorCounts:
         group = self._groups.get(pod)
         if group is None:
             group = self._groups.new(pod)
-            group.classes = self._classes_of(group.key)
-        count = group.rows.get(row, 0) + sign
-        if count:
-            group.rows[row] = count
-        else:
-            del group.rows[row]
-            if not group.rows:
-                self._groups.drop(group)
+            group.classes = dict.fromkeys(self._classes_of(group.key))
+            for cls in group.classes:
+                cls.groups += 1
+        group.add(row, sign)
         for cls in group.classes:
             cls.counts.add(row, sign, capacity)
+        if not group.rows:
+            self._drop_group(group)
+        elif len(group.classes) > _MAX_CLASSES_PER_GROUP:
+            self._thin(group)
+        self._until_trim -= 1
+        if not self._until_trim:
+            self._trim()
 
     def namespace_changed(self, namespace: str, capacity: int) -> None:
         """Re-decide which classes mean the pods of a namespace whose labels changed."""
         if not self._reading_labels:
             return
         for group in self._groups.of_namespace(namespace):
-            now = self._classes_of(group.key)
+            now = dict.fromkeys(self._classes_of(group.key))
             self._recount(group, [c for c in now if c not in group.classes], 1, capacity)
             self._recount(group, [c for c in group.classes if c not in now], -1, capacity)
             group.classes = now
 
+    def at(self, row: int) -> dict[PodSelector, int]:
+        """How many pods of a row each class counts; classes that count none are left out."""
+        counted = ((pods, cls.counts.at(row)) for pods, cls in self._classes.items())
+        return {pods: int(count) for pods, count in counted if count}
+
+    def recounted(self, pods: Iterable[PodInfo]) -> dict[PodSelector, int]:
+        """The same for these pods, found out one by one."""
+        found = Counter(
+            cls.pods
+            for pod in pods
+            for cls in self._classes_of((pod.namespace, pod.label_set, pod.is_terminating))
+        )
+        return dict(found)
+
+    def detached(self, namespaces: NamespaceLabels, capacity: int) -> "SelectorCounts":
+        """An independent copy; its classes are derived anew when they are asked for."""
+        del capacity
+        copy = SelectorCounts(namespaces)
+        copy._groups = self._groups.copy()
+        return copy
+
     def _new_class(self, pods: PodSelector, capacity: int) -> _Class:
-        if len(self._classes) >= _MAX_CLASSES:
-            self._drop_oldest()
         cls = self._classes[pods] = _Class(pods)
         self._index.add(cls)
         self._reading_labels += pods.reads_namespace_labels
+        column = np.zeros(capacity)
         for group in self._groups.candidates(pods):
-            if self._matches(cls, group.key):
-                group.classes.append(cls)
-                self._recount(group, [cls], 1, capacity)
+            if self._matches(pods, group.key):
+                group.classes[cls] = None
+                cls.groups += 1
+                group.add_to(column)
+        cls.counts = RowCounts.of_column(column)
         return cls
 
-    def _drop_oldest(self) -> None:
-        pods, oldest = self._classes.popitem(last=False)
-        self._index.discard(oldest)
-        self._reading_labels -= pods.reads_namespace_labels
-        for group in self._groups.candidates(pods):
-            if oldest in group.classes:
-                group.classes.remove(oldest)
+    def _drop(self, cls: _Class) -> None:
+        del self._classes[cls.pods]
+        self._index.discard(cls)
+        self._reading_labels -= cls.pods.reads_namespace_labels
+        for group in self._groups.candidates(cls.pods):
+            group.classes.pop(cls, None)
+
+    def _drop_group(self, group: PodGroup[_Class]) -> None:
+        for cls in group.classes:
+            cls.groups -= 1
+        self._groups.drop(group)
+
+    def _thin(self, group: PodGroup[_Class]) -> None:
+        """Let go of classes that count the pods of a crowded group, a few at a time."""
+        excess = min(len(group.classes) - _MAX_CLASSES_PER_GROUP, _DROPPED_AT_ONCE)
+        for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
+            self._drop(cls)
+
+    def _trim(self) -> None:
+        """Let go of classes, so that all together take no more than they may."""
+        self._until_trim = _CHANGES_PER_TRIM
+        size_bytes = sum(cls.size_bytes for cls in self._classes.values())
+        while size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES:
+            oldest = next(iter(self._classes.values()))
+            size_bytes -= oldest.size_bytes
+            self._drop(oldest)
 
     def _classes_of(self, key: GroupKey) -> list[_Class]:
         namespace, label_set, terminating = key
@@ -104,16 +176,20 @@ class SelectorCounts:
             if not (terminating and cls.pods.skip_terminating)
         ]
 
-    def _matches(self, cls: _Class, key: GroupKey) -> bool:
+    def _matches(self, pods: PodSelector, key: GroupKey) -> bool:
         namespace, label_set, terminating = key
-        return (
-            not (terminating and cls.pods.skip_terminating)
-            and cls.pods.matches_namespace(namespace, self._namespaces)
-            and cls.pods.selector.matches(label_set.labels)
-        )
+        if terminating and pods.skip_terminating:
+            return False
+        # Not `Selector.matches`: thousands of groups are looked at for one new selector.
+        labels = label_set.labels
+        for requirement in pods.selector.requirements:
+            if not requirement.matches_value(labels.get(requirement.key)):
+                return False
+        return not pods.selector.nothing and pods.matches_namespace(namespace, self._namespaces)
 
     @staticmethod
     def _recount(group: PodGroup[_Class], classes: list[_Class], sign: int, capacity: int) -> None:
         for cls in classes:
+            cls.groups += sign
             for row, count in group.rows.items():
                 cls.counts.add(row, sign * count, capacity)

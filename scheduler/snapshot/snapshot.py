@@ -1,7 +1,8 @@
 """The snapshot: everything a decision looks at, updated by what changed and by nothing else."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,12 @@ from scheduler.snapshot.changes import (
     PodAdded,
     PodRemoved,
 )
+from scheduler.snapshot.forks import (
+    ForkedSelectorCounts,
+    ForkedTermCounts,
+    SelectorCounting,
+    TermCounting,
+)
 from scheduler.snapshot.images import ImageIndex
 from scheduler.snapshot.label_columns import LabelColumn, LabelColumns
 from scheduler.snapshot.node_order import interleaved, zone_key
@@ -26,13 +33,17 @@ from scheduler.snapshot.port_counts import PortCounts
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.selector_counts import SelectorCounts
-from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKind
+from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKey, TermKind
 
 
 class Snapshot:
     """Columns over all nodes and counts over all pods on them.
 
+    Asking changes nothing that anybody sees: what is derived on the way is bounded, and let go by
+    `update` only.
+
     Attributes:
+        epoch: grows with every update that changed something.
         table: one row per node.
         ports: host ports in use.
         images: images by node.
@@ -43,6 +54,7 @@ class Snapshot:
     """
 
     def __init__(self) -> None:
+        self.epoch = 0
         self.table = NodeTable()
         self.ports = PortCounts()
         self.images = ImageIndex()
@@ -51,33 +63,91 @@ class Snapshot:
         self.node_log = RowLog()
         self.pod_log = RowLog()
         self._labels = LabelColumns()
-        self._selectors = SelectorCounts(self.namespaces)
-        self._terms = TermCounts(self.namespaces)
+        self._selector_counts = SelectorCounts(self.namespaces)
+        self._term_counts = TermCounts(self.namespaces, self._labels)
+        self._selectors: SelectorCounting = self._selector_counts
+        self._terms: TermCounting = self._term_counts
         self._node_order: NDArray[np.intp] | None = None
-        self._apply: dict[type, Callable[[Any], None]] = {
-            NodeSet: self._set_node,
-            NodeRemoved: self._remove_node,
-            PodAdded: lambda change: self._change_pod(change.pod, 1),
-            PodRemoved: lambda change: self._change_pod(change.pod, -1),
-            NamespaceChanged: self._change_namespace,
-        }
+        self._forks: WeakSet[Snapshot] = WeakSet()
+        self._is_attached = False
 
     def update(self, changes: Iterable[Change]) -> None:
         """Take over what changed, in order.
 
+        When a change raises, the snapshot is good for nothing but `rebuild`.
+
         Cost: O(changes); a node change looks once at each label column in use.
         """
+        changes = list(changes)
+        if not changes:
+            return
+        self._begin(changes)
         for change in changes:
-            self._apply[type(change)](change)
+            self._apply(change)
+
+    def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
+        """Start anew from changes that build the cluster; returns those that raise, left out.
+
+        Whoever keeps results by log position or epoch finds that everything has changed.
+        """
+        changes = list(changes)
+        self._begin(())
+        fresh = Snapshot()
+        fresh.epoch = self.epoch
+        fresh.namespace_epoch = self.namespace_epoch + 1
+        fresh.node_log = RowLog(self.node_log.position + 1)
+        fresh.pod_log = RowLog(self.pod_log.position + 1)
+        self.__dict__.update(fresh.__dict__)
+        left_out: list[tuple[Change, Exception]] = []
+        for change in changes:
+            try:
+                self._apply(change)
+            except Exception as problem:  # noqa: BLE001 - whatever it is, the others must not be lost
+                left_out.append((change, problem))
+        return left_out
+
+    def fork(self, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()) -> "Snapshot":
+        """An independent copy on which pods came or went that name their node.
+
+        Counts of selectors and terms see them. The logs of the fork are its own where it differs:
+        results kept by position of one must not be asked of another (`RowLog`s are told apart by
+        identity).
+
+        Cost: a few array copies; what nodes are, and counts, are copied once either is updated.
+
+        Raises:
+            KeyError: a pod names no node.
+        """
+        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in add]
+        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in remove]
+        fork = object.__new__(Snapshot)
+        fork.__dict__.update(self.__dict__)
+        fork.table = self.table.fork()
+        fork.ports = self.ports.fork()
+        fork.namespaces = self.namespaces.copy()
+        fork._selectors = ForkedSelectorCounts(self._selectors, changes, fork.namespaces)
+        fork._terms = ForkedTermCounts(self._terms, changes, fork.namespaces, self._labels)
+        fork._forks = WeakSet()
+        fork._is_attached = True
+        self._forks.add(fork)
+        if changes:
+            fork.epoch += 1
+            fork.pod_log = RowLog(self.pod_log.position + 1)
+        for row, pod, sign in changes:
+            fork.table.add_pod(row, pod.shape, sign)
+            fork.table.show_pod(row, pod, sign)
+            fork.ports.change(row, pod.shape.host_ports, sign, fork.table.capacity)
+        return fork
 
     # --- questions ------------------------------------------------------------------------------
 
     def label_column(self, key: str) -> LabelColumn:
         """The values of a label key over all nodes."""
-        column = self._labels.existing(key)
-        if column is None:
-            column = self._labels.column(key, self._node_labels(), self.table.capacity)
-        return column
+        return self._labels.column(key, self.table.capacity)
+
+    def has_label(self, key: str) -> bool:
+        """Whether any node has a label with this key."""
+        return key in self._labels
 
     def topology(self, key: str) -> tuple[NDArray[np.intp], int]:
         """Domain ids of a topology key by row, and their number; 0 means the label is absent."""
@@ -89,8 +159,21 @@ class Snapshot:
         return self._selectors.counts(pods, self.table.capacity)
 
     def terms_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The terms of running pods that speak of the pod."""
-        return self._terms.matching(kind, pod)
+        """The terms of running pods that speak of the pod, those that any node can meet.
+
+        Where very many do, terms of equal topology key and weight are summed up.
+        """
+        return self._terms.matching(kind, pod, self.table.capacity)
+
+    def selected_pods(
+        self, row: int, pods: Iterable[PodInfo]
+    ) -> tuple[dict[PodSelector, int], dict[PodSelector, int]]:
+        """How many pods of a row each selector in use counts, and how many of these it matches."""
+        return self._selector_counts.at(row), self._selector_counts.recounted(pods)
+
+    def terms_at(self, row: int) -> dict[TermKey, int]:
+        """How often the pods of a row have each term."""
+        return self._term_counts.at(row)
 
     def node_order(self) -> NDArray[np.intp]:
         """The rows of all nodes in the order sampling visits them: zones take turns."""
@@ -102,7 +185,7 @@ class Snapshot:
         return self._node_order
 
     def info(self, row: int) -> NodeInfo:
-        """The node of a row with its pods."""
+        """The node of a row with its pods, as the cache has them now."""
         found = self.table.infos[row]
         if found is None:
             raise KeyError(row)
@@ -110,32 +193,62 @@ class Snapshot:
 
     def node(self, row: int) -> Node:
         """The node object of a row."""
-        node = self.info(row).node
+        node = self.table.nodes[row]
         if node is None:
             raise KeyError(row)
         return node
 
-    def fork(self, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()) -> "Snapshot":
-        """A copy on which pods came or went, for asking row-local plugins "what if".
+    # --- forks ----------------------------------------------------------------------------------
 
-        Counts over the cluster (selectors, terms) are shared and do not see the difference;
-        PreFilter's `add_pod` and `remove_pod` account for it.
+    def _begin(self, changes: Sequence[Change]) -> None:
+        """Nobody else must see what comes now."""
+        for fork in list(self._forks):
+            fork.detach(changes)
+        self._forks.clear()
+        self.detach(())
+        self.epoch += 1
+
+    def detach(self, changes: Sequence[Change]) -> None:
+        """Make a fork's own what it has shared so far.
+
+        Args:
+            changes: what the cache has done since to the nodes it shares with the original.
         """
-        copy = object.__new__(Snapshot)
-        copy.__dict__.update(self.__dict__)
-        copy.table = self.table.fork()
-        copy.ports = self.ports.fork()
-        for pod, sign in (*((pod, 1) for pod in add), *((pod, -1) for pod in remove)):
-            row = copy.table.row_of[pod.node_name]
-            copy.table.add_pod(row, pod.shape, sign)
-            copy.table.show_pod(row, pod, sign)
-            copy.ports.change(row, pod.shape.host_ports, sign, copy.table.capacity)
-        return copy
+        for fork in list(self._forks):
+            fork.detach(changes)
+        self._forks.clear()
+        if not self._is_attached:
+            return
+        self._is_attached = False
+        self.table.detach(changes)
+        self.ports.detach()
+        self.images = self.images.copy()
+        self.node_log = RowLog(self.node_log.position + 1)
+        self.pod_log = RowLog(self.pod_log.position + 1)
+        capacity = self.table.capacity
+        self._labels = self._labels.copy()
+        self._selector_counts = self._selectors.detached(self.namespaces, capacity)
+        self._term_counts = self._terms.detached(self.namespaces, self._labels, capacity)
+        self._selectors, self._terms = self._selector_counts, self._term_counts
 
     # --- changes --------------------------------------------------------------------------------
 
-    def _set_node(self, change: NodeSet) -> None:
-        info, node = change.info, change.node
+    def _apply(self, change: Change) -> None:
+        match change:
+            case PodAdded(pod):
+                self._change_pod(pod, 1)
+            case PodRemoved(pod):
+                self._change_pod(pod, -1)
+            case NodeSet(info, node):
+                self._set_node(info, node)
+            case NodeRemoved(name):
+                self._remove_node(name)
+            case NamespaceChanged(name, labels):
+                self._change_namespace(name, labels)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _set_node(self, info: NodeInfo, node: Node) -> None:
         known = info.name in self.table.row_of
         row = self.table.set_node(info, node)
         self._labels.set_row(row, node.metadata.labels, self.table.capacity)
@@ -145,8 +258,8 @@ class Snapshot:
         self._node_order = None
         self._log_node(row)
 
-    def _remove_node(self, change: NodeRemoved) -> None:
-        row = self.table.row_of[change.name]
+    def _remove_node(self, name: str) -> None:
+        row = self.table.row_of[name]
         self.table.remove_node(row)
         self._labels.set_row(row, {}, self.table.capacity)
         self.images.remove_row(row)
@@ -159,26 +272,24 @@ class Snapshot:
         row = table.row_of[pod.node_name]
         shape = pod.shape
         table.add_pod(row, shape, sign)
-        self._selectors.change(row, pod, sign, table.capacity)
+        if table.owns_infos:
+            table.show_pod(row, pod, sign)
+        self._selector_counts.change(row, pod, sign, table.capacity)
         if shape.affinity is not None:
-            self._terms.change(row, pod, sign, table.capacity)
+            self._term_counts.change(row, pod, sign, table.capacity)
         if shape.host_ports:
             self.ports.change(row, shape.host_ports, sign, table.capacity)
         self.pod_log.append(row, table.capacity)
 
-    def _change_namespace(self, change: NamespaceChanged) -> None:
-        if change.labels is None:
-            self.namespaces.pop(change.name, None)
+    def _change_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        if labels is None:
+            self.namespaces.pop(name, None)
         else:
-            self.namespaces[change.name] = change.labels
+            self.namespaces[name] = labels
         self.namespace_epoch += 1
-        self._selectors.namespace_changed(change.name, self.table.capacity)
-        self._terms.namespace_changed()
+        self._selector_counts.namespace_changed(name, self.table.capacity)
+        self._term_counts.namespace_changed()
 
     def _log_node(self, row: int) -> None:
         self.node_log.append(row, self.table.capacity)
         self.pod_log.append(row, self.table.capacity)
-
-    def _node_labels(self) -> Iterator[tuple[int, Mapping[str, str]]]:
-        for row in self.table.row_of.values():
-            yield row, self.node(row).metadata.labels

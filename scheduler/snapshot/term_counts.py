@@ -8,10 +8,12 @@ kube-scheduler then scores all nodes alike instead of skipping the score.
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 from scheduler.api.affinity import AffinityTerm
 from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.api.selectors import EVERYTHING
+from scheduler.snapshot.label_columns import LabelColumns
 from scheduler.snapshot.pod_selectors import (
     NamespaceLabels,
     PodSelector,
@@ -20,7 +22,15 @@ from scheduler.snapshot.pod_selectors import (
 )
 from scheduler.snapshot.row_counts import RowCounts
 
-_MAX_REMEMBERED: Final = 50_000
+_MAX_REMEMBERED: Final = 2**20
+"""Classes in all remembered lists together; then all lists are made anew."""
+_REMEMBERED_PER_LIST: Final = 8
+"""What a list takes beside its classes, in classes."""
+_MERGED_ABOVE: Final = 32
+"""A pod of which more classes speak is told of sums of theirs."""
+_MAX_SUMS_PER_CLASS: Final = 1024
+_SEVERAL: Final = PodSelector(frozenset(), EVERYTHING, EVERYTHING)
+"""What a sum of terms speaks of is not told."""
 
 
 class TermKind(Enum):
@@ -31,70 +41,154 @@ class TermKind(Enum):
     PREFERRED = "attracts or repels, by weight"
 
 
+TermKey: TypeAlias = tuple[TermKind, PodSelector, str, int]
+"""Kind, the pods spoken of, topology key and signed weight."""
+
+
 class TermClass:
     """All running pods with one term.
 
     Attributes:
+        key: what the term is.
         kind: what the term does.
         pods: which incoming pods it speaks of.
         topology_key: within which domain.
         weight: of preferred terms, negative for anti-affinity; 1 for required ones.
         counts: such terms by row; a pod that repeats a term counts as often.
+        sums: further counts that this one is part of.
     """
 
-    __slots__ = ("counts", "kind", "pods", "topology_key", "weight")
+    __slots__ = ("counts", "key", "kind", "pods", "sums", "topology_key", "weight")
 
-    def __init__(self, kind: TermKind, pods: PodSelector, topology_key: str, weight: int) -> None:
-        self.kind = kind
-        self.pods = pods
-        self.topology_key = topology_key
-        self.weight = weight
-        self.counts = RowCounts()
+    def __init__(self, key: TermKey, counts: RowCounts | None = None) -> None:
+        self.key = key
+        self.kind, self.pods, self.topology_key, self.weight = key
+        self.counts = RowCounts() if counts is None else counts
+        self.sums: list[RowCounts] = []
 
 
 class TermCounts:
-    """Counts per node of the affinity terms of running pods."""
+    """Counts per node of the affinity terms of running pods.
 
-    def __init__(self, namespaces: NamespaceLabels) -> None:
+    Terms with a topology key that no node has say nothing about any node and are never found.
+    """
+
+    def __init__(self, namespaces: NamespaceLabels, labels: LabelColumns) -> None:
         self._namespaces = namespaces
-        self._classes: dict[tuple[TermKind, PodSelector, str, int], TermClass] = {}
-        self._index: dict[TermKind, SelectorIndex[TermClass]] = {
-            kind: SelectorIndex() for kind in TermKind
-        }
+        self._labels = labels
+        self._key_epoch = labels.key_epoch
+        self._classes: dict[TermKey, TermClass] = {}
+        self._index = _indexes()
         self._remembered: dict[tuple[TermKind, str, LabelSet], list[TermClass]] = {}
+        self._remembered_size = 0
 
-    def matching(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The classes of a kind that speak of the pod."""
+    def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
+        """The classes of a kind that speak of the pod; of very many, sums by key and weight."""
         if not self._classes:
             return []
+        if self._key_epoch != self._labels.key_epoch:
+            self._file_anew()
         key = (kind, pod.namespace, pod.label_set)
         found = self._remembered.get(key)
         if found is None:
-            if len(self._remembered) >= _MAX_REMEMBERED:
-                self._remembered.clear()
-            found = self._remembered[key] = self._index[kind].matching(
-                pod.labels, pod.namespace, self._namespaces
-            )
+            found = self.about(kind, pod)
+            if self._remembered_size > _MAX_REMEMBERED:
+                self._forget()
+            self._remembered_size += len(found) + _REMEMBERED_PER_LIST
+            if len(found) > _MERGED_ABOVE:
+                found = self._merged(found, capacity)
+            self._remembered[key] = found
         return found
+
+    def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
+        """The classes of a kind that speak of the pod, each by itself."""
+        if self._key_epoch != self._labels.key_epoch:
+            self._file_anew()
+        return self._index[kind].matching(pod.labels, pod.namespace, self._namespaces)
 
     def change(self, row: int, pod: PodInfo, sign: int, capacity: int) -> None:
         """Count the terms of a pod in (`sign` 1) or out (-1)."""
-        for kind, term, weight in terms_of(pod):
-            key = (kind, pod_selector_of(term, pod.namespace), term.topology_key, weight)
+        for key in term_keys_of(pod):
             cls = self._classes.get(key)
             if cls is None:
-                cls = self._classes[key] = TermClass(*key)
-                self._index[kind].add(cls)
-                self._remembered.clear()
+                cls = self._classes[key] = TermClass(key)
+                self._file(cls)
             cls.counts.add(row, sign, capacity)
-            if not cls.counts.total:
+            if cls.counts.total:
+                for counts in cls.sums:
+                    counts.add(row, sign, capacity)
+            else:
                 del self._classes[key]
-                self._index[kind].discard(cls)
-                self._remembered.clear()
+                if cls.topology_key in self._labels and self._key_epoch == self._labels.key_epoch:
+                    self._index[cls.kind].discard(cls)
+                self._forget()
 
     def namespace_changed(self) -> None:
         """The labels of a namespace changed: forget which terms speak of which pods."""
+        self._forget()
+
+    def at(self, row: int) -> dict[TermKey, int]:
+        """How many terms of each class the pods of a row have."""
+        counted = ((key, cls.counts.at(row)) for key, cls in self._classes.items())
+        return {key: int(count) for key, count in counted if count}
+
+    def detached(
+        self, namespaces: NamespaceLabels, labels: LabelColumns, capacity: int
+    ) -> "TermCounts":
+        """An independent copy."""
+        del capacity
+        copy = TermCounts(namespaces, labels)
+        for key, cls in self._classes.items():
+            copied = copy._classes[key] = TermClass(key, cls.counts.copy())
+            copy._file(copied)
+        return copy
+
+    def _file(self, cls: TermClass) -> None:
+        if cls.topology_key in self._labels and self._key_epoch == self._labels.key_epoch:
+            self._index[cls.kind].add(cls)
+            self._forget()
+
+    def _file_anew(self) -> None:
+        """The topology keys that nodes have are others now."""
+        self._key_epoch = self._labels.key_epoch
+        self._index = _indexes()
+        self._forget()
+        for cls in self._classes.values():
+            self._file(cls)
+
+    def _merged(self, classes: list[TermClass], capacity: int) -> list[TermClass]:
+        """One class for each topology key and weight, which is kept up to date."""
+        parts: dict[tuple[str, int], list[TermClass]] = {}
+        for cls in classes:
+            parts.setdefault((cls.topology_key, cls.weight), []).append(cls)
+        if any(len(cls.sums) >= _MAX_SUMS_PER_CLASS for cls in classes):
+            self._forget()
+        merged = []
+        for same in parts.values():
+            counts = RowCounts.sum_of((cls.counts for cls in same), capacity)
+            for cls in same:
+                cls.sums.append(counts)
+            kind, _, topology_key, weight = same[0].key
+            merged.append(TermClass((kind, _SEVERAL, topology_key, weight), counts))
+        return merged
+
+    def _forget(self) -> None:
+        if not self._remembered:
+            return
         self._remembered.clear()
+        self._remembered_size = 0
+        for cls in self._classes.values():
+            cls.sums.clear()
+
+
+def _indexes() -> dict[TermKind, SelectorIndex[TermClass]]:
+    return {kind: SelectorIndex() for kind in TermKind}
+
+
+def term_keys_of(pod: PodInfo) -> Iterator[TermKey]:
+    """The terms of a pod that concern others."""
+    for kind, term, weight in terms_of(pod):
+        yield kind, pod_selector_of(term, pod.namespace), term.topology_key, weight
 
 
 def terms_of(pod: PodInfo) -> Iterator[tuple[TermKind, AffinityTerm, int]]:

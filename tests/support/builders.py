@@ -76,8 +76,7 @@ def make_pod(
     """A pod with one container; its UID is `namespace/name` unless another is given."""
     if containers is None:
         ports = tuple(
-            p if isinstance(p, ContainerPort) else ContainerPort(container_port=p, host_port=p)
-            for p in host_ports
+            p if isinstance(p, ContainerPort) else ContainerPort(host_port=p) for p in host_ports
         )
         container = Container(
             name="main",

@@ -104,7 +104,7 @@ class History:
     def _add_pod(self) -> Iterator[Change]:
         if self.nodes:
             info = self.nodes[self.random.choice(list(self.nodes))]
-            pod = self._new_pod().on_node(info.name)
+            pod = self.new_pod().on_node(info.name)
             info.pods[pod.uid] = pod
             yield PodAdded(pod)
 
@@ -117,7 +117,7 @@ class History:
         info = self._busy_node()
         if info is not None:
             old = info.pods.pop(self.random.choice(list(info.pods)))
-            new = self._new_pod().on_node(info.name)
+            new = self.new_pod().on_node(info.name)
             info.pods[new.uid] = new
             yield PodRemoved(old)
             yield PodAdded(new)
@@ -135,7 +135,7 @@ class History:
         busy = [info for info in self.nodes.values() if info.pods]
         return self.random.choice(busy) if busy else None
 
-    def _new_pod(self) -> PodInfo:
+    def new_pod(self) -> PodInfo:
         draw = self.random
         self._serial += 1
         labels = {"app": draw.choice(APPS)}
@@ -147,7 +147,7 @@ class History:
             namespace=draw.choice(NAMESPACES),
             labels=labels,
             requests={draw.choice(RESOURCES): draw.randint(0, 3)},
-            host_ports=[ContainerPort(p.port, p.port, p.host_ip, p.protocol) for p in ports],
+            host_ports=[ContainerPort(p.port, p.host_ip, p.protocol) for p in ports],
             affinity=self._affinity() if draw.random() < 0.5 else None,
             deletion_timestamp="2026-01-01T00:00:00Z" if draw.random() < 0.1 else None,
         )

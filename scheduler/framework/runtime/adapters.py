@@ -67,7 +67,13 @@ class NodeFilterAdapter:
                 answer[i] = given.setdefault(status, len(given) + 1)
         return answer
 
-    def reasons_given(self, state: CycleState, answer: int) -> Sequence[Reason]:
+    def reasons_in(
+        self,
+        state: CycleState,
+        pod: PodInfo,  # noqa: ARG002 - as column plugins have it
+        snapshot: Snapshot,  # noqa: ARG002 - as column plugins have it
+        answer: int,
+    ) -> Sequence[Reason]:
         """What an answer for a row means."""
         given = state.read(self._given)
         status = list(given)[answer - 1]

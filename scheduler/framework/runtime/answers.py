@@ -103,12 +103,10 @@ def bits(answer: Any, count: int) -> Bits | None:
     return answer  # type: ignore[no-any-return] # looked at, one line above
 
 
-def reasons(answer: Any, most: int) -> Sequence[Reason]:
-    """What bits mean; `most` is the highest set of them."""
+def reasons(answer: Any, _: None) -> Sequence[Reason]:
+    """Why a row is rejected."""
     if not isinstance(answer, Sequence) or not all(_is_reason(reason) for reason in answer):
         wrong(answer, "a sequence of Reasons")
-    if most >> len(answer):
-        raise WrongAnswerError(f"has {len(answer)} reasons, and rejected for another one")
     found: Sequence[Reason] = answer
     return found
 

@@ -117,19 +117,17 @@ class Reasons:
             PluginError: the plugin does not know.
         """
         plugin = self._plugin(index)
-        if isinstance(plugin, NodeFilterAdapter):
-            return plugin.reasons_given(self._state, answer)
-        known = self._calls.call(
+        return self._calls.call(
             plugin,
             "Filter",
             answers.reasons,
-            answer,
-            plugin.reasons,
+            None,
+            plugin.reasons_in,
             self._state,
             self._pod,
             self._snapshot,
+            answer,
         )
-        return [reason for i, reason in enumerate(known) if answer >> i & 1]
 
     def name(self, index: int) -> str:
         """The name of the filter with this index."""

@@ -63,7 +63,7 @@ def test_an_update_that_counts_replaces_what_was_counted() -> None:
 
     assert pods_in(cache, snapshot) == {"a": 1}
     table = snapshot.table
-    assert table.requested[table.resource_column("cpu"), table.row_of["a"]] == 3000
+    assert table.sums_of(table.row_of["a"])[0]["cpu"] == 3000
 
 
 def test_a_deleted_node_stays_as_a_ghost_until_its_pods_are_gone() -> None:

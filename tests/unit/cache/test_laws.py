@@ -99,12 +99,10 @@ def columns(snapshot: Snapshot) -> dict[str, tuple[object, ...]]:
     """What the snapshot says about each node, whatever row it is in."""
     table = snapshot.table
     resources = sorted(("cpu", "memory", "ephemeral-storage"))
-    wanted = [table.resource_column(name) for name in resources]
+    wanted = [table.resources.get(name) for name in resources]
     return {
         name: (
-            float(table.pod_count[row]),
-            tuple(map(float, table.requested[wanted, row])),
-            tuple(map(float, table.non_zero_requested[:, row])),
+            table.sums_of(row),
             tuple(map(float, table.allocatable[wanted, row])),
         )
         for name, row in table.row_of.items()

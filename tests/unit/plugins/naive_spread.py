@@ -8,6 +8,7 @@ from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import TopologySpreadConstraint
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Selector, selector_from_label_selector, selector_from_labels
+from scheduler.api.taints import Tolerations
 from scheduler.framework.status import Code
 from scheduler.plugins.node_predicates import has_untolerated_taint, required_node_affinity_of
 from tests.support.builders import HOSTNAME
@@ -148,7 +149,7 @@ def _counts_in(constraint: TopologySpreadConstraint, pod: PodInfo, info: NodeInf
         return False
     return not (
         constraint.node_taints_policy == "Honor"
-        and has_untolerated_taint(node.spec.taints, pod.spec.tolerations)
+        and has_untolerated_taint(node.spec.taints, Tolerations(pod.spec.tolerations))
     )
 
 

@@ -155,7 +155,6 @@ class RandomCluster:
                 requests[resource] = draw.choice((0, 1, 2, 700))
         ports = [
             ContainerPort(
-                container_port=80,
                 host_port=draw.choice((0, 80, 81)),
                 host_ip=draw.choice(("", "0.0.0.0", "10.0.0.1", "10.0.0.2", "::")),  # noqa: S104 - the wildcard
                 protocol=draw.choice(("", "TCP", "UDP")),

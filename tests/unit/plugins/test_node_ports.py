@@ -23,7 +23,7 @@ ANY = "0.0.0.0"  # noqa: S104 - the API's word for every address
 
 
 def port(number: int, ip: str = "", protocol: str = "TCP") -> ContainerPort:
-    return ContainerPort(container_port=1, host_port=number, host_ip=ip, protocol=protocol)
+    return ContainerPort(host_port=number, host_ip=ip, protocol=protocol)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def test_terms_that_cancel_out_still_speak_of_the_pod() -> None:
 def test_the_class_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Classes are bounded, and one that went counts right when it is asked for again."""
     monkeypatch.setattr(selector_counts, "_MAX_CLASSES", 2)
+    monkeypatch.setattr(selector_counts, "_CHANGES_PER_TRIM", 1)
     counts = SelectorCounts({})
     counts.change(0, make_app_pod("a"), 1, CAPACITY)
     counts.change(0, make_app_pod("b"), 1, CAPACITY)
@@ -202,8 +203,8 @@ def test_domain_sums_leave_out_rows_that_do_not_count(rows: int) -> None:
 def test_values_that_no_node_has_any_more_are_dropped() -> None:
     """A label whose values come and go with nodes does not grow for ever."""
     snapshot = Snapshot()
-    column = snapshot.label_column(HOSTNAME)
     snapshot.update([set_node("stays")])
+    column = snapshot.label_column(HOSTNAME)
     requirement = Requirement(HOSTNAME, Operator.IN, frozenset({"stays", "node-999"}))
 
     for i in range(1000):

@@ -71,19 +71,16 @@ def view(snapshot: Snapshot) -> dict[str, Any]:
 
 def _row(snapshot: Snapshot, row: int) -> dict[str, Any]:
     table = snapshot.table
-    amounts = {
-        name: (table.allocatable[column, row], table.requested[column, row])
-        for column, name in enumerate(table.resources.values)
-    }
+    has = {name: table.allocatable[i, row] for i, name in enumerate(table.resources.values)}
     return {
         "info": snapshot.info(row),
         "node": snapshot.node(row),
         "unschedulable": bool(table.unschedulable[row]),
         "taints": table.taint_sets.values[table.taint_set[row]],
         "features": table.feature_sets.values[table.feature_set[row]],
-        "pods": (table.max_pods[row], table.pod_count[row]),
-        "amounts": {name: pair for name, pair in amounts.items() if any(pair)},
-        "non-zero": table.non_zero_requested[:, row].tolist(),
+        "max pods": table.max_pods[row],
+        "has": {name: amount for name, amount in has.items() if amount},
+        "sums": table.sums_of(row),
     }
 
 

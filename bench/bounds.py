@@ -1,0 +1,207 @@
+"""``python -m bench.bounds``: what one pod can cost, whatever it contains.
+
+For each way to ask for much: how long the step takes that decides about such a pod (or takes it
+over, where it runs already), and what decisions about other pods take afterwards, as a multiple of
+what they took before.
+"""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from statistics import median
+from time import thread_time_ns
+from typing import Any, Final
+
+import click
+import msgspec
+
+from scheduler.api.limits import (
+    MAX_HOST_PORTS,
+    MAX_NODE_REQUIREMENTS,
+    MAX_POD_TERMS,
+    MAX_RESOURCE_NAMES,
+    exceeded_limit,
+)
+from scheduler.api.objects import Node, Pod
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.config.load import default_configuration
+from scheduler.engine.algorithm import ScheduleResult, SchedulingAlgorithm
+from scheduler.offline.cluster import Profiles
+from scheduler.offline.reading import ClusterObjects
+
+STEP_LIMIT_MS: Final = 250
+OTHERS_LIMIT: Final = 2.0
+_PROFILE: Final = "bench"
+_PODS_PER_NODE: Final = 6
+_WORKLOADS: Final = 500
+_OTHERS: Final = 300
+_TAINT_SETS: Final = 500
+_TOPOLOGY_KEYS: Final = 20
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+Spec = dict[str, Any]
+
+
+def resource_names(count: int) -> Spec:
+    """Asks for many extended resources."""
+    requests = {f"example.com/r{i}": "1" for i in range(count)}
+    return {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}]}
+
+
+def selector_keys(count: int) -> Spec:
+    """Demands many labels."""
+    return {"nodeSelector": {f"example.com/k{i}": "v" for i in range(count)}}
+
+
+def anti_affinity(count: int, keys: int, prefix: str = "example.com/key") -> Spec:
+    """Keeps away from all pods but some, in many ways, over this many topology keys."""
+    terms = [
+        {
+            "topologyKey": f"{prefix}{i % keys}",
+            "labelSelector": {
+                "matchExpressions": [{"key": "app", "operator": "NotIn", "values": [f"x{i}"]}]
+            },
+        }
+        for i in range(count)
+    ]
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return {"affinity": {"podAntiAffinity": rule}}
+
+
+def tolerations(count: int) -> Spec:
+    """Tolerates many taints that no node has."""
+    listed = [{"key": "t", "value": f"no{i}", "effect": "NoSchedule"} for i in range(count)]
+    return {"tolerations": listed}
+
+
+def host_ports(count: int) -> Spec:
+    """Wants many ports of its node."""
+    ports = [{"containerPort": i, "hostPort": i} for i in range(1, count + 1)]
+    return {"containers": [{"name": "c", "image": "app:1", "ports": ports}]}
+
+
+WAITING: Final[dict[str, Callable[[], Spec]]] = {
+    "1,000 extended resources": lambda: resource_names(1000),
+    f"{MAX_RESOURCE_NAMES} extended resources": lambda: resource_names(MAX_RESOURCE_NAMES),
+    "4,000 nodeSelector keys": lambda: selector_keys(4000),
+    f"{MAX_NODE_REQUIREMENTS} nodeSelector keys": lambda: selector_keys(MAX_NODE_REQUIREMENTS),
+    "1,000 anti-affinity terms, a key each": lambda: anti_affinity(1000, 1000, "other/key"),
+    f"{MAX_POD_TERMS} anti-affinity terms": lambda: anti_affinity(MAX_POD_TERMS, _TOPOLOGY_KEYS),
+    "2,000 tolerations, 500 taint sets": lambda: tolerations(2000),
+    f"{MAX_HOST_PORTS} host ports": lambda: host_ports(MAX_HOST_PORTS),
+}
+RUNNING: Final[dict[str, Callable[[], Spec]]] = {
+    "runs: 1,000 extended resources": lambda: resource_names(1000),
+    "runs: 1,000 terms, a key of its own each": lambda: anti_affinity(1000, 1000, "other/key"),
+    "runs: 1,000 terms, 20 keys that nodes have": lambda: anti_affinity(1000, _TOPOLOGY_KEYS),
+    "runs: 4,096 host ports": lambda: host_ports(4096),
+}
+
+
+def make_node(index: int) -> Node:
+    """A node with zone, hostname, and one of many lists of taints that nobody minds."""
+    labels = {f"example.com/key{i}": f"v{index % 50}" for i in range(_TOPOLOGY_KEYS)}
+    labels |= {"kubernetes.io/hostname": f"node-{index}", _ZONE: f"zone-{index % 10}"}
+    taint = {"key": "t", "value": f"{index % _TAINT_SETS}", "effect": "PreferNoSchedule"}
+    allocatable = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    return msgspec.convert(
+        {
+            "metadata": {"name": f"node-{index}", "labels": labels},
+            "spec": {"taints": [taint]},
+            "status": {"allocatable": allocatable},
+        },
+        Node,
+    )
+
+
+def make_pod(name: str, app: str, node_name: str = "", **spec: Any) -> PodInfo:
+    """A pod of a workload."""
+    container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "100m"}}}
+    body = {
+        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}},
+        "spec": {
+            "schedulerName": _PROFILE,
+            "nodeName": node_name,
+            "containers": [container],
+            **spec,
+        },
+    }
+    return pod_info(msgspec.convert(body, Pod))
+
+
+class Bench:
+    """A cluster and the decisions about it."""
+
+    def __init__(self, nodes: int) -> None:
+        profiles = Profiles(default_configuration(_PROFILE))
+        running = [
+            make_pod(f"running-{i}", f"app-{i % _WORKLOADS}", f"node-{i % nodes}")
+            for i in range(_PODS_PER_NODE * nodes)
+        ]
+        objects = ClusterObjects()
+        objects.nodes.extend(map(make_node, range(nodes)))
+        objects.pods.extend(running)
+        self._cluster = profiles.load(objects)
+        self._framework = profiles.frameworks[_PROFILE]
+        self._algorithm = SchedulingAlgorithm(Random(0))
+        self._serial = 0
+
+    def others(self) -> float:
+        """Microseconds for a decision about a pod like those that run."""
+        times = []
+        for _ in range(_OTHERS):
+            self._serial += 1
+            app = f"app-{self._serial % _WORKLOADS}"
+            pod = make_pod(f"other-{self._serial}", app)
+            start = thread_time_ns()
+            self.decide(pod)
+            times.append((thread_time_ns() - start) / 1000)
+        return median(times[_OTHERS // 3 :])
+
+    def decide(self, pod: PodInfo) -> None:
+        """Decide about a pod, and assume it where it fits."""
+        cluster = self._cluster
+        cluster.engine.core.cache.update_snapshot(cluster.snapshot)
+        if exceeded_limit(pod.shape) is not None:
+            return
+        result = self._algorithm.schedule_pod(self._framework, pod, cluster.snapshot)
+        if isinstance(result, ScheduleResult):
+            cluster.engine.core.cache.assume_pod(pod.on_node(result.suggested_host))
+        elif (diagnosis := getattr(result, "diagnosis", None)) is not None:
+            diagnosis.message()
+
+    def take_over(self, pod: PodInfo) -> None:
+        """A pod runs that somebody else has placed."""
+        self._cluster.engine.core.cache.add_pod(pod)
+        self._cluster.engine.core.cache.update_snapshot(self._cluster.snapshot)
+
+
+def measured(nodes: int) -> Iterator[tuple[str, float, float, str]]:
+    """What, milliseconds of its step, what others take afterwards over before, and a remark."""
+    for case, make_spec in (*WAITING.items(), *RUNNING.items()):
+        bench = Bench(nodes)
+        before = bench.others()
+        runs = case in RUNNING
+        pod = make_pod("large", "large", "node-0" if runs else "", **make_spec())
+        limit = None if runs else exceeded_limit(pod.shape)
+        start = thread_time_ns()
+        (bench.take_over if runs else bench.decide)(pod)
+        step_ms = (thread_time_ns() - start) / 1e6
+        yield case, step_ms, bench.others() / before, "" if limit is None else f"rejected: {limit}"
+
+
+@click.command()
+@click.option("--nodes", default=5000, show_default=True)
+def main(nodes: int) -> None:
+    """Measure every bound, and end with 1 when one does not hold."""
+    broken = False
+    print(f"{nodes} nodes; a step may take {STEP_LIMIT_MS} ms, others {OTHERS_LIMIT} times as long")
+    for case, step_ms, others, remark in measured(nodes):
+        holds = step_ms <= STEP_LIMIT_MS and others <= OTHERS_LIMIT
+        broken |= not holds
+        print(f"{case:45} {step_ms:8.1f} ms  others x {others:4.2f}  {remark or ''}", end="")
+        print("" if holds else "  BROKEN", flush=True)
+    raise SystemExit(int(broken))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Whole numbers per resource and row, as fast as float64 and exact whatever their size."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_EXACT_BELOW: Final = 2**53
+"""float64 holds every whole number below this."""
+
+
+class Amounts:
+    """A matrix of whole numbers, one line per resource.
+
+    Invariant: a number of less than 2**53 stands in `floats` as it is; a larger one is rounded
+    there, and stands in `oversized` as it is.
+
+    Attributes:
+        floats: shape (lines, capacity).
+        oversized: what float64 does not hold, by line and row. Rare.
+    """
+
+    __slots__ = ("floats", "oversized")
+
+    def __init__(self, lines: int, capacity: int) -> None:
+        self.floats: NDArray[np.float64] = np.zeros((lines, capacity))
+        self.oversized: dict[tuple[int, int], int] = {}
+
+    def at(self, line: int, row: int) -> int:
+        """The exact number."""
+        rounded = self.floats.item(line, row)
+        if -_EXACT_BELOW < rounded < _EXACT_BELOW:
+            return int(rounded)
+        return self.oversized[line, row]
+
+    def set(self, line: int, row: int, amount: int) -> None:
+        """Replace a number."""
+        self.oversized.pop((line, row), None)
+        if not -_EXACT_BELOW < amount < _EXACT_BELOW:
+            self.oversized[line, row] = amount
+        self.floats[line, row] = amount
+
+    def add(self, line: int, row: int, amount: int) -> None:
+        """Add to a number."""
+        before = self.floats.item(line, row)
+        if -_EXACT_BELOW < before < _EXACT_BELOW:
+            now = int(before) + amount
+            if -_EXACT_BELOW < now < _EXACT_BELOW:
+                self.floats[line, row] = now
+                return
+        self.set(line, row, self.at(line, row) + amount)
+
+    def clear_row(self, row: int) -> None:
+        """Make all numbers of a row 0."""
+        self.floats[:, row] = 0
+        for cell in [cell for cell in self.oversized if cell[1] == row]:
+            del self.oversized[cell]
+
+    def fit(self, lines: int, capacity: int) -> None:
+        """Make room for this many lines and rows."""
+        if self.floats.shape != (lines, capacity):
+            floats = np.zeros((lines, capacity))
+            floats[: len(self.floats), : self.floats.shape[1]] = self.floats
+            self.floats = floats
+
+    def keep_lines(self, kept: Sequence[int], lines: int) -> None:
+        """Renumber the lines: those named, in order, come first; there will be `lines` of them."""
+        floats = np.zeros((lines, self.floats.shape[1]))
+        floats[: len(kept)] = self.floats[list(kept)]
+        new_line = {old: new for new, old in enumerate(kept)}
+        self.oversized = {
+            (new_line[line], row): amount
+            for (line, row), amount in self.oversized.items()
+            if line in new_line
+        }
+        self.floats = floats
+
+    def copy(self) -> "Amounts":
+        """An independent copy."""
+        copy = object.__new__(Amounts)
+        copy.floats = self.floats.copy()
+        copy.oversized = self.oversized.copy()
+        return copy

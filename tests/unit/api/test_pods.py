@@ -1,0 +1,89 @@
+"""What pods share, and what each keeps for itself."""
+
+from typing import Any
+
+import msgspec
+
+from scheduler.api.objects import (
+    AWSElasticBlockStoreVolumeSource,
+    EphemeralVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    ImageVolumeSource,
+    ISCSIVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+    Pod,
+    RBDVolumeSource,
+    Volume,
+)
+from scheduler.api.pods import PodInfo, pod_info
+
+
+def decoded(name: str, *volumes: dict[str, Any], image: str = "app:1") -> PodInfo:
+    """A pod as the API server sends it, with the token volume that admission adds."""
+    token = {"name": f"kube-api-access-{name}", "projected": {"sources": []}}
+    mount = {"name": token["name"], "mountPath": "/var/run/secrets", "readOnly": True}
+    container = {
+        "name": "main",
+        "image": image,
+        "ports": [{"containerPort": 80}],
+        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+        "volumeMounts": [mount],
+    }
+    spec = {"containers": [container], "volumes": [*volumes, token]}
+    manifest = {"metadata": {"name": name, "namespace": "ns", "uid": name}, "spec": spec}
+    return pod_info(msgspec.json.decode(msgspec.json.encode(manifest), type=Pod))
+
+
+def test_pods_of_one_template_have_one_shape_whatever_admission_adds() -> None:
+    """2,000 pods of 40 templates, each with its own token volume and claim, are 40 shapes."""
+    pods = [
+        decoded(
+            f"{template}-{i}",
+            {"name": "data", "persistentVolumeClaim": {"claimName": f"data-{template}-{i}"}},
+            image=f"app:{template}",
+        )
+        for i in range(50)
+        for template in range(40)
+    ]
+
+    assert len({id(pod.shape) for pod in pods}) == 40
+    assert len({id(pod.spec) for pod in pods}) == 40
+
+
+def test_a_pod_keeps_the_volumes_that_scheduling_reads() -> None:
+    """Claims and inline disks stay with the pod, also when it is placed; others are dropped."""
+    pod = decoded(
+        "p",
+        {"name": "a", "persistentVolumeClaim": {"claimName": "claim", "readOnly": True}},
+        {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "c", "gcePersistentDisk": {"pdName": "pd", "readOnly": True}},
+        {"name": "d", "awsElasticBlockStore": {"volumeID": "vol"}},
+        {"name": "e", "iscsi": {"iqn": "iqn.example", "targetPortal": "10.0.0.1", "lun": 0}},
+        {"name": "f", "rbd": {"monitors": ["m1", "m2"], "image": "disk"}},
+        {"name": "g", "emptyDir": {}},
+    )
+
+    expected = (
+        Volume(
+            "a", persistent_volume_claim=PersistentVolumeClaimVolumeSource("claim", read_only=True)
+        ),
+        Volume("b", ephemeral=EphemeralVolumeSource()),
+        Volume("c", gce_persistent_disk=GCEPersistentDiskVolumeSource("pd", read_only=True)),
+        Volume("d", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol")),
+        Volume("e", iscsi=ISCSIVolumeSource("iqn.example")),
+        Volume("f", rbd=RBDVolumeSource(("m1", "m2"), image="disk")),
+    )
+    assert pod.pod.volumes == expected
+    assert pod.on_node("n").pod.volumes == expected
+    assert pod.spec.volumes == ()
+
+
+def test_an_image_volume_is_part_of_the_shape() -> None:
+    """ImageLocality reads it; what the volume is called, nobody."""
+    first = decoded("p", {"name": "a", "image": {"reference": "data:1"}})
+    same = decoded("q", {"name": "b", "image": {"reference": "data:1"}})
+    other = decoded("r", {"name": "a", "image": {"reference": "data:2"}})
+
+    assert first.spec.volumes == (Volume(image=ImageVolumeSource("data:1")),)
+    assert first.shape is same.shape
+    assert first.shape is not other.shape

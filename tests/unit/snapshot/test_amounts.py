@@ -1,0 +1,72 @@
+"""Sums are exact whatever the pods ask for."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from scheduler.snapshot import PodAdded, PodRemoved
+from scheduler.snapshot.amounts import Amounts
+from scheduler.snapshot.row_log import RowLog
+from tests.support.builders import make_node, make_pod_info, make_snapshot
+
+SIZES = (1, 3, 2**31, 2**52 + 1, 2**53 - 1, 2**53, 2**53 + 1, 2**62 + 3, 2**63 - 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rows_sums_are_those_of_its_pods(seed: int) -> None:
+    """2**53 and 2**63 included, added and removed in any order, for offered resources or not."""
+    draw = random.Random(seed)
+    snapshot = make_snapshot([make_node("n", allocatable={"a.b/offered": 2**63 - 1})])
+    running = {}
+    for i in range(300):
+        if running and draw.random() < 0.45:
+            snapshot.update([PodRemoved(running.pop(draw.choice(list(running))))])
+        else:
+            names = draw.sample(("memory", "ephemeral-storage", "a.b/offered", "a.b/other"), 2)
+            requests = {name: draw.choice(SIZES) for name in names}
+            pod = running[i] = make_pod_info(f"p{i}", node_name="n", requests=requests)
+            snapshot.update([PodAdded(pod)])
+        expected: Counter[str] = Counter()
+        for pod in running.values():
+            expected.update(pod.shape.occupied)
+        taken, non_zero, count = snapshot.table.sums_of(0)
+        assert taken == {name: amount for name, amount in expected.items() if amount}
+        assert non_zero[1] == sum(p.shape.non_zero_occupied[1] for p in running.values())
+        assert count == len(running)
+
+
+def test_numbers_stay_exact_on_either_side_of_what_float64_holds() -> None:
+    """What is rounded in the array is kept beside it, and only that."""
+    amounts = Amounts(1, 4)
+
+    for amount in (2**53 - 1, 1, 1, 2**63, -(2**63), -2):
+        amounts.add(0, 2, amount)
+
+    assert amounts.at(0, 2) == 2**53 - 1
+    assert amounts.oversized == {}
+    amounts.add(0, 2, 2)
+    assert amounts.oversized == {(0, 2): 2**53 + 1}
+    amounts.keep_lines([0], 3)
+    assert amounts.at(0, 2) == 2**53 + 1
+    amounts.clear_row(2)
+    assert (amounts.at(0, 2), amounts.oversized) == (0, {})
+
+
+def test_a_log_that_was_trimmed_says_so() -> None:
+    """Whoever asks from before the trim must look at everything; all others get every row."""
+    log = RowLog()
+    positions = {}
+    for change in range(30_000):
+        positions[change] = log.position
+        log.append(change % 5000, 64)
+
+    told = [log.since(positions[change]) for change in range(30_000)]
+
+    assert told[0] is None
+    first = next(i for i, rows in enumerate(told) if rows is not None)
+    assert 30_000 - first >= 4096
+    for change in range(first, 30_000, 97):
+        rows = told[change]
+        assert rows is not None
+        assert set(rows.tolist()) == {i % 5000 for i in range(change, 30_000)}

@@ -1,0 +1,173 @@
+"""Memory belongs to those who make nodes: asking takes none, and what is gone is let go."""
+
+import pytest
+
+from scheduler.api.objects import Taint
+from scheduler.api.selectors import Operator, Requirement, selector_from_labels
+from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot, selector_counts
+from scheduler.snapshot.label_columns import LabelColumns
+from scheduler.snapshot.pod_selectors import PodSelector
+from tests.support.builders import make_node, make_node_info, make_pod_info, make_snapshot
+
+
+def set_node(snapshot: Snapshot, name: str, **fields: object) -> None:
+    node = make_node(name, **fields)  # type: ignore[arg-type]  # passed on as they are
+    snapshot.update([NodeSet(make_node_info(node), node)])
+
+
+def test_a_label_that_no_node_has_takes_no_column() -> None:
+    """Whatever keys pods name, all of them share one answer."""
+    snapshot = make_snapshot([make_node("n")])
+    known = snapshot.label_column("kubernetes.io/hostname")
+
+    columns = {id(snapshot.label_column(f"tenant.example/{i}")) for i in range(1000)}
+    requirement = Requirement("tenant.example/1", Operator.NOT_IN, frozenset({"x"}))
+    verdicts = snapshot.label_column("tenant.example/1").verdicts(requirement)
+
+    assert len(columns) == 1
+    assert verdicts.tolist() == [True]
+    assert len(snapshot._labels._columns) == 1
+    assert snapshot.label_column("kubernetes.io/hostname") is known
+    assert snapshot._labels._absent._verdicts == {}
+
+
+def test_a_label_goes_with_the_last_node_that_has_it() -> None:
+    """Its column too, and the key epoch says that keys came or went."""
+    labels = LabelColumns()
+    labels.set_row(0, {"a": "1"}, 64)
+    labels.set_row(1, {"a": "2"}, 64)
+    column = labels.column("a", 64)
+    epoch = labels.key_epoch
+
+    labels.set_row(0, {}, 64)
+    still = labels.column("a", 64)
+    labels.set_row(1, {"b": "1"}, 64)
+
+    assert still is column
+    assert "a" not in labels
+    assert labels.column("a", 64).ids(2).tolist() == [0, 0]
+    assert labels.key_epoch == epoch + 2
+
+
+def test_a_resource_that_no_node_offers_takes_no_column() -> None:
+    """Pods may hold it all the same; once a node offers it, what they hold counts there."""
+    snapshot = make_snapshot([make_node("n"), make_node("m")])
+    pods = [
+        make_pod_info(f"p{i}", node_name="n", requests={f"a.b/r{i}": 2, "a.b/r": 1})
+        for i in range(100)
+    ]
+    layout = snapshot.table.layout
+    snapshot.update(map(PodAdded, pods))
+
+    assert len(snapshot.table.resources) == 3
+    assert snapshot.table.layout is layout
+    set_node(snapshot, "m", allocatable={"a.b/r": 7, "a.b/r5": 1})
+
+    table = snapshot.table
+    column, row = table.resources.get("a.b/r"), table.row_of["n"]
+    assert column is not None
+    assert table.layout is not layout
+    assert table.requested[column].tolist() == [100, 0]
+    assert table.allocatable[column].tolist() == [0, 7]
+    snapshot.update(map(PodRemoved, pods))
+    assert table.sums_of(row)[0] == {}
+    assert table._unoffered == {}
+
+
+def test_columns_of_resources_that_nobody_offers_any_more_go() -> None:
+    """And what pods hold of them is kept, and comes back with the resource."""
+    snapshot = make_snapshot([make_node("n")])
+    pod = make_pod_info("p", node_name="n", requests={"a.b/r3": 2**60, "a.b/r4": 5})
+    snapshot.update([PodAdded(pod)])
+    before = snapshot.table.sums_of(0)
+
+    for i in range(500):
+        set_node(snapshot, "n", allocatable={f"a.b/r{i}": 1})
+
+    assert len(snapshot.table.resources) < 30
+    assert len(snapshot.table._requested.floats) < 40
+    assert snapshot.table.sums_of(0) == before
+    set_node(snapshot, "n", allocatable={"a.b/r3": 1})
+    column = snapshot.table.resources.get("a.b/r3")
+    assert column is not None
+    assert snapshot.table.exact_requested(column, 0) == 2**60
+    assert snapshot.table.allocatable[column].tolist() == [1]
+
+
+def test_taints_and_features_that_no_node_has_any_more_go() -> None:
+    """The sets that are left are numbered anew, in a new object."""
+    snapshot = make_snapshot(
+        [make_node("n"), make_node("m", taints=[Taint("k", "v", "NoSchedule")])]
+    )
+    first = snapshot.table.taint_sets
+
+    for i in range(1000):
+        taint = Taint("k", str(i), "NoSchedule")
+        set_node(snapshot, "n", taints=[taint], declared_features=[f"f{i}"])
+
+    table = snapshot.table
+    assert len(table.taint_sets) < 140
+    assert len(table.feature_sets) < 140
+    assert table.taint_sets is not first
+    told = [table.taint_sets.values[i] for i in table.taint_set]
+    assert told == [(Taint("k", "999", "NoSchedule"),), (Taint("k", "v", "NoSchedule"),)]
+    snapshot.update([NodeRemoved("n"), NodeRemoved("m")])
+    assert table.taint_set.tolist() == [0, 0]
+
+
+def test_verdicts_about_labels_are_bounded() -> None:
+    """Requirements with thousands of values are not kept for ever."""
+    snapshot = make_snapshot([make_node("n", labels={"k": "v"})])
+    column = snapshot.label_column("k")
+
+    for i in range(100):
+        values = frozenset(f"{i}-{j}" for j in range(2000))
+        assert column.verdicts(Requirement("k", Operator.IN, values)).tolist() == [False, False]
+
+    assert len(column._verdicts) < 10
+
+
+def test_selectors_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bytes; those asked for longest ago go when pods come and go, and count right again."""
+    monkeypatch.setattr(selector_counts, "_MAX_BYTES", 100_000)
+    monkeypatch.setattr(selector_counts, "_CHANGES_PER_TRIM", 8)
+    snapshot = make_snapshot([make_node("n")])
+    pods = [make_pod_info(f"p{i}", node_name="n", labels={"app": f"a{i}"}) for i in range(300)]
+    selectors = [
+        PodSelector(frozenset({"default"}), selector_from_labels({"app": f"a{i}"}))
+        for i in range(300)
+    ]
+    for selector in selectors:
+        snapshot.pod_counts(selector)
+
+    snapshot.update(map(PodAdded, pods))
+
+    counts = snapshot._selector_counts
+    assert sum(cls.size_bytes for cls in counts._classes.values()) <= 110_000
+    assert [snapshot.pod_counts(selector).total for selector in selectors] == [1] * 300
+
+
+def test_selectors_that_all_count_the_same_pods_are_thinned_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What thousands of broad selectors add to the cost of each pod that comes is bounded."""
+    monkeypatch.setattr(selector_counts, "_MAX_CLASSES_PER_GROUP", 4)
+    snapshot = make_snapshot([make_node("n")])
+    pods = [make_pod_info(f"p{i}", node_name="n", labels={"app": "a"}) for i in range(40)]
+    snapshot.update(map(PodAdded, pods[:2]))
+    broad = [
+        PodSelector(
+            frozenset({"default"}),
+            selector_from_labels({}).with_requirements(
+                [Requirement("app", Operator.NOT_IN, frozenset({f"x{i}"}))]
+            ),
+        )
+        for i in range(100)
+    ]
+    for selector in broad:
+        assert snapshot.pod_counts(selector).total == 2
+
+    snapshot.update(map(PodAdded, pods[2:]))
+
+    assert len(snapshot._selector_counts._classes) == 4
+    assert [snapshot.pod_counts(selector).total for selector in broad] == [40] * 100
