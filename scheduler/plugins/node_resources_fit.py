@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from typing_extensions import override
 
 from scheduler.api.objects import Node
@@ -48,6 +49,7 @@ from scheduler.framework.interface import (
     Reason,
     ScorePlugin,
     Scores,
+    Shortage,
     SignPlugin,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
@@ -67,6 +69,8 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
     """What the filter compares for one pod."""
 
     columns: ResourceColumns
+    names: Sequence[str]
+    """The resource of each column."""
     reasons: tuple[Reason, ...]
     """Too many pods, then one per column, then `HOPELESS`."""
 
@@ -140,7 +144,7 @@ class NodeResourcesFit(
             HOPELESS,
         )
         columns = ResourceColumns(snapshot.table, names, requests)
-        state.write(_FIT, FitState(columns, reasons))
+        state.write(_FIT, FitState(columns, names, reasons))
         return None, SUCCESS
 
     @override
@@ -163,6 +167,23 @@ class NodeResourcesFit(
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """See `FilterPlugin.reasons`."""
         return state.read(_FIT).reasons
+
+    @override
+    def reasons_on(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+    ) -> Sequence[Reason]:
+        """How much is missing of what."""
+        fit = state.read(_FIT)
+        rows, columns = slice(row, row + 1), fit.columns
+        has = columns.allocatable(snapshot.table, rows)[:, 0].tolist()
+        taken = columns.requested(snapshot.table, rows)[:, 0].tolist()
+        asked = columns.amounts[:, 0].tolist()
+        first, *short, last = fit.reasons
+        told = [
+            replace(reason, data=Shortage(name, asked[i], has[i] - taken[i], has[i]))
+            for i, (reason, name) in enumerate(zip(short, fit.names, strict=True))
+        ]
+        return (first, *told, last)
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:

@@ -315,6 +315,8 @@ class Filtering:
             if single.first[0] != FEASIBLE:
                 verdicts.first[position] = single.first[0]
                 verdicts.bits[position] = single.bits[0]
+        # Numbers are told as they are with the nominated pods.
+        verdicts.table = Reasons(self._calls, filters, state, pod, fork)
 
 
 def _rows_to_look_at(

@@ -110,8 +110,8 @@ class Reasons:
         self._pod = pod
         self._snapshot = snapshot
 
-    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
-        """The reasons in what the filter with this index answered for a row.
+    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered, for one row or for any.
 
         Raises:
             PluginError: the plugin does not know.
@@ -119,16 +119,12 @@ class Reasons:
         plugin = self._plugin(index)
         if isinstance(plugin, NodeFilterAdapter):
             return plugin.reasons_given(self._state, answer)
-        known = self._calls.call(
-            plugin,
-            "Filter",
-            answers.reasons,
-            answer,
-            plugin.reasons,
-            self._state,
-            self._pod,
-            self._snapshot,
-        )
+        asked = self._state, self._pod, self._snapshot
+        ask, check = self._calls.call, answers.reasons
+        if row is None:
+            known = ask(plugin, "Filter", check, answer, plugin.reasons, *asked)
+        else:
+            known = ask(plugin, "Filter", check, answer, plugin.reasons_on, *asked, row)
         return [reason for i, reason in enumerate(known) if answer >> i & 1]
 
     def name(self, index: int) -> str:
