@@ -126,14 +126,15 @@ class Filtering:
                 state, pod_class, None, pre_filter=found.status, restricting=found.restricting
             )
         cluster_filters = self._active_cluster_filters(state)
-        filters = (*pod_class.active_filters(), *cluster_filters)
+        filters = (*pod_class.filters, *cluster_filters)
         table = Reasons(self._calls, filters, state, pod, snapshot)
         rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
             # The columns of the class are not ours to change.
             is_changed = bool(cluster_filters or nominated)
             verdicts = pod_class.verdicts(self._calls, snapshot, table, copied=is_changed)
-            judge(self._calls, cluster_filters, state, pod, snapshot, verdicts)
+            if cluster_filters:
+                judge(self._calls, cluster_filters, state, pod, snapshot, verdicts)
         else:
             verdicts = blank_verdicts(snapshot, rows, table)
             judge(self._calls, filters, state, pod, snapshot, verdicts)
@@ -183,7 +184,7 @@ class Filtering:
             self.add_pod(state, pod, snapshot, other, row_of[other.node_name])
         for other in removed:
             self.remove_pod(state, pod, snapshot, other, row_of[other.node_name])
-        filters = (*pod_class.active_filters(), *self._active_cluster_filters(state))
+        filters = (*pod_class.filters, *self._active_cluster_filters(state))
         rows = np.array([row_of[name] for name in names], np.intp)
         table = Reasons(self._calls, filters, state, pod, fork)
         verdicts = blank_verdicts(fork, rows, table)
@@ -215,7 +216,7 @@ class Filtering:
         Raises:
             PluginError: a plugin failed.
         """
-        filters = [*found.pod_class.active_filters(), *self._active_cluster_filters(found.state)]
+        filters = [*found.pod_class.filters, *self._active_cluster_filters(found.state)]
         every = []
         for each in sorted(filters, key=lambda f: f.index):
             table = Reasons(self._calls, (each,), found.state, pod, snapshot)

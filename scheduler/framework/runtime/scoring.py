@@ -125,9 +125,8 @@ class Scoring:
         plugin = scored.pre_score
         if plugin is None:
             return False
-        return self._calls.call(
-            plugin, "PreScore", answers.yes_or_no, None, plugin.skips_score, pod, snapshot
-        )
+        check = None if scored.is_trusted else answers.yes_or_no
+        return self._calls.call(plugin, "PreScore", check, None, plugin.skips_score, pod, snapshot)
 
     def score_table(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
