@@ -16,7 +16,6 @@ from scheduler.offline.answers import Answer, PodAnswer
 from scheduler.offline.cases import answer_case
 from scheduler.offline.cluster import Cluster, Profiles
 from scheduler.offline.explain import Explainer
-from scheduler.offline.findings import obstacles_of
 from scheduler.offline.reading import ClusterObjects, InputError
 
 _FAILED: Final = 1
@@ -151,14 +150,13 @@ def _print_all(
     for pod in chosen:
         answer = explainer.explain(pod)
         answers.append(answer)
-        nominated = cluster.nominator.nominated_pods_before(pod)
         print_report(
             PodReport(
                 pod,
                 answer,
                 profiles.framework_of(pod),
                 cluster.snapshot.table.count,
-                obstacles_of(pod, cluster.snapshot, nominated),
+                explainer.reasons,
                 wanted.nodes,
                 wanted.top,
             )

@@ -10,7 +10,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import plugin_header, print_table
 from scheduler.framework.runtime import Framework
 from scheduler.offline.answers import FeasibleNode, PodAnswer
-from scheduler.offline.findings import Group, Miss, Obstacles, best_nodes, groups_of
+from scheduler.offline.findings import Group, Miss, Reasons, best_nodes, groups_of
 
 _NAMES_SHOWN: Final = 3
 _TAINTS_SHOWN: Final = 5
@@ -34,7 +34,7 @@ class PodReport(msgspec.Struct, frozen=True):
     answer: PodAnswer
     framework: Framework
     num_all_nodes: int
-    obstacles: Obstacles
+    reasons: Reasons
     nodes: tuple[str, ...]
     top: int
 
@@ -104,7 +104,7 @@ def _narrowed(report: PodReport) -> PodAnswer:
 
 
 def _print_groups(answer: PodAnswer, report: PodReport) -> None:
-    groups = groups_of(answer, report.obstacles)
+    groups = groups_of(answer, report.reasons)
     if not groups:
         return
     click.echo()

@@ -306,16 +306,16 @@ class Attempts:
             self._core.cache.add_pod(pod)
             self.confirmed(attempt)
         elif pod is None or pod.node_name:
-            self._free(attempt, self.leave(attempt, "deleted or bound by somebody else"))
+            self._free(attempt, freed=self.leave(attempt, "deleted or bound by somebody else"))
         elif attempt.state is AttemptState.UNSURE:
             self._fail(attempt, Failure(attempt.doubt))
         else:
-            self._free(attempt, self.leave(attempt, "not bound after all"))
+            self._free(attempt, freed=self.leave(attempt, "not bound after all"))
             return pod
         return None
 
     def took_long(self, seconds: float) -> None:
-        """The last decision took so long that its pod, if it waits again, has to wait for others."""
+        """The last decision took so long that its pod has to wait for others from now on."""
         queued = self._core.queue.put_last(self._last_uid)
         if queued is None:
             return
@@ -358,7 +358,7 @@ class Attempts:
         decided = attempt.state not in UNDECIDED
         freed = self._undo(attempt, AttemptEvent.FAIL, failure.message) and decided
         if freed and not failure.is_rejection:
-            self._free(attempt, freed)
+            self._free(attempt, freed=freed)
         result = "unschedulable" if failure.is_rejection else "error"
         core.recorder.attempt_failed(
             attempt.framework.profile_name, result, core.now - attempt.start
@@ -366,7 +366,7 @@ class Attempts:
         for queued in attempt.members:
             self._requeue(queued, failure)
         if freed and failure.is_rejection:
-            self._free(attempt, freed)
+            self._free(attempt, freed=freed)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> None:
         core = self._core
@@ -386,7 +386,7 @@ class Attempts:
         if patch is not None:
             self._core.out.append(patch)
 
-    def _free(self, attempt: Attempt, freed: bool) -> None:
+    def _free(self, attempt: Attempt, *, freed: bool) -> None:
         """Room that others waited for is there again."""
         if freed:
             for pod in attempt.placed:

@@ -88,7 +88,7 @@ class Engine:
             whoever drives the engine has it come back as an event.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between a daemon, a file and a test
         self,
         frameworks: Mapping[str, Framework],
         settings: EngineSettings,

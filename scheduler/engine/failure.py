@@ -79,7 +79,7 @@ def unexpected(problem: Exception) -> Failure:
     return Failure(f"{type(problem).__name__}: {problem}")
 
 
-# --- what is told -----------------------------------------------------------------------------------
+# --- what is told ---------------------------------------------------------------------------------
 
 
 def reference(pod: PodInfo) -> ObjectReference:

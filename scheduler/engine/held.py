@@ -52,7 +52,7 @@ class WaitingPod:
 
 
 class WaitingPods:
-    """All pods held by Permit plugins, of all profiles, by UID. Plugins see this (`Handle.waiting`).
+    """All pods held by Permit plugins, of all profiles, by UID; plugins see this.
 
     Args:
         post: where `allow` and `reject` go; the engine takes them up after the event at hand.

@@ -215,7 +215,7 @@ class Backing:
 class Handle:
     """One plugin's view of the scheduler; its twelve members are all there is."""
 
-    __slots__ = ("_backing", "_plugin", "_profile", "_watches")
+    __slots__ = ("_backing", "_plugin", "_profile", "_states", "_watches")
 
     def __init__(
         self,
@@ -228,6 +228,7 @@ class Handle:
         self._plugin = plugin
         self._profile = profile
         self._watches = frozenset(watches)
+        self._states: set[type[SharedState]] = set()
 
     # --- to decide ------------------------------------------------------------------------------
 
@@ -285,10 +286,11 @@ class Handle:
         Raises:
             HandleError: the plugin does not declare the kinds that the state hears of.
         """
-        states = self._backing.states
-        if self._plugin:
-            self._check_declared(state_type.WATCHES)
-        return states.shared(state_type, self._plugin)
+        if state_type not in self._states:
+            if self._plugin:
+                self._check_declared(state_type.WATCHES)
+            self._states.add(state_type)
+        return self._backing.states.shared(state_type, self._plugin)
 
     @property
     def random(self) -> Random:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
-from scheduler.api.objects import Pod
+from scheduler.api.objects import Pod, Taint
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
@@ -57,11 +57,33 @@ class Reads(Flag):
     """Anything: evaluated anew for every pod."""
 
 
-class Reason(msgspec.Struct, frozen=True, gc=False):
-    """Why a node is rejected. A reason without a text only raises the code."""
+class Shortage(msgspec.Struct, frozen=True):
+    """A node has too little of a resource. Units: as in the node table."""
+
+    resource: str
+    requested: float
+    free: float
+    allocatable: float
+
+
+class Untolerated(msgspec.Struct, frozen=True):
+    """A node has taints that keep the pod away."""
+
+    taints: tuple[Taint, ...]
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a node is rejected. A reason without a text only raises the code.
+
+    Attributes:
+        text: for people; nobody reads anything out of it.
+        code: how hopeless it is.
+        data: what the text is about, in numbers and names, where the plugin has such.
+    """
 
     text: str
     code: Code = Code.UNSCHEDULABLE
+    data: Shortage | Untolerated | msgspec.Struct | None = None
 
 
 class Plugin(Protocol):
@@ -166,11 +188,29 @@ class FilterPlugin(Plugin, Protocol):
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """What the bits of this plugin's answers for this pod mean."""
 
-    def reasons_in(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, answer: int
+    def reasons_on(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
     ) -> Sequence[Reason]:
-        """What the answer for one row means; for plugins that have more reasons than bits."""
-        known = self.reasons(state, pod, snapshot)
+        """The same with the numbers of one node as data; only asked for people."""
+        del row
+        return self.reasons(state, pod, snapshot)
+
+    def reasons_in(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        answer: int,
+        row: int | None = None,
+    ) -> Sequence[Reason]:
+        """What an answer means, for a row with its numbers as data.
+
+        To be overridden by plugins that have more reasons than bits.
+        """
+        if row is None:
+            known = self.reasons(state, pod, snapshot)
+        else:
+            known = self.reasons_on(state, pod, snapshot, row)
         if answer >> len(known):
             raise ValueError(f"has {len(known)} reasons, and rejected for another one")
         return [reason for i, reason in enumerate(known) if answer >> i & 1]

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.engine.algorithm import NoNodesAvailable
+from scheduler.framework.interface import Reason
 from scheduler.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Code, Status
@@ -23,7 +24,11 @@ from scheduler.snapshot import Snapshot
 
 
 class Explainer:
-    """Judges waiting pods, changing nothing."""
+    """Judges waiting pods, changing nothing.
+
+    Attributes:
+        reasons: by rejected node, why it cannot take the pod explained last, with the numbers.
+    """
 
     def __init__(self, profiles: Profiles, cluster: Cluster, *, all_reasons: bool = False) -> None:
         """Take what is to be judged.
@@ -36,10 +41,12 @@ class Explainer:
         self._profiles = profiles
         self._cluster = cluster
         self._all_reasons = all_reasons
+        self.reasons: dict[str, list[Reason]] = {}
 
     def explain(self, pod: PodInfo) -> PodAnswer:
         """What the plugins say about one pod."""
         framework = self._profiles.framework_of(pod)
+        self.reasons = {}
         try:
             return self._judge(framework, pod)
         except PluginError as problem:
@@ -94,10 +101,11 @@ class Explainer:
                 continue
             else:
                 status = verdicts.status(position)
-            node = RejectedNode(
-                table.names[row], status.plugin, status.code.upstream_name, status.reasons
-            )
+            name = table.names[row]
+            self.reasons[name] = [] if position is None else list(verdicts.reasons(position))
+            node = RejectedNode(name, status.plugin, status.code.upstream_name, status.reasons)
             if every is not None:
+                self.reasons[name] = [reason for v in every for reason in v.reasons(row)]
                 statuses = [v.status(row) for v in every if v.first[row] != FEASIBLE]
                 if position is None:
                     statuses.insert(0, status)

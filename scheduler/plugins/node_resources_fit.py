@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -50,6 +51,7 @@ from scheduler.framework.interface import (
     Reason,
     ScorePlugin,
     Scores,
+    Shortage,
     SignPlugin,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
@@ -201,15 +203,39 @@ class NodeResourcesFit(
 
     @override
     def reasons_in(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, answer: int
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        answer: int,
+        row: int | None = None,
     ) -> Sequence[Reason]:
         """See `FilterPlugin.reasons_in`."""
         fit = state.read(_FIT)
         if fit.combinations is None:
-            return super().reasons_in(state, pod, snapshot, answer)
+            return super().reasons_in(state, pod, snapshot, answer, row)
         packed = np.frombuffer(fit.combinations.values[answer], np.uint8)
         found = np.unpackbits(packed, count=fit.lines)
-        return [reason for reason, is_one in zip(fit.reasons(), found, strict=True) if is_one]
+        known = fit.reasons() if row is None else self.reasons_on(state, pod, snapshot, row)
+        return [reason for reason, is_one in zip(known, found, strict=True) if is_one]
+
+    @override
+    def reasons_on(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+    ) -> Sequence[Reason]:
+        """How much is missing of what."""
+        fit = state.read(_FIT)
+        rows, columns = slice(row, row + 1), fit.columns
+        has = columns.allocatable(snapshot.table, rows)[:, 0].tolist()
+        taken = columns.requested(snapshot.table, rows)[:, 0].tolist()
+        offered = {name: (has[i] - taken[i], has[i]) for i, name in enumerate(columns.names)}
+        first, *short, last = fit.reasons()
+        told = []
+        for reason, name in zip(short, fit.names, strict=True):
+            asked = float(pod.shape.requests[name])
+            data = Shortage(name, asked, *offered.get(name, (0.0, 0.0)))
+            told.append(replace(reason, data=data))
+        return (first, *told, last)
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 from typing_extensions import override
 
 from scheduler.api.objects import Node, Taint
@@ -37,6 +38,7 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Scores,
     SignPlugin,
+    Untolerated,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
 from scheduler.plugins.columns import Judged, as_view, distance_from_highest
@@ -101,6 +103,20 @@ class TaintToleration(
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """See `FilterPlugin.reasons`."""
         return REASONS
+
+    @override
+    def reasons_on(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+    ) -> Sequence[Reason]:
+        """Which taints they are."""
+        table = snapshot.table
+        tolerations = Tolerations(pod.spec.tolerations)
+        taints = tuple(
+            taint
+            for taint in table.taint_sets.values[int(table.taint_set[row])]
+            if has_untolerated_taint((taint,), tolerations)
+        )
+        return (replace(REASONS[0], data=Untolerated(taints)),)
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:

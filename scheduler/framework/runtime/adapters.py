@@ -73,6 +73,7 @@ class NodeFilterAdapter:
         pod: PodInfo,  # noqa: ARG002 - as column plugins have it
         snapshot: Snapshot,  # noqa: ARG002 - as column plugins have it
         answer: int,
+        row: int | None = None,  # noqa: ARG002 - as column plugins have it
     ) -> Sequence[Reason]:
         """What an answer for a row means."""
         given = state.read(self._given)

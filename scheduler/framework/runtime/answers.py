@@ -21,7 +21,7 @@ from scheduler.framework.interface import (
     Reason,
     Scores,
 )
-from scheduler.framework.status import REJECTIONS, Code, Status
+from scheduler.framework.status import REJECTIONS, SKIP, SUCCESS, Code, Status
 
 Codes: TypeAlias = frozenset[Code]
 
@@ -54,6 +54,8 @@ def wrong(answer: object, expected: str) -> NoReturn:
 
 def status(answer: object, codes: Codes) -> Status:
     """A status whose code means something here."""
+    if answer is SUCCESS:
+        return SUCCESS
     if not isinstance(answer, Status):
         wrong(answer, "a Status")
     code: object = answer.code
@@ -71,6 +73,8 @@ def status(answer: object, codes: Codes) -> Status:
 def pre_filter(answer: Any, _: None) -> tuple[PreFilterResult | None, Status]:
     """The nodes worth looking at, or None, and a status."""
     result, said = _pair(answer, "(PreFilterResult or None, Status)")
+    if result is None and (said is SUCCESS or said is SKIP):
+        return None, said
     if result is not None and not (
         isinstance(result, PreFilterResult)
         and (result.node_names is None or _is_set_of_names(result.node_names))

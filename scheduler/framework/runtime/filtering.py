@@ -108,7 +108,16 @@ class Filtering:
         snapshot: Snapshot,
         nominated: Mapping[str, Sequence[PodInfo]] | None = None,
     ) -> Feasibility:
-        """See `Framework.find_nodes_that_fit`."""
+        """Which nodes can take the pod, and why the others cannot.
+
+        Args:
+            pod: the pod.
+            snapshot: the cluster.
+            nominated: by node, the pods that are to be thought of as running there already.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
         start = self._calls.now()
         pod_class, state, found = self._begin(pod, snapshot)
         start = self._calls.point_done("PreFilter", found.status.code, start)
@@ -117,14 +126,15 @@ class Filtering:
                 state, pod_class, None, pre_filter=found.status, restricting=found.restricting
             )
         cluster_filters = self._active_cluster_filters(state)
-        filters = (*pod_class.active_filters(), *cluster_filters)
+        filters = (*pod_class.filters, *cluster_filters)
         table = Reasons(self._calls, filters, state, pod, snapshot)
         rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
             # The columns of the class are not ours to change.
             is_changed = bool(cluster_filters or nominated)
             verdicts = pod_class.verdicts(self._calls, snapshot, table, copied=is_changed)
-            judge(self._calls, cluster_filters, state, pod, snapshot, verdicts)
+            if cluster_filters:
+                judge(self._calls, cluster_filters, state, pod, snapshot, verdicts)
         else:
             verdicts = blank_verdicts(snapshot, rows, table)
             judge(self._calls, filters, state, pod, snapshot, verdicts)
@@ -150,7 +160,18 @@ class Filtering:
         add: Iterable[PodInfo] = (),
         remove: Iterable[PodInfo] = (),
     ) -> dict[str, Status]:
-        """See `Framework.run_filters`."""
+        """What the filters say about a pod on some nodes of a fork of the snapshot.
+
+        Args:
+            pod: the pod.
+            snapshot: the cluster; it stays as it is.
+            node_names: which nodes; those that do not exist are left out.
+            add: pods that are to be thought of as running on the nodes they name.
+            remove: pods that are to be thought of as gone from theirs.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
         row_of = snapshot.table.row_of
         names = [name for name in node_names if name in row_of]
         pod_class, state, found = self._begin(pod, snapshot)
@@ -160,10 +181,10 @@ class Filtering:
         removed = [other for other in remove if other.node_name in row_of]
         fork = snapshot.fork(added, removed)
         for other in added:
-            self.change_pod(state, pod, snapshot, other, row_of[other.node_name])
+            self.add_pod(state, pod, snapshot, other, row_of[other.node_name])
         for other in removed:
-            self.change_pod(state, pod, snapshot, other, row_of[other.node_name], removed=True)
-        filters = (*pod_class.active_filters(), *self._active_cluster_filters(state))
+            self.remove_pod(state, pod, snapshot, other, row_of[other.node_name])
+        filters = (*pod_class.filters, *self._active_cluster_filters(state))
         rows = np.array([row_of[name] for name in names], np.intp)
         table = Reasons(self._calls, filters, state, pod, fork)
         verdicts = blank_verdicts(fork, rows, table)
@@ -182,10 +203,20 @@ class Filtering:
         found: Feasibility,
         pod: PodInfo,
         snapshot: Snapshot,
-        nominated: Mapping[str, Sequence[PodInfo]] | None,
+        nominated: Mapping[str, Sequence[PodInfo]] | None = None,
     ) -> list[Verdicts]:
-        """See `Framework.every_verdict`."""
-        filters = [*found.pod_class.active_filters(), *self._active_cluster_filters(found.state)]
+        """What each filter says about every row, whoever else rejects it. For people.
+
+        Args:
+            found: of the same pod; its `verdicts` must not be None.
+            pod: the pod.
+            snapshot: the cluster.
+            nominated: as in `find_nodes_that_fit`.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        filters = [*found.pod_class.filters, *self._active_cluster_filters(found.state)]
         every = []
         for each in sorted(filters, key=lambda f: f.index):
             table = Reasons(self._calls, (each,), found.state, pod, snapshot)
@@ -258,7 +289,27 @@ class Filtering:
             plugin, "PreFilter", answers.pre_filter, None, plugin.pre_filter, state, pod, snapshot
         )
 
-    def change_pod(
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
+    ) -> None:
+        """Account for a pod as if it ran on the row.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        self._change_pod(state, pod, snapshot, added, row)
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
+    ) -> None:
+        """Account for a pod on the row as if it were gone.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        self._change_pod(state, pod, snapshot, removed, row, removed=True)
+
+    def _change_pod(
         self,
         state: CycleState,
         pod: PodInfo,
@@ -268,11 +319,6 @@ class Filtering:
         *,
         removed: bool = False,
     ) -> None:
-        """Account for another pod as if it came to the row, or went.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
         skipped = state.read(_SKIPPED)
         point = f"PreFilterExtension{'RemovePod' if removed else 'AddPod'}"
         for plugin in self._extensions:
@@ -308,13 +354,15 @@ class Filtering:
                 continue
             trial = state.clone()
             for added in nominated[name]:
-                self.change_pod(trial, pod, snapshot, added.on_node(name), row)
+                self.add_pod(trial, pod, snapshot, added.on_node(name), row)
             single = blank_verdicts(fork, np.array([row], np.intp))
             judge(self._calls, filters, trial, pod, fork, single)
             single.raise_failure()
             if single.first[0] != FEASIBLE:
                 verdicts.first[position] = single.first[0]
                 verdicts.bits[position] = single.bits[0]
+        # Numbers are told as they are with the nominated pods.
+        verdicts.table = Reasons(self._calls, filters, state, pod, fork)
 
 
 def _rows_to_look_at(

@@ -3,12 +3,10 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
@@ -21,16 +19,15 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.handle import watched_kinds
-from scheduler.framework.interface import Plugin, PostFilterResult, PreBindPlugin, Scores
+from scheduler.framework.interface import Plugin, PostFilterResult, PreBindPlugin
 from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.answers import BIND, OK_OR_NOT, WrongAnswerError
 from scheduler.framework.runtime.diagnosis import Diagnosis
-from scheduler.framework.runtime.filtering import Feasibility, Filtering
+from scheduler.framework.runtime.filtering import Filtering
 from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet
 from scheduler.framework.runtime.pod_classes import PodClasses
-from scheduler.framework.runtime.scoring import Best, Scoring
-from scheduler.framework.runtime.verdicts import Verdicts
+from scheduler.framework.runtime.scoring import Scoring
 from scheduler.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import Snapshot
@@ -43,7 +40,9 @@ DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 
 
 class Framework:
-    """The plugins of one profile.
+    """The plugins of one profile. No method raises anything but `PluginError`.
+
+    What filters and scores is bound here from `Filtering` and `Scoring`.
 
     Attributes:
         profile_name: the profile's schedulerName.
@@ -66,9 +65,17 @@ class Framework:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.calls = calls
         self._key_shape: object = None
-        self.classes = PodClasses(plugins, self.calls, class_cache_bytes)
-        self._filtering = Filtering(plugins, self.calls, self.classes)
-        self._scoring = Scoring(plugins, self.calls)
+        self.classes = PodClasses(plugins, calls, class_cache_bytes)
+        filtering = Filtering(plugins, calls, self.classes)
+        self.find_nodes_that_fit = filtering.find_nodes_that_fit
+        self.run_filters = filtering.run_filters
+        self.every_verdict = filtering.every_verdict
+        self.add_pod = filtering.add_pod
+        self.remove_pod = filtering.remove_pod
+        scoring = Scoring(plugins, calls)
+        self.best_nodes = scoring.best_nodes
+        self.totals = scoring.totals
+        self.score_table = scoring.score_table
 
     # --- for the queue --------------------------------------------------------------------------
 
@@ -164,131 +171,6 @@ class Framework:
         duration = self.calls.metrics.queueing_hint_execution_duration
         duration[plugin, event, told].observe(self.calls.now() - start)
         return hint
-
-    # --- filtering and scoring ------------------------------------------------------------------
-
-    def find_nodes_that_fit(
-        self,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        nominated: Mapping[str, Sequence[PodInfo]] | None = None,
-    ) -> Feasibility:
-        """Which nodes can take the pod, and why the others cannot.
-
-        Args:
-            pod: the pod.
-            snapshot: the cluster.
-            nominated: by node, the pods that are to be thought of as running there already.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        return self._filtering.find_nodes_that_fit(pod, snapshot, nominated)
-
-    def run_filters(
-        self,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        node_names: Iterable[str],
-        *,
-        add: Iterable[PodInfo] = (),
-        remove: Iterable[PodInfo] = (),
-    ) -> dict[str, Status]:
-        """What the filters say about a pod on some nodes of a fork of the snapshot.
-
-        Args:
-            pod: the pod.
-            snapshot: the cluster; it stays as it is.
-            node_names: which nodes; those that do not exist are left out.
-            add: pods that are to be thought of as running on the nodes they name.
-            remove: pods that are to be thought of as gone from theirs.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        return self._filtering.run_filters(pod, snapshot, node_names, add=add, remove=remove)
-
-    def every_verdict(
-        self,
-        found: Feasibility,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        nominated: Mapping[str, Sequence[PodInfo]] | None = None,
-    ) -> list[Verdicts]:
-        """What each filter says about every row, whoever else rejects it. For people.
-
-        Args:
-            found: of the same pod; its `verdicts` must not be None.
-            pod: the pod.
-            snapshot: the cluster.
-            nominated: as in `find_nodes_that_fit`.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        return self._filtering.every_verdict(found, pod, snapshot, nominated)
-
-    def add_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
-    ) -> None:
-        """Account for a pod as if it ran on the row.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        self._filtering.change_pod(state, pod, snapshot, added, row)
-
-    def remove_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
-    ) -> None:
-        """Account for a pod on the row as if it were gone.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        self._filtering.change_pod(state, pod, snapshot, removed, row, removed=True)
-
-    def best_nodes(
-        self,
-        found: Feasibility,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp] | None = None,
-    ) -> Best:
-        """The nodes with the highest weighted sum of all scores.
-
-        Args:
-            found: of the same pod and snapshot.
-            pod: the pod.
-            snapshot: the cluster.
-            rows: which of the feasible rows are candidates; None for all.
-
-        Raises:
-            PluginError: a plugin failed, or answered a score out of range.
-        """
-        return self._scoring.best(found, pod, snapshot, rows)
-
-    def totals(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> Scores:
-        """The weighted sum of all scores for the feasible rows given. For people.
-
-        Raises:
-            PluginError: a plugin failed, or answered a score out of range.
-        """
-        return self._scoring.totals(found, pod, snapshot, rows)
-
-    def score_table(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> list[tuple[str, int, Scores]]:
-        """Every score plugin that takes part: name, weight, and its normalised scores by row.
-
-        For people and for comparison; the daemon adds up without keeping the parts.
-
-        Raises:
-            PluginError: a plugin failed, or answered a score out of range.
-        """
-        return self._scoring.table(found, pod, snapshot, rows)
 
     # --- after filtering -------------------------------------------------------------------------
 

@@ -110,8 +110,8 @@ class Reasons:
         self._pod = pod
         self._snapshot = snapshot
 
-    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
-        """The reasons in what the filter with this index answered for a row.
+    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered, for one row or for any.
 
         Raises:
             PluginError: the plugin does not know.
@@ -127,6 +127,7 @@ class Reasons:
             self._pod,
             self._snapshot,
             answer,
+            row,
         )
 
     def name(self, index: int) -> str:

@@ -65,6 +65,7 @@ class PodClass:
     Attributes:
         state: what row-local plugins remember about the class.
         pre_filter: their PreFilter answers by plugin name.
+        filters: the row-local filters that take part for this class, in order.
         first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
         bits: by row, that filter's reasons.
         total: by row, the weighted sum of row-local scores that need no normalisation;
@@ -87,6 +88,7 @@ class PodClass:
         "_pod_position",
         "_pod_scores",
         "bits",
+        "filters",
         "first",
         "pre_filter",
         "raw_scores",
@@ -111,6 +113,8 @@ class PodClass:
         self.score_failure: PluginError | None = None
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)
         self._sort_filters(plugins)
+        both = (*self._node_filters, *self._pod_filters)
+        self.filters = tuple(sorted(both, key=lambda f: f.index))
         self._sort_scores(plugins, calls, snapshot)
         reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
         self._image_names = image_names(pod.spec) if reads_images else ()
@@ -136,10 +140,6 @@ class PodClass:
             if status.is_success and result is not None and result.node_names is not None:
                 found = result.node_names if found is None else found & result.node_names
         return found
-
-    def active_filters(self) -> list[IndexedFilter]:
-        """The row-local filters that take part for this class, in order."""
-        return sorted((*self._node_filters, *self._pod_filters), key=lambda f: f.index)
 
     def refresh(self, calls: PluginCalls, snapshot: Snapshot) -> None:
         """Bring the columns up to date."""
@@ -269,7 +269,7 @@ class PodClass:
         return float(normalized[0]) * scored.weight
 
     def _plugins(self) -> Iterator[FilterPlugin | ScorePlugin]:
-        yield from (active.plugin for active in self.active_filters())
+        yield from (active.plugin for active in self.filters)
         yield from (scored.plugin for scored in (*self._node_scores, *self._pod_scores))
         yield from (raw.scored.plugin for raw in self.raw_scores)
 
@@ -325,7 +325,7 @@ class PodClass:
     def _sum(
         self, calls: PluginCalls, snapshot: Snapshot, scores: Sequence[Weighted], rows: Rows
     ) -> Scores:
-        total = np.zeros(len(snapshot.table.alive[rows]))
+        total = np.zeros(snapshot.table.size if isinstance(rows, slice) else len(rows))
         for scored in scores:
             column = self._score(calls, snapshot, scored, rows)
             total += column if scored.weight == 1 else column * scored.weight
@@ -336,6 +336,10 @@ class PodClass:
     ) -> Scores:
         """The scores of one plugin; of one that fails nothing, and the failure is kept."""
         try:
+            if scored.is_trusted:
+                score = scored.plugin.score
+                asked = self.state, self.representative, snapshot, rows
+                return calls.call(scored.plugin, "Score", None, None, score, *asked)
             alive = snapshot.table.alive[rows]
             return call_score(calls, scored, alive, self.state, self.representative, snapshot, rows)
         except PluginError as problem:

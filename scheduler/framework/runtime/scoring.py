@@ -53,14 +53,24 @@ class Scoring:
         scoring = {scored.plugin.NAME for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
 
-    def best(
+    def best_nodes(
         self,
         found: Feasibility,
         pod: PodInfo,
         snapshot: Snapshot,
         rows: NDArray[np.intp] | None = None,
     ) -> Best:
-        """See `Framework.best_nodes`."""
+        """The nodes with the highest weighted sum of all scores.
+
+        Args:
+            found: of the same pod and snapshot.
+            pod: the pod.
+            snapshot: the cluster.
+            rows: which of the feasible rows are candidates; None for all.
+
+        Raises:
+            PluginError: a plugin failed, or answered a score out of range.
+        """
         if rows is None and self._is_total_cached(found, pod, snapshot):
             return self._best_cached(found.pod_class, snapshot)
         rows = found.feasible_rows() if rows is None else rows
@@ -85,7 +95,11 @@ class Scoring:
     def totals(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Scores:
-        """See `Framework.totals`."""
+        """The weighted sum of all scores for the feasible rows given. For people.
+
+        Raises:
+            PluginError: a plugin failed, or answered a score out of range.
+        """
         if not self._all:
             return np.full(len(rows), _TOTAL_WITHOUT_PLUGINS)
         start = self._calls.now()
@@ -111,14 +125,19 @@ class Scoring:
         plugin = scored.pre_score
         if plugin is None:
             return False
-        return self._calls.call(
-            plugin, "PreScore", answers.yes_or_no, None, plugin.skips_score, pod, snapshot
-        )
+        check = None if scored.is_trusted else answers.yes_or_no
+        return self._calls.call(plugin, "PreScore", check, None, plugin.skips_score, pod, snapshot)
 
-    def table(
+    def score_table(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> list[tuple[str, int, Scores]]:
-        """See `Framework.score_table`."""
+        """Every score plugin that takes part: name, weight, and its normalised scores by row.
+
+        For people and for comparison; the daemon adds up without keeping the parts.
+
+        Raises:
+            PluginError: a plugin failed, or answered a score out of range.
+        """
         active = self._prepare(self._all, found.state, pod, snapshot, rows)
         columns = self._columns(active, found.state, pod, snapshot, rows)
         return [(scored.plugin.NAME, scored.weight, column) for scored, column in columns]

@@ -4,7 +4,7 @@ The engine tells `SharedStates` what happens; a fork of it goes with a fork of t
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -52,7 +52,7 @@ class SharedStates:
 
     def __init__(self, metrics: FrameworkMetrics) -> None:
         self._metrics = metrics
-        self._states: dict[type[SharedState], SharedState] = {}
+        self._states: dict[type[SharedState], Any] = {}
         self._stores: dict[ObjectKind, ObjectStore] = {}
         self._owners: dict[type[SharedState], str] = {}
 
@@ -75,11 +75,11 @@ class SharedStates:
 
     def shared(self, state_type: type[StateT], plugin: str) -> StateT:
         """The state of a type; made for the plugin that is the first to ask."""
-        found = self._states.get(state_type)
+        found: StateT | None = self._states.get(state_type)
         if found is None:
             found = self._states[state_type] = state_type()
             self._owners[state_type] = plugin
-        return cast("StateT", found)
+        return found
 
     # --- for the engine -------------------------------------------------------------------------
 

@@ -26,8 +26,8 @@ First: TypeAlias = NDArray[np.int16]
 class ReasonTable(Protocol):
     """Knows what the answers of filters mean."""
 
-    def reasons(self, index: int, answer: int) -> Sequence[Reason]:
-        """The reasons in what the filter with this index answered for a row.
+    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered, for one row or for any.
 
         Raises:
             PluginError: the plugin does not know.
@@ -78,6 +78,18 @@ class Verdicts(msgspec.Struct):
         """
         first = int(self.first[position])
         return SUCCESS if first == FEASIBLE else self._status(first, int(self.bits[position]))
+
+    def reasons(self, position: int) -> Sequence[Reason]:
+        """Why one of the rows looked at is rejected, with the numbers of its node.
+
+        Raises:
+            PluginError: the plugin that rejects it cannot say why.
+        """
+        first = int(self.first[position])
+        if first in (FEASIBLE, DEAD) or self.table is None:
+            return ()
+        row = position if self.rows is None else int(self.rows[position])
+        return self.table.reasons(first, int(self.bits[position]), row)
 
     def groups(self) -> Iterator[tuple[Status, NDArray[np.intp]]]:
         """Distinct rejections, each with the positions it is about.

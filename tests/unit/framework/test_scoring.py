@@ -11,6 +11,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PreScorePlugin, Reads, Scores
 from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.scoring import Scoring
 from scheduler.framework.status import SUCCESS, Status, unschedulable
 from scheduler.snapshot import NodeRemoved, Rows, Snapshot
 from tests.support.builders import make_pod_info
@@ -25,6 +26,13 @@ from tests.support.fake_plugins import (
 )
 
 POD = make_pod_info("judged")
+
+
+def is_total_cached(framework: Framework, *args: Any) -> bool:
+    """Whether the class's totals are used as they are."""
+    return Scoring(framework.plugins, framework.calls)._is_total_cached(*args)
+
+
 READS = [Reads.NODE, Reads.PODS, Reads.IMAGES, Reads.CLUSTER]
 
 
@@ -143,7 +151,7 @@ def test_a_plugin_may_only_prepare() -> None:
     framework.totals(found, POD, snapshot, found.feasible_rows())
 
     assert plugin.rows == [[1]]
-    assert not framework._scoring._is_total_cached(found, POD, snapshot)
+    assert not is_total_cached(framework, found, POD, snapshot)
 
 
 @pytest.mark.parametrize("reads", [Reads.NODE, Reads.CLUSTER], ids=str)
@@ -248,7 +256,7 @@ def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
     def cached(*plugins: Any) -> bool:
         framework = make_framework(*plugins)
         found = framework.find_nodes_that_fit(POD, snapshot)
-        return framework._scoring._is_total_cached(found, POD, snapshot)
+        return is_total_cached(framework, found, POD, snapshot)
 
     assert cached(ColumnFilter("F", {"a": 1}), ColumnScore("S", {"a": 1}))
     assert cached(RelativeScore("R", {}))

@@ -1,32 +1,43 @@
 """Groups of nodes, and how close they came."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from scheduler.api.objects import Node, Taint, Toleration
 from scheduler.api.pods import PodInfo
+from scheduler.framework.interface import Reason, Shortage
 from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.offline.findings import (
     Group,
     Miss,
-    Obstacles,
     TaintCount,
     amount_for_people,
     best_nodes,
     groups_of,
-    obstacles_of,
-    shortages_of,
 )
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.taint_toleration import TaintToleration
 from scheduler.snapshot import NodeSet, PodAdded, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
-from tests.support.fake_plugins import make_snapshot
+from tests.support.fake_plugins import make_framework, make_snapshot
 
 CODE = "Unschedulable"
 
 
 def rejected(name: str, plugin: str, *reasons: str) -> RejectedNode:
     return RejectedNode(name, plugin, CODE, reasons)
+
+
+def short(resource: str, missing: float) -> Reason:
+    return Reason("some text", data=Shortage(resource, missing, 0, missing))
+
+
+def reasons_of(data: dict[str, tuple[Any, ...]]) -> dict[str, list[Reason]]:
+    return {
+        node: [Reason("some text", data=each) for each in found] for node, found in data.items()
+    }
 
 
 def test_nodes_are_grouped_by_the_set_of_reasons() -> None:
@@ -42,13 +53,14 @@ def test_nodes_are_grouped_by_the_set_of_reasons() -> None:
             FeasibleNode("e", {}, 5),
         ),
     )
-    shortages = {
-        "cpu": {"a": 900.0, "b": 300.0, "c": 4000.0},
-        "memory": {"a": 1.0},
-        "x/y": {"a": 1},
+    reasons = {
+        "a": [short("cpu", 900), short("memory", 1)],
+        "b": [short("cpu", 300)],
+        "c": [short("cpu", 4000)],
+        "d": [Reason("Insufficient cpu")],
     }
 
-    groups = groups_of(answer, Obstacles(shortages))
+    groups = groups_of(answer, reasons)
 
     assert [(group.nodes, group.misses) for group in groups] == [
         (("a", "b"), (Miss("cpu", "300m", 2, "b"), Miss("memory", "1", 1, "a"))),
@@ -66,7 +78,7 @@ def test_all_reasons_make_finer_groups() -> None:
         RejectedNode("b", "Taint", CODE, ("tainted",), rejections=(taint, full)),
     ]
 
-    groups = groups_of(PodAnswer("p", "s", nodes=tuple(nodes)), Obstacles({"cpu": {"b": 1500.0}}))
+    groups = groups_of(PodAnswer("p", "s", nodes=tuple(nodes)), {"b": [short("cpu", 1500)]})
 
     assert groups == [
         Group((taint,), ("a",), ()),
@@ -81,21 +93,30 @@ def test_the_best_nodes_come_first() -> None:
     assert [node.node for node in best_nodes(PodAnswer("p", "s", nodes=nodes))] == ["c", "a", "b"]
 
 
-def test_shortages_leave_room_for_nominated_pods() -> None:
+def test_numbers_leave_room_for_nominated_pods() -> None:
     """What runs and what is to run counts; a resource no node has is missing everywhere."""
     running = make_pod_info("r", node_name="a", requests={"cpu": "3"})
-    snapshot = make_snapshot("a", "b", pods=[running])
     guest = make_pod_info("g", requests={"cpu": "3500m"})
-    pod = make_pod_info("p", requests={"cpu": "2", "memory": "1Gi", "x.com/y": 3, "x.com/z": 0})
+    pod = make_pod_info("p", requests={"cpu": "2", "memory": "1Gi", "x.com/y": 3})
+    snapshot = make_snapshot("a", "b", pods=[running])
 
-    found = shortages_of(pod, snapshot, {"b": [guest], "gone": [guest]})
-
-    assert found == {
-        "cpu": {"a": 1000.0, "b": 1500.0},
-        "memory": {},
-        "x.com/y": {"a": 3.0, "b": 3.0},
+    assert told(snapshot, pod, nominated={"b": [guest]}) == {
+        "a": (Shortage("cpu", 2000, 1000, 4000), Shortage("x.com/y", 3, 0, 0)),
+        "b": (Shortage("cpu", 2000, 500, 4000), Shortage("x.com/y", 3, 0, 0)),
     }
-    assert shortages_of(pod, snapshot, {})["cpu"] == {"a": 1000.0}
+
+
+def told(
+    snapshot: Snapshot, pod: PodInfo, nominated: dict[str, list[PodInfo]] | None = None
+) -> dict[str, tuple[object, ...]]:
+    """By node, the data of what NodeResourcesFit and TaintToleration say."""
+    framework = make_framework(TaintToleration(), NodeResourcesFit())
+    verdicts = framework.find_nodes_that_fit(pod, snapshot, nominated).verdicts
+    assert verdicts is not None
+    return {
+        name: tuple(r.data for r in verdicts.reasons(row) if r.data is not None)
+        for name, row in snapshot.table.row_of.items()
+    }
 
 
 def make_snapshot_of(*nodes: Node, pods: Sequence[PodInfo] = ()) -> Snapshot:
@@ -115,7 +136,7 @@ def test_nodes_too_small_for_the_pod_are_told_apart() -> None:
     pod = make_pod_info("p", requests={"cpu": "5", "x.com/y": 1})
     short = tuple(rejected(n, "Fit", "Insufficient cpu", "Insufficient x.com/y") for n in "ab")
 
-    groups = groups_of(PodAnswer("p", "s", nodes=short), obstacles_of(pod, snapshot, {}))
+    groups = groups_of(PodAnswer("p", "s", nodes=short), reasons_of(told(snapshot, pod)))
 
     assert [group.misses for group in groups] == [
         (Miss("cpu", "1", 2, "a", 1), Miss("x.com/y", "1", 2, "a", 2))
@@ -133,7 +154,7 @@ def test_taints_that_keep_the_pod_away_are_counted() -> None:
     pod = make_pod_info("p", tolerations=[Toleration("fine", "Exists")])
     nodes = tuple(rejected(n, "TaintToleration", "node(s) had untolerated taint(s)") for n in "ab")
 
-    groups = groups_of(PodAnswer("p", "s", nodes=nodes), obstacles_of(pod, snapshot, {}))
+    groups = groups_of(PodAnswer("p", "s", nodes=nodes), reasons_of(told(snapshot, pod)))
 
     assert [group.taints for group in groups] == [
         (TaintCount("gpu=true:NoSchedule", 2), TaintCount("gone:NoExecute", 1))

@@ -1,0 +1,272 @@
+"""Handles and shared states: what plugins see of the rest, and what they do not."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import pytest
+from typing_extensions import override
+
+from scheduler.api.objects import Service, ServiceSpec
+from scheduler.api.pods import PodInfo
+from scheduler.bootstrap import FrameworkBuilder, PluginLoadError
+from scheduler.config.load import load_object
+from scheduler.framework.events import EventResource, ObjectKind
+from scheduler.framework.handle import Handle, HandleError, Lister, SharedState
+from scheduler.framework.interface import PermitPlugin, Plugin, PostBindPlugin
+from scheduler.framework.runtime import PluginError
+from scheduler.framework.runtime.shared_states import kinds_to_watch
+from scheduler.framework.status import SUCCESS, Status
+from scheduler.plugins.default_selector import SERVICE, Workloads
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from tests.support.builders import make_pod_info
+from tests.support.fake_plugins import make_framework, make_snapshot
+from tests.support.handles import make_backing, make_handle
+
+WIDGET = ObjectKind("Widget", "acme.com/v1", "widgets")
+BOOM = {"metadata": {"name": "boom"}}
+
+
+def service(name: str, version: str = "1") -> Service:
+    pod = make_pod_info(name, resource_version=version)
+    return Service(pod.pod.metadata, ServiceSpec({"app": name}))
+
+
+class Places(SharedState):
+    """How many pods each node holds, widgets as well."""
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (WIDGET,)
+
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
+
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        if new == BOOM:
+            raise ValueError("boom")
+        self.held["widgets"] = self.held.get("widgets", 0) + (old is None) - (new is None)
+
+    @override
+    def reserve(self, pod: PodInfo, node_name: str) -> None:
+        self.held[node_name] = self.held.get(node_name, 0) + 1
+
+    @override
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
+        self.held[node_name] -= 1
+
+    @override
+    def fork(self) -> "Places":
+        copy = Places()
+        copy.held = self.held.copy()
+        return copy
+
+
+class Counting(PermitPlugin):
+    """Uses what it declares."""
+
+    NAME: ClassVar[str] = "Counting"
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (WIDGET, SERVICE)
+    built: ClassVar[list[Any]] = []
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        handle.shared(Places)
+        self.handle = handle
+        self.built.append(args)
+
+    @override
+    def permit(self, *_: Any) -> tuple[Status, float]:
+        return SUCCESS, self.handle.shared(Places).held.get("a", 0)
+
+
+class Undeclared(Counting):
+    NAME: ClassVar[str] = "Undeclared"
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()
+
+
+class Bare(PostBindPlugin):
+    """Needs neither arguments nor handle."""
+
+    NAME: ClassVar[str] = "Bare"
+
+    @override
+    def post_bind(self, *_: Any) -> None:
+        pass
+
+
+def build(*plugins: type[Plugin], args: Any = None) -> tuple[FrameworkBuilder, Any]:
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "schedulerName": "s",
+                "plugins": {"multiPoint": {"enabled": [{"name": p.NAME} for p in plugins]}},
+                "pluginConfig": [{"name": "Counting", "args": args}] if args else [],
+            }
+        ],
+    }
+    out_of_tree = {p.NAME: p for p in plugins}
+    builder = FrameworkBuilder(lambda: 7.0, out_of_tree=out_of_tree)
+    points: Any = {"Counting": {"permit"}, "Undeclared": {"permit"}, "Bare": {"postBind"}}
+    config = load_object(document, out_of_tree={p.NAME: points[p.NAME] for p in plugins})
+    return builder, builder.build(config)["s"]
+
+
+def test_every_plugin_is_built_alike() -> None:
+    """With its arguments as they are written, or None, and a handle; base class or not."""
+    Counting.built.clear()
+
+    _, framework = build(Counting, Bare, args={"x": 1})
+
+    assert Counting.built == [{"x": 1}]
+    assert isinstance(framework.plugins.by_name["Bare"], Bare)
+
+
+def test_the_kinds_to_watch_are_those_of_the_plugins() -> None:
+    """Each once, in-tree and out-of-tree together."""
+    _, framework = build(Counting)
+
+    assert set(kinds_to_watch([framework, framework])) == {WIDGET, *Workloads.WATCHES}
+
+
+def test_what_is_not_declared_is_refused() -> None:
+    """While the plugin is built, with its name."""
+    with pytest.raises(PluginLoadError, match=r'"Undeclared" asks for Widget.*not in its WATCHES'):
+        build(Undeclared)
+
+
+def test_what_nobody_filled_in_is_named() -> None:
+    """In a command without an API server, for instance."""
+    with pytest.raises(HandleError, match="api is not there"):
+        _ = make_handle().api
+
+
+def test_the_rest_of_the_scheduler_shows_through() -> None:
+    """Whatever whoever composes has filled in, and time and metrics from the start."""
+    told: list[Any] = []
+    backing = make_backing(
+        snapshot=make_snapshot("a"), activate=told.append, tell=lambda *what: told.append(what)
+    )
+    handle = Handle(backing)
+    pod = make_pod_info("p")
+
+    handle.activate([pod])
+    handle.tell(pod, "Normal", "Held", "waits")
+    handle.metrics.counter("acme_total", "a").pop((), None)
+
+    assert told == [[pod], (pod, "Normal", "Held", "waits")]
+    assert handle.snapshot is backing.snapshot
+    assert handle.now() == 0.0
+    assert handle.metrics.counter("acme_total", "a") is handle.metrics.counter("acme_total", "a")
+    with pytest.raises(ValueError, match="declared already"):
+        handle.metrics.counter("acme_total", "a", "label")
+
+
+def test_listers_follow_the_watch() -> None:
+    """By namespace and name, whatever form the objects have."""
+    builder, framework = build(Counting)
+    handle = framework.plugins.by_name["Counting"].handle
+    states = builder.states
+    widget = {"metadata": {"name": "w"}}
+
+    for kind, old, new in (
+        (SERVICE, None, service("s")),
+        (SERVICE, service("s"), service("s", "2")),
+        (SERVICE, None, service("t")),
+        (SERVICE, service("t"), None),
+        (WIDGET, None, widget),
+    ):
+        assert states.object_changed(kind, old, new) == []
+
+    def names(lister: Lister) -> list[str]:
+        return [s.metadata.name + s.metadata.resource_version for s in lister]
+
+    assert names(handle.lister(SERVICE)) == ["s2"]
+    assert handle.lister(SERVICE).get("s", "default") is not None
+    assert handle.lister(SERVICE).get("s", "other") is None
+    assert handle.lister(WIDGET).get("w") is widget
+
+
+def test_states_hear_of_everything_and_are_forked() -> None:
+    """In order; a fork and its original go their own ways, and a fork can stand in."""
+    builder, framework = build(Counting)
+    states, pod = builder.states, make_pod_info("p", node_name="a")
+    permit = framework.run_permit_plugins
+    plugin = framework.plugins.by_name["Counting"]
+
+    states.reserved(pod)
+    states.object_changed(WIDGET, None, {"metadata": {"name": "w"}})
+    fork = states.fork()
+    fork.reserved(pod)
+    states.unreserved(pod)
+
+    assert plugin.handle.shared(Places).held == {"a": 0, "widgets": 1}
+    with builder.backing.on_fork(make_snapshot("x"), fork):
+        assert plugin.handle.shared(Places).held == {"a": 2, "widgets": 1}
+        assert list(plugin.handle.snapshot.table.row_of) == ["x"]
+        assert permit(None, pod, "a") == (SUCCESS, {})
+    assert plugin.handle.shared(Places).held["a"] == 0
+    with pytest.raises(HandleError):
+        _ = plugin.handle.snapshot
+
+
+def test_a_state_that_fails_is_named_and_counted() -> None:
+    """And harms nobody else."""
+    builder, framework = build(Counting)
+
+    (problem,) = builder.states.object_changed(WIDGET, None, BOOM)
+
+    assert isinstance(problem, PluginError)
+    assert str(problem) == 'running SharedState plugin "Counting": ValueError: boom'
+    assert framework.calls.metrics.plugin_errors["Counting", "SharedState"].value == 1
+
+
+def test_forked_workloads_are_independent() -> None:
+    """A Service that comes to the one does not select pods for the other."""
+    workloads = Workloads()
+    workloads.on_event(SERVICE, None, service("web"))
+    pod = make_pod_info("p", labels={"app": "web"})
+    workloads.selector_of(pod)
+
+    fork = workloads.fork()
+    fork.on_event(SERVICE, service("web"), None)
+    later = workloads.fork()
+    workloads.on_event(SERVICE, None, service("web2"))
+
+    assert fork.selector_of(pod).is_everything
+    assert not workloads.selector_of(pod).is_everything
+    assert later.selector_of(pod) == workloads.selector_of(pod)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (ObjectKind("Service"), EventResource.SERVICE),
+        (ObjectKind("CSINode", "storage.k8s.io/v1"), EventResource.CSI_NODE),
+        (WIDGET, WIDGET),
+    ],
+)
+def test_objects_wake_pods_by_their_kind(kind: ObjectKind, expected: object) -> None:
+    """Known kinds under upstream's name, others under their own."""
+    assert kind.event_resource == expected
+
+
+def walk(names: dict[str, Status]) -> Iterator[tuple[str, bool]]:
+    return ((name, status.is_success) for name, status in names.items())
+
+
+def test_filters_run_on_a_fork() -> None:
+    """As if pods had come and gone; the snapshot stays as it is."""
+    resident = make_pod_info("r", node_name="a", requests={"cpu": "3"})
+    guest = make_pod_info("g", node_name="b", requests={"cpu": "3"})
+    pod = make_pod_info("p", requests={"cpu": "2"})
+    snapshot = make_snapshot("a", "b", pods=[resident])
+    framework = make_framework(NodeResourcesFit())
+    backing = make_backing(snapshot=snapshot, frameworks={"test": framework})
+    run = Handle(backing, profile="test").run_filters
+
+    present = dict(walk(run(pod, ["a", "b", "gone"])))
+    changed = dict(walk(run(pod, ["a", "b"], add=[guest], remove=[resident])))
+
+    assert (present, changed) == ({"a": False, "b": True}, {"a": True, "b": False})
+    assert dict(walk(run(pod, ["a", "b"]))) == present
