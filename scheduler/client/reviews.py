@@ -9,7 +9,7 @@ import msgspec
 
 from scheduler.client.errors import UnavailableError
 from scheduler.client.session import ApiSession
-from scheduler.client.wire import json_string
+from scheduler.client.wire import UNREADABLE, json_string
 
 
 class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaults=True):
@@ -92,5 +92,5 @@ class Reviews:
 def _decoded(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:
     try:
         return decoder.decode(body)
-    except msgspec.MsgspecError as problem:
+    except UNREADABLE as problem:
         raise UnavailableError("review", message=f"unexpected answer: {problem}") from problem

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from scheduler.api.nodes import InvalidNodeError, checked_node
+from scheduler.api.nodes import checked_node
 from scheduler.api.objects import (
     Namespace,
     Node,
@@ -17,14 +17,12 @@ from scheduler.api.objects import (
     Service,
     StatefulSet,
 )
-from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.client.errors import cut
 
 T = TypeVar("T")
 
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
-
-_MALFORMED: Final = (msgspec.ValidationError, InvalidPodError, InvalidNodeError)
-"""What is raised for bytes that are JSON, but no object of their kind."""
 
 
 class MalformedObjectError(ValueError):
@@ -38,7 +36,8 @@ class Kind(Generic[T]):
         name: the plural, for logs and metrics.
         path: where all objects of the kind are listed.
         field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
-        page_size: objects per page of a list; fewer where objects are large.
+        page_size: most objects per page of a list; see `scheduler.informers.paging`.
+        list_kind: what a list of the kind calls itself.
         meta_of: the metadata of a built object.
         decode_event: reads a line of a watch in one go.
     """
@@ -54,6 +53,8 @@ class Kind(Generic[T]):
         field_selector: str = "",
         page_size: int = 500,
     ) -> None:
+        # The wire types are called what the API calls their kinds.
+        self.list_kind = f"{wire.__name__}List"
         self.name = name
         self.path = path
         self.field_selector = field_selector
@@ -72,27 +73,32 @@ class Kind(Generic[T]):
         """
         try:
             return self._built(self._decoder.decode(raw))
-        except _MALFORMED as problem:
-            raise MalformedObjectError(str(problem)) from problem
+        except Exception as problem:
+            # Whatever foreign bytes make a decoder trip over is a fault of that one object.
+            raise MalformedObjectError(_told(problem)) from problem
 
     def decode_event(self, line: bytes) -> tuple[str, T]:
         """A watch event from its line: its type and its object, decoded in one pass.
 
         Raises:
-            MalformedObjectError: the object cannot be read; also for bookmarks and errors, whose
+            MalformedObjectError: the line cannot be read; also for bookmarks and errors, whose
                 objects are not of the kind.
-            msgspec.DecodeError: the line is not JSON.
         """
         try:
             event = self._event_decoder.decode(line)
             return event.type, self._built(event.object)
-        except _MALFORMED as problem:
-            raise MalformedObjectError(str(problem)) from problem
+        except Exception as problem:
+            raise MalformedObjectError(_told(problem)) from problem
 
     def _built(self, decoded: Any) -> T:
         if self._build is None:
             return decoded  # type: ignore[no-any-return] # the wire type is the built type
         return self._build(decoded)
+
+
+def _told(problem: Exception) -> str:
+    """What is wrong, in a line: messages quote what the object's owner wrote."""
+    return cut(" ".join(str(problem).split()) or type(problem).__name__)
 
 
 PODS: Final = Kind[PodInfo](
