@@ -269,16 +269,15 @@ class Informer(Generic[T]):
             self.kind.field_selector, self.version, seconds, is_list_streamed=is_list_streamed
         )
         path = f"{self.kind.path}?{query}"
-        read_timeout = options.list_timeout if is_list_streamed else options.read_timeout
         started, before = self._clock.monotonic(), (self.version, self.blind_since)
         try:
-            # A server that does not end it, or sends a byte a second, is left.
-            async with asyncio.timeout(seconds + _GRACE_SECONDS):
-                async with self._session.stream(path, read_timeout=read_timeout) as lines:
+            # A server that does not end it is left.
+            async with asyncio.timeout(seconds + _GRACE_SECONDS) as limit:
+                async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
                     self._advance(Outcome.OPENED)
                     if self.state is State.WATCHING:
                         self.blind_since = None
-                    await self._read(lines)
+                    await self._read(lines, limit)
         except TimeoutError as problem:
             raise UnavailableError(f"watch {self.kind.name}", message="does not end") from problem
         finally:
@@ -293,13 +292,20 @@ class Informer(Generic[T]):
             came_to_nothing = is_short and self.version == version
             self.blind_since = since if came_to_nothing else self._clock.monotonic()
 
-    async def _read(self, lines: Lines) -> None:
+    async def _read(self, lines: Lines, limit: asyncio.Timeout) -> None:
         """Applies events until the server ends the watch.
 
         Cost: about 10 us per pod event without its handlers; the common case is one decoding pass.
         """
-        pacer = self._pacer
+        pacer, ends, loop = self._pacer, limit.when(), asyncio.get_running_loop()
+        is_listing = self.state is State.STREAMING
+        if is_listing:
+            limit.reschedule(loop.time() + self._options.list_timeout)
         while batch := await lines.read():
+            if is_listing:
+                # Objects must keep coming until the list ends.
+                is_listing = self.state is State.STREAMING
+                limit.reschedule(loop.time() + self._options.list_timeout if is_listing else ends)
             for line in batch:
                 self._take_line(line)
                 if pacer.is_due:
