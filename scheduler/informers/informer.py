@@ -83,6 +83,7 @@ class InformerOptions:
         backoff_cap: longest pause.
         is_list_streamed: ask for lists as a watch (WatchList), which neither side keeps in memory
             as a whole; falls back to pages when the server does not know how.
+        page_size: most objects per page of a list; see `scheduler.informers.paging`.
     """
 
     list_timeout: float = 60.0
@@ -92,6 +93,7 @@ class InformerOptions:
     backoff_base: float = BASE_SECONDS
     backoff_cap: float = CAP_SECONDS
     is_list_streamed: bool = True
+    page_size: int = 500
 
 
 class Informer(Generic[T]):
@@ -135,7 +137,7 @@ class Informer(Generic[T]):
         self._synced = asyncio.Event()
         self._is_list_streamed = self._options.is_list_streamed
         self._stream_failures = 0
-        self._page_size = PageSize(kind.page_size)
+        self._page_size = PageSize(self._options.page_size)
         self._continue = ""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
@@ -247,7 +249,7 @@ class Informer(Generic[T]):
             self.store.remove(key)
         self._reports.keep_only(self._seen)
         self._seen = set()
-        self._page_size = PageSize(self.kind.page_size)
+        self._page_size = PageSize(self._options.page_size)
         self._stream_failures = 0
         self.version = version
         self._advance(Outcome.LIST_COMPLETE)

@@ -36,8 +36,7 @@ class Kind(Generic[T]):
         name: the plural, for logs and metrics.
         path: where all objects of the kind are listed.
         field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
-        page_size: most objects per page of a list; see `scheduler.informers.paging`.
-        list_kind: what a list of the kind calls itself.
+        list_kind: what a list of the kind calls itself; nothing else is taken for one.
         meta_of: the metadata of a built object.
         decode_event: reads a line of a watch in one go.
     """
@@ -51,14 +50,13 @@ class Kind(Generic[T]):
         *,
         meta_of: Callable[[T], ObjectMeta] = _META,
         field_selector: str = "",
-        page_size: int = 500,
+        kind: str = "",
     ) -> None:
-        # The wire types are called what the API calls their kinds.
-        self.list_kind = f"{wire.__name__}List"
+        # Most wire types are called what the API calls their kinds.
+        self.list_kind = f"{kind or wire.__name__}List"
         self.name = name
         self.path = path
         self.field_selector = field_selector
-        self.page_size = page_size
         self.meta_of = meta_of
         self._build = build
         self._decoder = msgspec.json.Decoder(wire)
@@ -109,14 +107,18 @@ PODS: Final = Kind[PodInfo](
     meta_of=attrgetter("pod.metadata"),
     field_selector="status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
 )
-NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, checked_node, page_size=200)
+NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, checked_node)
 NAMESPACES: Final = Kind[Namespace]("namespaces", "/api/v1/namespaces", Namespace)
 SERVICES: Final = Kind[Service]("services", "/api/v1/services", Service)
 REPLICATION_CONTROLLERS: Final = Kind[ReplicationController](
     "replicationcontrollers", "/api/v1/replicationcontrollers", ReplicationController
 )
-REPLICA_SETS: Final = Kind[ReplicaSet]("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)
-STATEFUL_SETS: Final = Kind[StatefulSet]("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet)
+REPLICA_SETS: Final = Kind[ReplicaSet](
+    "replicasets", "/apis/apps/v1/replicasets", ReplicaSet, kind="ReplicaSet"
+)
+STATEFUL_SETS: Final = Kind[StatefulSet](
+    "statefulsets", "/apis/apps/v1/statefulsets", StatefulSet, kind="StatefulSet"
+)
 
 KINDS: Final[tuple[Kind[Any], ...]] = (
     PODS,

@@ -6,6 +6,7 @@ The faults are those under which other clients fall into hot loops, get stuck, o
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -146,8 +147,8 @@ class TestCourse:
             api = FakeApi()
             for i in range(7):
                 api.put(f"n{i}", node(f"n{i}"))
-            kind = Kind[Node]("nodes", "/api/v1/nodes", Node, page_size=3)
-            async with Watched(api, AT_ONCE, kind) as watched:
+            options = replace(AT_ONCE, page_size=3)
+            async with Watched(api, options) as watched:
                 await watched.informer.wait_synced()
 
                 assert len(watched.names) == 7
@@ -281,8 +282,8 @@ class TestCourse:
             api.continues_expire = True
             for i in range(5):
                 api.put(f"n{i}", node(f"n{i}"))
-            kind = Kind[Node]("nodes", "/api/v1/nodes", Node, page_size=2)
-            async with Watched(api, AT_ONCE, kind) as watched:
+            options = replace(AT_ONCE, page_size=2)
+            async with Watched(api, options) as watched:
                 await watched.informer.wait_synced()
 
                 assert len(watched.names) == 5
@@ -324,7 +325,7 @@ class TestCourse:
                         "labels": labels,
                     }
                 }
-            kind = Kind[Node]("nodes", "/api/v1/nodes", Node, page_size=5000)
+            options = replace(AT_ONCE, page_size=5000)
             turns = 0
 
             async def other() -> None:
@@ -333,7 +334,7 @@ class TestCourse:
                     turns += 1
                     await asyncio.sleep(0)
 
-            async with Watched(api, AT_ONCE, kind) as watched:
+            async with Watched(api, options) as watched:
                 await asyncio.sleep(0)
                 task = asyncio.create_task(other())
                 await watched.informer.wait_synced()
@@ -701,14 +702,8 @@ def test_the_store_ends_where_the_server_is(
     async def scenario() -> None:
         api = FakeApi()
         uids = iter(range(10_000))
-        kind = Kind[Node]("nodes", "/api/v1/nodes", Node, page_size=page_size)
-        options = InformerOptions(
-            backoff_base=0.0,
-            backoff_cap=0.0,
-            short_watch=0.0,
-            is_list_streamed=is_list_streamed,
-        )
-        async with Watched(api, options, kind) as watched:
+        options = replace(AT_ONCE, is_list_streamed=is_list_streamed, page_size=page_size)
+        async with Watched(api, options) as watched:
             for operation in operations:
                 if operation[0] == "wait":
                     for _ in range(operation[1]):
