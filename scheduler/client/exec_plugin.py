@@ -22,6 +22,7 @@ from scheduler.client.wire import UNREADABLE
 
 EXEC_TIMEOUT_SECONDS: Final = 60.0
 _MAX_OUTPUT_BYTES: Final = 2**20
+_LAST_WORDS_SECONDS: Final = 1.0
 _KINDS_OF_ANSWER: Final = ("apiVersion", "kind", "status")
 
 
@@ -76,7 +77,10 @@ async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        with suppress(TimeoutError):
+            # Whoever got away from the group may hold the pipes open for ever.
+            async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                await process.communicate()
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
