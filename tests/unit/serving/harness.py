@@ -36,10 +36,12 @@ class FakeReviews:
             "master-token": MASTER,
         }
         self.asked: list[Any] = []
+        self.audiences: list[tuple[str, ...]] = []
         self.is_down = False
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         self.asked.append(token)
+        self.audiences.append(tuple(audiences))
         self._refuse_when_down()
         return self.tokens.get(token)
 
