@@ -111,7 +111,10 @@ NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, checked_node)
 NAMESPACES: Final = Kind[Namespace]("namespaces", "/api/v1/namespaces", Namespace)
 SERVICES: Final = Kind[Service]("services", "/api/v1/services", Service)
 REPLICATION_CONTROLLERS: Final = Kind[ReplicationController](
-    "replicationcontrollers", "/api/v1/replicationcontrollers", ReplicationController
+    "replicationcontrollers",
+    "/api/v1/replicationcontrollers",
+    ReplicationController,
+    kind="ReplicationController",
 )
 REPLICA_SETS: Final = Kind[ReplicaSet](
     "replicasets", "/apis/apps/v1/replicasets", ReplicaSet, kind="ReplicaSet"

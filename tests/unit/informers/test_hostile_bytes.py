@@ -6,7 +6,8 @@ are delivered, and the server is not asked in a hot loop.
 
 import asyncio
 import random
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -144,10 +145,9 @@ def test_a_malformed_object_is_reported_once_per_version() -> None:
         async with Watched(api, AT_ONCE) as watched:
             for _ in range(3):
                 await settled(api, watched)
-                api.compact()
+                api.cut()
                 api.put("good", node("good"))
                 api.compact()
-                api.cut()
             await settled(api, watched)
             assert watched.hooks.restarts.count("expired") >= 2
             assert watched.hooks.malformed == 1
@@ -285,6 +285,7 @@ def test_a_watch_refused_as_a_bad_request_lists_again() -> None:
             return listed("a", version="900" if is_first else "5")
         if request.query["resourceVersion"] == "900":
             return status_answer(400, "BadRequest", "invalid resource version")
+        await watching(request)
         return await hang()
 
     servers: list[Any] = []
@@ -388,8 +389,11 @@ def test_a_blind_informer_says_so() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    def refusing(path: str, *, read_timeout: float) -> Any:
+    @asynccontextmanager
+    async def refusing(path: str, *, read_timeout: float) -> AsyncIterator[Any]:
+        await asyncio.sleep(0)
         raise UnavailableError(path)
+        yield
 
     run(scenario)
 
@@ -514,7 +518,7 @@ JSON = st.recursive(
 NAMED = st.dictionaries(FIELDS, JSON, max_size=5)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(KINDS), NAMED, NAMED, NAMED, st.binary(max_size=60))
 def test_every_kinds_decoder_answers_an_object_or_says_it_is_malformed(
     kind: Kind[Any], metadata: Any, spec: Any, status: Any, noise: bytes
@@ -542,7 +546,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(LINES, max_size=8), st.booleans())
 def test_whatever_lines_come_what_follows_is_delivered(
     lines: list[bytes], is_list_streamed: bool
@@ -588,7 +592,7 @@ class Lying(FakeApi):
         return await super().request(method, path, timeout=timeout)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.binary(max_size=60) | JSON.map(msgspec.json.encode) | PAGES, max_size=6))
 def test_whatever_lists_come_the_true_one_is_taken_at_last(bodies: list[bytes]) -> None:
     """The informer goes on."""
