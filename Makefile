@@ -100,7 +100,7 @@ audit: $(TOOLS)/tools.stamp ## Look the locked packages up in a database of know
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
-	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package stowage --only-group tools pyproject.toml -o requirements-tools.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
 
 .PHONY: image
 image: ## Build the container image (needs docker)

@@ -14,7 +14,7 @@ from e2e.support.cluster import Cluster
 from e2e.test_deployment import kubectl
 
 pytestmark = pytest.mark.usefixtures("deployed")
-WEAKENED = (
+WEAKENED: tuple[tuple[str, object], ...] = (
     ("allowPrivilegeEscalation", True),
     ("capabilities", {}),
     ("runAsNonRoot", False),

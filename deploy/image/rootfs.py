@@ -16,8 +16,20 @@ from pathlib import Path
 from typing import Final
 
 LEFT_OUT: Final = frozenset(
-    "ensurepip idlelib lib2to3 pip setuptools test tests tkinter turtledemo venv "
-    "_distutils_hack pkg_resources".split()
+    [
+        "ensurepip",
+        "idlelib",
+        "lib2to3",
+        "pip",
+        "setuptools",
+        "test",
+        "tests",
+        "tkinter",
+        "turtledemo",
+        "venv",
+        "_distutils_hack",
+        "pkg_resources",
+    ]
 )
 """Folders that install, build or test; of packages, their metadata goes too."""
 
