@@ -64,7 +64,7 @@ class Reviews:
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
-            "spec": {"token": token, "audiences": tuple(audiences)},
+            "spec": {"token": token} | ({"audiences": tuple(audiences)} if audiences else {}),
         }
         answer = await self._post("/apis/authentication.k8s.io/v1/tokenreviews", body)
         status = _decoded(_token_decoder, answer).status

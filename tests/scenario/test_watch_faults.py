@@ -165,7 +165,7 @@ def test_long_lists_are_complete(is_list_streamed: bool) -> None:
 
         assert world.daemon.core.engine.cache.node_count() == 1200
         pages = world.sandbox.requests.count(verb="list", resource="nodes")
-        assert pages == (0 if is_list_streamed else 6)
+        assert pages == (0 if is_list_streamed else 3)
         world.pod("p")
         await world.bound("p")
 
