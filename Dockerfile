@@ -1,7 +1,15 @@
-# Two stages: dependencies are built where there is a compiler's worth of tools, and run without.
-ARG PYTHON=3.11-slim-bookworm
+# syntax=docker/dockerfile:1
+# The image holds Python, Stowage and what both load, and nothing else: no shell, no package manager.
+#
+# The base is named by digest: a tag may mean something else tomorrow. To renew it, look the tag up
+#   docker buildx imagetools inspect python:3.11-slim-bookworm
+# and write what stands behind "Digest:" below, or pass it:
+#   docker build --build-arg PYTHON_DIGEST=sha256:... .
+# A build without a digest fails on purpose.
+ARG PYTHON_TAG=3.11-slim-bookworm
+ARG PYTHON_DIGEST=sha256:PIN-ME
 
-FROM python:${PYTHON} AS build
+FROM python:${PYTHON_TAG}@${PYTHON_DIGEST} AS build
 WORKDIR /src
 RUN python -m venv /opt/stowage
 COPY requirements.lock ./
@@ -10,15 +18,17 @@ COPY pyproject.toml README.md LICENSE ./
 COPY scheduler ./scheduler
 RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
     && /opt/stowage/bin/python -m compileall -q /opt/stowage/lib
+COPY deploy/image/rootfs.py ./
+RUN /opt/stowage/bin/python rootfs.py /opt/stowage /rootfs
 
-FROM python:${PYTHON}
+FROM scratch
 ARG VERSION=dev
 LABEL org.opencontainers.image.title="stowage" \
       org.opencontainers.image.description="A Kubernetes scheduler in Python" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
-ENV PATH=/opt/stowage/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-COPY --from=build /opt/stowage /opt/stowage
+ENV PATH=/opt/stowage/bin PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+COPY --from=build /rootfs /
 USER 65532:65532
-ENTRYPOINT ["stowage"]
+ENTRYPOINT ["/opt/stowage/bin/python", "-m", "scheduler"]
 CMD ["run"]

@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TOOLS := $(VENV)-tools
 SEEDS ?= 0:2000
 
 .DEFAULT_GOAL := help
@@ -80,11 +81,26 @@ bench: $(VENV)/dev.stamp ## Measure side by side with kube-scheduler (hours; see
 bench-short: $(VENV)/dev.stamp ## The same, small: shows that it works, proves nothing
 	$(BIN)/python -m bench --short
 
+# Tools that look at the locked packages have an environment of their own, locked as well.
+$(TOOLS)/tools.stamp: requirements-tools.lock
+	@test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-tools.lock
+	@touch $@
+
+.PHONY: sbom
+sbom: $(TOOLS)/tools.stamp ## Write sbom.json (CycloneDX): what the image is made of, from the lock file
+	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json requirements.lock
+
+.PHONY: audit
+audit: $(TOOLS)/tools.stamp ## Look the locked packages up in a database of known vulnerabilities (needs the network)
+	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
+	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-tools.lock
+
 .PHONY: lock
-lock: $(VENV)/dev.stamp ## Renew the lock files from pyproject.toml
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
+lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
 
 .PHONY: image
 image: ## Build the container image (needs docker)
@@ -100,4 +116,4 @@ undeploy: ## Remove what deploy applied
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
-	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) sbom.json .cache build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -46,6 +46,14 @@ def granted() -> set[Right]:
     }
 
 
+def unused(events: Iterable[AuditEvent]) -> set[Right]:
+    """Returns granted verbs that nothing asked for.
+
+    Lists are streamed by a watch; `list` is for servers that do not stream them.
+    """
+    return {right for right in granted() - used(events) if right[0] != "list"}
+
+
 def used(events: Iterable[AuditEvent]) -> set[Right]:
     """Returns every verb that was asked for."""
     return {(event.verb, event.object_ref.api_group, event.resource) for event in events}

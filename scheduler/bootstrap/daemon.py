@@ -59,6 +59,7 @@ from scheduler.informers.kinds import (
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
 from scheduler.observability import tracing
+from scheduler.observability.dumps import in_full
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.recorders import (
@@ -185,8 +186,9 @@ class RunningDaemon:
                 leader_election=None if elector is None else elector.check_healthy,
                 is_shutting_down=lambda: health.shutting_down,
                 is_synced=lambda: health.handlers_synced,
+                blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
             ),
-            debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.dump},
+            debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
         return Server(self._options, shown, Reviews(self._session), self._clock)
@@ -204,7 +206,7 @@ class RunningDaemon:
         if not comparison.agrees:
             log.warning("Cache mismatch", **msgspec.to_builtins(comparison))
         log.info("Cache comparer finished")
-        log.info("Dump of cached NodeInfo", **self.comparer.dump())
+        log.info("Dump of cached NodeInfo", **in_full(self.comparer.dump()))
         log.info("Dump of scheduling queue", pods=self.driver.engine.core.queue.dump())
 
     # --- building -------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheComparer, CacheDumper) v1.36.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.cache.cache import Cache
+from scheduler.observability.dumps import Entries
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.recount import wrong_sums
 
@@ -77,20 +78,23 @@ class CacheComparer:
         )
 
     def dump(self) -> Mapping[str, object]:
-        """The cache for people and for JSON."""
-        states = self._cache.pods()
+        """The cache for people and for JSON; see `scheduler.observability.dumps`."""
         return {
-            "nodes": {
-                name: {
-                    "ghost": info.node is None,
-                    "generation": info.generation,
-                    "pods": {pod.key: states[uid][1].value for uid, pod in info.pods.items()},
-                }
-                for name, info in sorted(self._cache.nodes.items())
-            },
+            "nodes": Entries(self._nodes_for_people()),
             "assumedPods": self._cache.assumed_pod_count(),
-            "comparison": msgspec.to_builtins(self.compare()),
+            "comparison": lambda: msgspec.to_builtins(self.compare()),
         }
+
+    def _nodes_for_people(self) -> Iterator[tuple[str, object]]:
+        nodes = self._cache.nodes
+        for name in sorted(nodes):
+            info = nodes.get(name)
+            if info is None:
+                continue  # gone while others were written
+            state_of = self._cache.state_of
+            pods = {pod.key: state_of(uid).value for uid, pod in info.pods.items()}
+            shown = {"ghost": info.node is None, "generation": info.generation, "pods": pods}
+            yield name, shown
 
 
 def compare_rows(cache: Cache, snapshot: Snapshot, start: int, count: int) -> RowComparison:

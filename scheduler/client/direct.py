@@ -41,7 +41,11 @@ SOCKET_OPTIONS: Final = tuple(
 )
 """Level, option and value; with them the kernel notices within 20 s that the peer is gone."""
 
+MAX_ANSWER_BYTES: Final = 2**25
+"""An answer that is longer is given up; lists are asked for in pieces far below it."""
+
 _FIRST_FINAL: Final = 200
+_BODILESS: Final = frozenset({204, 304})
 
 Fence: TypeAlias = Callable[[], bool]
 """Asked in the moment before the bytes leave: may this still be written?"""
@@ -49,6 +53,10 @@ Fence: TypeAlias = Callable[[], bool]
 
 class NoAnswerError(Exception):
     """A request that was not answered; the message says why, for people."""
+
+
+class TooLongError(NoAnswerError):
+    """More was answered than is kept of an answer."""
 
 
 class Request(msgspec.Struct, gc=False):
@@ -103,7 +111,7 @@ class DirectConnections:
         self._context = context
         self._server_hostname = (server_hostname or self._host) if context else None
         self._prefix = url.raw_path.rstrip("/")
-        lines = {"Host": url.authority, **headers}
+        lines = {"Host": url.host_port_subcomponent or "", **headers}
         self._headers = "".join(f"\r\n{name}: {value}" for name, value in lines.items())
         # A line break in a token would end the headers.
         self._is_usable = self._headers.count("\n") == len(lines)
@@ -136,6 +144,7 @@ class DirectConnections:
         head = f"{start}{self._headers}{about}\r\n\r\n".encode("latin-1")
         started = self._loop.time()
         connection = self._reuse(started) or await self._connect(timeout)
+        # No step of the loop is between this check and the write.
         if request.fence is not None and not request.fence():
             self._idle.append(connection)
             raise FencedError("not written: the lease may have passed to another scheduler")
@@ -191,7 +200,10 @@ class DirectConnections:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: at most one request at a time.
+    """One connection: at most one request at a time, and no byte that was not asked for.
+
+    Bytes after an answer, or before a request, would be taken for the answer to the next request:
+    a connection that got any is given up.
 
     Attributes:
         is_reusable: another request may be sent once this one is answered.
@@ -207,22 +219,23 @@ class _Connection(asyncio.Protocol):
         self._transport: Any = None
         self._headers: dict[str, str] = {}
         self._chunks: list[bytes] = []
+        self._received = 0
+        self._has_headers = False
 
     def send(self, request: bytes) -> asyncio.Future[Response]:
         """Writes a request; what comes back is the answer."""
         self._waiter = waiter = self._loop.create_future()
-        self._headers = {}
-        self._chunks = []
+        self._received = 0
         self._transport.write(request)
         return waiter
 
-    def fail(self, why: str, cause: Exception | None = None) -> None:
+    def fail(self, problem: NoAnswerError | str, cause: Exception | None = None) -> None:
         """Tells who waits that there will be no answer."""
         self.is_reusable = False
-        if self._waiter is not None and not self._waiter.done():
-            problem = NoAnswerError(why)
-            problem.__cause__ = cause
-            self._waiter.set_exception(problem)
+        if self._is_waited_for:
+            error = problem if isinstance(problem, NoAnswerError) else NoAnswerError(problem)
+            error.__cause__ = cause
+            self._answer_with(error)
 
     def close(self) -> None:
         """Ends the connection properly."""
@@ -242,32 +255,86 @@ class _Connection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as problem:
-            self.fail("the answer is not HTTP", problem)
+        self._received += len(data)
+        if not self._is_waited_for:
             self.abort()
+        elif self._received > MAX_ANSWER_BYTES:
+            self.fail(TooLongError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes"))
+            self.abort()
+        else:
+            self._parse(data)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        if exc is None and self._is_waited_for and self._ends_with_connection:
+            self.is_reusable = False
+            self._complete()
         self.fail(cut(f"connection lost: {exc}") if exc else "Server disconnected", exc)
 
     # --- from the parser ------------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        """The first byte of an answer, interim ones included, or of what nobody asked for."""
+        self._headers = {}
+        self._chunks = []
+        self._has_headers = False
+        if not self._is_waited_for:
+            self.is_reusable = False
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Part of an answer."""
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """What follows is the body."""
+        self._has_headers = True
 
     def on_body(self, chunk: bytes) -> None:
         """Part of an answer."""
         self._chunks.append(chunk)
 
     def on_message_complete(self) -> None:
-        """The end of an answer."""
+        """The end of an answer; one below 200 announces another."""
+        if self._is_waited_for and self._parser.get_status_code() >= _FIRST_FINAL:
+            if not self._parser.should_keep_alive():
+                self.is_reusable = False
+            self._complete()
+
+    # --- helpers --------------------------------------------------------------------------------
+
+    @property
+    def _is_waited_for(self) -> bool:
+        return self._waiter is not None and not self._waiter.done()
+
+    @property
+    def _ends_with_connection(self) -> bool:
+        """Whether the server says by nothing else where the body ends (RFC 9112, 6.3)."""
+        headers = self._headers
+        status = self._parser.get_status_code() if self._has_headers else 0
+        return (
+            status >= _FIRST_FINAL
+            and status not in _BODILESS
+            and "content-length" not in headers
+            and "transfer-encoding" not in headers
+        )
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
+            # A server that changes the protocol (101) does what nobody asked for.
+            self.fail("the answer is not HTTP", problem)
+            self.abort()
+
+    def _complete(self) -> None:
         status = self._parser.get_status_code()
-        waiter = self._waiter
-        if status < _FIRST_FINAL or waiter is None or waiter.done():
+        self._answer_with(Response(status, self._headers, b"".join(self._chunks)))
+
+    def _answer_with(self, answer: Response | NoAnswerError) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is None or waiter.done():
             return
-        if not self._parser.should_keep_alive():
-            self.is_reusable = False
-        waiter.set_result(Response(status, self._headers, b"".join(self._chunks)))
+        if isinstance(answer, NoAnswerError):
+            waiter.set_exception(answer)
+        else:
+            waiter.set_result(answer)

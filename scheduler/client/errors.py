@@ -12,6 +12,7 @@ SchedulerError
     ├── GoneError                410: the version is too old; list again
     ├── TooManyRequestsError     429: later, after `retry_after_seconds`
     └── UnavailableError         5xx, time-outs, broken connections: later
+        └── TooLargeError        the answer is longer than what is kept of one
 """
 
 from collections.abc import Mapping
@@ -19,10 +20,14 @@ from typing import Final
 
 import msgspec
 
+from scheduler.client.wire import UNREADABLE
 from scheduler.errors import SchedulerError
 
 MESSAGE_LIMIT: Final = 256
 """Characters of a server's message that may reach a log or an event."""
+
+MAX_RETRY_AFTER_SECONDS: Final = 60.0
+"""A server, or whoever answers in its place, may not silence a scheduler for longer."""
 
 _GONE: Final = 410
 _SERVER_ERRORS: Final = 500
@@ -95,6 +100,10 @@ class UnavailableError(ApiError):
     """No answer, or an answer that only says that something is broken."""
 
 
+class TooLargeError(UnavailableError):
+    """The answer is longer than what is kept of one; ask for less."""
+
+
 class _Details(msgspec.Struct, rename="camel", gc=False):
     retry_after_seconds: float = 0
 
@@ -148,7 +157,7 @@ def status_from_body(body: bytes) -> Status:
     """The Status in a body; one made up from the text when the body is something else."""
     try:
         return _decoder.decode(body)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return Status(message=" ".join(body.decode(errors="replace").split()))
 
 
@@ -175,8 +184,9 @@ def cut(text: str) -> str:
 def _retry_after(headers: Mapping[str, str], told: Status) -> float | None:
     """Seconds to wait; the header's date form is not used by API servers and is ignored."""
     header = headers.get("retry-after", "")
-    if header.isdigit():
-        return float(header)
-    if told.details is not None and told.details.retry_after_seconds > 0:
-        return told.details.retry_after_seconds
-    return None
+    seconds = told.details.retry_after_seconds if told.details is not None else 0.0
+    if header.isascii() and header.isdigit():
+        seconds = float(header)
+    elif seconds <= 0:
+        return None
+    return min(seconds, MAX_RETRY_AFTER_SECONDS)

@@ -7,11 +7,9 @@ and credentials that can be read again without reading the kubeconfig again.
 # The package ships type hints for its API, but none for its configuration loaders.
 # mypy: disable-error-code="no-untyped-call"
 
-import asyncio
 import base64
 import datetime as dt
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -20,7 +18,6 @@ import yaml
 from cryptography import x509
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.exec_provider import ExecProvider
 from kubernetes.aio.config.incluster_config import (
     SERVICE_CERT_FILENAME,
     SERVICE_TOKEN_FILENAME,
@@ -35,9 +32,9 @@ from kubernetes.aio.config.kube_config import (
 from typing_extensions import override
 
 from scheduler.client.errors import ConnectionConfigError, cut
+from scheduler.client.exec_plugin import run_plugin
 from scheduler.clock import Clock
 
-EXEC_TIMEOUT_SECONDS: Final = 60.0
 EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
 """Credentials are renewed this long before they expire."""
 
@@ -138,7 +135,7 @@ class _Loader(KubeConfigLoader):
         if self._has_credentials and not self._is_expiring():
             return True
         user: Any = self._user
-        status = await _run_plugin(user["exec"])
+        status = await run_plugin(user["exec"])
         expires = _expiry(status.get("expirationTimestamp"))
         if status.get("token"):
             self.token = f"Bearer {status['token']}"
@@ -163,26 +160,6 @@ class _Loader(KubeConfigLoader):
     def _as_file(self, status: dict[str, Any], field: str) -> str:
         holder = FileOrData(status, None, data_key_name=field, base64_file_content=False)
         return str(holder.as_file())
-
-
-async def _run_plugin(exec_section: Any) -> dict[str, Any]:
-    command = exec_section.safe_get("command") or ""
-    try:
-        async with asyncio.timeout(EXEC_TIMEOUT_SECONDS):
-            status: dict[str, Any] = await ExecProvider(exec_section).run()
-    except TimeoutError as problem:
-        raise ConnectionConfigError(
-            f"exec plugin {command}: no answer within {EXEC_TIMEOUT_SECONDS:.0f} s"
-        ) from problem
-    except OSError as problem:
-        raise ConnectionConfigError(
-            f"exec plugin {command}: cannot be run: {problem.strerror or problem}"
-        ) from problem
-    except ConfigException as problem:
-        # The package shows what the plugin wrote as a Python bytes literal.
-        told = re.sub(r"b(['\"])(.*)\1$", r"\2", _one_line(problem))
-        raise ConnectionConfigError(f"exec plugin {command}: {told}") from problem
-    return status
 
 
 def _expiry(timestamp: str | None) -> dt.datetime | None:
@@ -285,7 +262,7 @@ def _entry(config: dict[str, Any], section: str, name: str, where: str, known: s
 
 def _one_line(problem: Exception) -> str:
     text = " ".join(str(problem).split()) or type(problem).__name__
-    return cut(text.removeprefix("exec: ").removeprefix("Invalid kube-config file. "))
+    return cut(text.removeprefix("Invalid kube-config file. "))
 
 
 def default_kubeconfig(environ: Mapping[str, str]) -> str | None:

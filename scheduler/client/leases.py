@@ -10,7 +10,7 @@ import msgspec
 
 from scheduler.client.errors import NotFoundError, UnavailableError
 from scheduler.client.session import ApiSession
-from scheduler.client.wire import json_string, micro_time, segment
+from scheduler.client.wire import UNREADABLE, json_string, micro_time, segment
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -101,7 +101,7 @@ def lease_time(moment: datetime) -> str:
 def _decoded(body: bytes) -> Lease:
     try:
         return _decoder.decode(body)
-    except msgspec.MsgspecError as problem:
+    except UNREADABLE as problem:
         raise UnavailableError("lease", message=f"not a Lease: {problem}") from problem
 
 

@@ -6,14 +6,22 @@ from typing import Any, Final
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.payload import BytesPayload
 from typing_extensions import override
 from yarl import URL
 
-from scheduler.client.direct import CONNECT_TIMEOUT_SECONDS, NoAnswerError, Request, Response
+from scheduler.client.direct import (
+    CONNECT_TIMEOUT_SECONDS,
+    MAX_ANSWER_BYTES,
+    NoAnswerError,
+    Request,
+    Response,
+    TooLongError,
+)
 from scheduler.client.errors import FencedError, cut
 
-BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+BROKEN: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
 """What aiohttp raises when a connection fails or what comes over it is not HTTP."""
 
 
@@ -47,11 +55,27 @@ class ProxiedRequests:
                 timeout=_total_timeout(timeout),
                 **self._routing,
             )
-            return Response(response.status, response.headers, await response.read())
+            async with response:
+                body = await read_whole(response)
+            return Response(response.status, response.headers, body)
         except BROKEN as problem:
             if isinstance(problem.__cause__, FencedError):
                 raise problem.__cause__ from None
             raise NoAnswerError(why(problem)) from problem
+
+
+async def read_whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer.
+
+    Raises:
+        TooLongError: it is longer than is kept of one.
+    """
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise TooLongError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+    return bytes(body)
 
 
 def why(problem: Exception) -> str:

@@ -3,13 +3,14 @@
 Source: k8s.io/apiserver pkg/authentication and pkg/authorization (delegated) v0.36.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from scheduler.client.errors import UnavailableError
 from scheduler.client.session import ApiSession
-from scheduler.client.wire import json_string
+from scheduler.client.wire import UNREADABLE, json_string
 
 
 class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaults=True):
@@ -24,6 +25,7 @@ class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaul
 class _TokenStatus(msgspec.Struct, frozen=True):
     authenticated: bool = False
     user: User = User()
+    audiences: tuple[str, ...] = ()
 
 
 class _TokenReview(msgspec.Struct, frozen=True):
@@ -49,8 +51,12 @@ class Reviews:
     def __init__(self, session: ApiSession) -> None:
         self._session = session
 
-    async def review_token(self, token: str) -> User | None:
+    async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """The user a bearer token belongs to, or None when it is not valid.
+
+        Args:
+            token: what the caller sent.
+            audiences: it must have been issued for one of them; the API server's when empty.
 
         Raises:
             ApiError: the server could not be asked.
@@ -58,11 +64,13 @@ class Reviews:
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
-            "spec": {"token": token},
+            "spec": {"token": token} | ({"audiences": tuple(audiences)} if audiences else {}),
         }
         answer = await self._post("/apis/authentication.k8s.io/v1/tokenreviews", body)
         status = _decoded(_token_decoder, answer).status
-        return status.user if status.authenticated else None
+        # A server that knows nothing of audiences says yes without naming one.
+        is_meant = not audiences or bool(set(audiences) & set(status.audiences))
+        return status.user if status.authenticated and is_meant else None
 
     async def review_access(self, user: User, path: str, verb: str) -> bool:
         """Whether the user may use a path that is not a resource: `/metrics`, `get`.
@@ -92,5 +100,5 @@ class Reviews:
 def _decoded(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:
     try:
         return decoder.decode(body)
-    except msgspec.MsgspecError as problem:
+    except UNREADABLE as problem:
         raise UnavailableError("review", message=f"unexpected answer: {problem}") from problem

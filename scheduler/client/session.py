@@ -24,14 +24,17 @@ from scheduler.client.direct import (
     NoAnswerError,
     Request,
     Response,
+    TooLongError,
 )
 from scheduler.client.errors import (
     ApiError,
+    TooLargeError,
     UnauthorizedError,
     UnavailableError,
     error_from_response,
 )
-from scheduler.client.proxied import BROKEN, ProxiedRequests, why
+from scheduler.client.lines import Lines, StreamedLines
+from scheduler.client.proxied import BROKEN, ProxiedRequests, read_whole, why
 from scheduler.client.throttle import TokenBucket
 from scheduler.clock import Clock
 
@@ -46,19 +49,11 @@ MAX_RETRIES: Final = 10
 Source: client-go rest/request.go (maxRetries) v0.36.
 """
 
-_READ_BUFFER_BYTES: Final = 2**22
-"""A watch line longer than twice this breaks the stream; etcd takes objects of 1.5 MB."""
+_READ_BUFFER_BYTES: Final = 2**20
+"""Of a watch, about twice this may wait to be read before the server is made to wait."""
 _FIRST_FAILURE: Final = 300
 _NO_CODE: Final = "<error>"
 """Source: client-go rest/request.go (updateURLMetrics) v0.36."""
-
-
-class Lines(Protocol):
-    """A body that arrives line by line."""
-
-    async def readline(self) -> bytes:
-        """The next line with its end, or nothing at the end of the body."""
-        ...
 
 
 class RequestObserver(Protocol):
@@ -198,7 +193,7 @@ class ApiSession:
         )
         response = await self._open(access, path, timeout)
         async with response:
-            yield _Lines(f"GET {path}", response.content)
+            yield StreamedLines(f"GET {path}", response.content)
 
     async def _open(
         self, access: Access, path: str, timeout: aiohttp.ClientTimeout
@@ -213,8 +208,8 @@ class ApiSession:
             if response.status < _FIRST_FAILURE:
                 return response
             async with response:
-                answer = await response.read()
-        except BROKEN as problem:
+                answer = await read_whole(response)
+        except (*BROKEN, NoAnswerError) as problem:
             raise UnavailableError(f"GET {path}", message=why(problem)) from problem
         finally:
             self._observe("GET", code, start, 0, None)
@@ -226,6 +221,8 @@ class ApiSession:
         try:
             response = await self._requests.exchange(request, timeout)
             code, received = str(response.status), len(response.body)
+        except TooLongError as problem:
+            raise TooLargeError(str(request), message=str(problem)) from problem
         except NoAnswerError as problem:
             raise UnavailableError(str(request), message=str(problem)) from problem
         finally:
@@ -277,21 +274,6 @@ class ApiSession:
         if isinstance(problem, UnauthorizedError):
             self._connection.note_refused()
         return problem
-
-
-class _Lines:
-    """The lines of a streamed answer, with our errors."""
-
-    def __init__(self, request: str, content: aiohttp.StreamReader) -> None:
-        self._request = request
-        self._content = content
-
-    async def readline(self) -> bytes:
-        """See `Lines.readline`."""
-        try:
-            return await self._content.readline()
-        except BROKEN as problem:
-            raise UnavailableError(self._request, message=why(problem)) from problem
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:

@@ -6,6 +6,10 @@ from urllib.parse import quote
 
 import msgspec
 
+UNREADABLE: Final = (ValueError, RecursionError)
+"""What decoding raises for bytes that are not what was expected: `msgspec.MsgspecError` and
+`UnicodeDecodeError` are ValueErrors, deep nesting is a RecursionError."""
+
 json_string: Final = msgspec.json.Encoder().encode
 """A value as JSON bytes; for a string, quoted and escaped."""
 

@@ -234,6 +234,11 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
     ),
     "Who may see more than health": (
         _path("client-ca-file", "Accept client certificates signed by these authorities."),
+        _names(
+            "authentication-token-audiences",
+            "Audiences of which a caller's token must name one; the API server's own when empty "
+            "(not in kube-scheduler).",
+        ),
         _time("authentication-token-webhook-cache-ttl", "How long a TokenReview counts."),
         _path(
             "requestheader-client-ca-file",

@@ -59,6 +59,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     # Who may see more than health
     client_ca_file: str = ""
+    authentication_token_audiences: tuple[str, ...] = ()
+    """Our own: whom a caller's token must have been issued for; empty for the API server's."""
     authentication_token_webhook_cache_ttl: float = 10.0
     requestheader_client_ca_file: str = ""
     requestheader_allowed_names: tuple[str, ...] = ()

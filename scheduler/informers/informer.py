@@ -1,6 +1,8 @@
 """Keeps the store of one kind equal to what the API server holds: list, watch, and start over.
 
 The states and their transitions are in `scheduler.informers.states`; here is what is done in each.
+No bytes from the server end an informer: what cannot be read is one malformed object, which is
+counted, left out, and its version passed.
 
 Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/src/watcher.rs.
 """
@@ -8,7 +10,7 @@ Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/sr
 import asyncio
 import random
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -16,14 +18,21 @@ from scheduler.client.errors import (
     ApiError,
     GoneError,
     InvalidError,
+    TooLargeError,
     UnavailableError,
+    cut,
     error_from_event,
 )
-from scheduler.client.session import ApiSession, Lines
+from scheduler.client.lines import Lines
+from scheduler.client.session import ApiSession
+from scheduler.client.wire import UNREADABLE
 from scheduler.clock import Clock
 from scheduler.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
+from scheduler.informers.glimpse import Glimpse, glimpse
 from scheduler.informers.kinds import Kind, MalformedObjectError
 from scheduler.informers.pacer import Pacer
+from scheduler.informers.paging import PageSize
+from scheduler.informers.reports import InformerHooks, NoHooks, Reports
 from scheduler.informers.states import Outcome, State, next_state
 from scheduler.informers.store import Handler, Store, key_of
 from scheduler.informers.wire import (
@@ -31,48 +40,31 @@ from scheduler.informers.wire import (
     CHANGES,
     DELETED,
     ERROR,
-    INITIAL_EVENTS_END,
-    PartialMeta,
+    ListMeta,
+    Page,
+    bookmark_decoder,
     event_decoder,
     list_query,
     page_decoder,
-    partial_decoder,
     watch_query,
 )
-from scheduler.observability.logs import get_logger, verbose
+from scheduler.observability.logs import get_logger
 
 T = TypeVar("T")
 
-UNKNOWN: Final = "unknown"
 MAX_FAILURES: Final = 4
 """Watches from one version that may break off before the list is asked for again."""
 
-COMPLAIN_AGAIN_SECONDS: Final = 60.0
-"""A problem that lasts is logged this often."""
+MAX_STREAM_FAILURES: Final = 2
+"""Streamed lists in a row that may come to nothing before lists are asked for in pages."""
+
+BLIND_SECONDS: Final = 30.0
+"""Without a watch for longer, decisions are made on what is long past."""
+
+_GRACE_SECONDS: Final = 30.0
+"""How much longer than asked for a watch may last before it counts as stuck."""
 
 log = get_logger(__name__)
-
-
-class InformerHooks(Protocol):
-    """Hears what is worth counting."""
-
-    def on_restart(self, kind: str, reason: str) -> None:
-        """A watch is over: `ended` in good order, `failed`, or `expired` (a new list follows)."""
-        ...
-
-    def on_malformed(self, kind: str) -> None:
-        """An object was left out because it cannot be read."""
-        ...
-
-
-class NoHooks:
-    """Counts nothing."""
-
-    def on_restart(self, kind: str, reason: str) -> None:
-        """See `InformerHooks.on_restart`."""
-
-    def on_malformed(self, kind: str) -> None:
-        """See `InformerHooks.on_malformed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +72,7 @@ class InformerOptions:
     """Times, in seconds, and how lists are asked for.
 
     Attributes:
-        list_timeout: for one page.
+        list_timeout: for one page; also without any byte of a streamed list.
         read_timeout: without any byte on a watch, after which the connection counts as dead.
             API servers send a bookmark about every minute; a server that does not costs one
             reconnection every so often.
@@ -89,8 +81,9 @@ class InformerOptions:
         short_watch: a watch that lived less counts as a failure when it ends.
         backoff_base: first pause after a failure.
         backoff_cap: longest pause.
-        is_list_streamed: ask for initial lists as a watch (WatchList); falls back to pages when
-            the server does not know how.
+        is_list_streamed: ask for lists as a watch (WatchList), which neither side keeps in memory
+            as a whole; falls back to pages when the server does not know how.
+        page_size: most objects per page of a list; see `scheduler.informers.paging`.
     """
 
     list_timeout: float = 60.0
@@ -99,7 +92,8 @@ class InformerOptions:
     short_watch: float = 1.0
     backoff_base: float = BASE_SECONDS
     backoff_cap: float = CAP_SECONDS
-    is_list_streamed: bool = False
+    is_list_streamed: bool = True
+    page_size: int = 500
 
 
 class Informer(Generic[T]):
@@ -110,6 +104,8 @@ class Informer(Generic[T]):
         store: what the server holds, as far as is known.
         state: see `scheduler.informers.states.State`.
         version: the resource version the store is at, or empty.
+        blind_since: since when, on the monotonic clock, changes may have been missed; None while
+            a watch is open.
     """
 
     def __init__(
@@ -126,10 +122,11 @@ class Informer(Generic[T]):
         self.store: Store[T] = Store(kind.meta_of)
         self.state = State.EMPTY
         self.version = ""
+        self.blind_since: float | None = clock.monotonic()
         self._session = session
         self._clock = clock
         self._rng = rng
-        self._hooks = hooks or NoHooks()
+        self._reports = Reports(kind.name, hooks or NoHooks(), clock)
         self._options = options or InformerOptions()
         self._backoff = Backoff(
             rng,
@@ -139,12 +136,11 @@ class Informer(Generic[T]):
         self._pacer = Pacer(clock)
         self._synced = asyncio.Event()
         self._is_list_streamed = self._options.is_list_streamed
-        self._page_size = kind.page_size
+        self._stream_failures = 0
+        self._page_size = PageSize(self._options.page_size)
         self._continue = ""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
-        self._complaint = ""
-        self._complain_again = 0.0
         self._seen: set[str] = set()
         """Keys that the list in progress has named: what it does not name is gone."""
 
@@ -152,6 +148,10 @@ class Informer(Generic[T]):
     def has_synced(self) -> bool:
         """Whether a first list is complete and the handlers have heard of all of it."""
         return self._synced.is_set()
+
+    def is_blind(self, now: float) -> bool:
+        """Whether there has been no watch for so long that the store is of little use."""
+        return self.blind_since is not None and now - self.blind_since > BLIND_SECONDS
 
     async def wait_synced(self) -> None:
         """Waits for `has_synced`."""
@@ -186,23 +186,49 @@ class Informer(Generic[T]):
         kind = self.kind
         if self.state is State.EMPTY:
             self._begin_list()
-        query = list_query(kind.field_selector, self._page_size, self._continue)
-        path = f"{kind.path}?{query}" if query else kind.path
-        answer = await self._session.request("GET", path, timeout=self._options.list_timeout)
-        self._pacer.restart()
+        path = f"{kind.path}?{list_query(kind.field_selector, self._page_size.now, self._continue)}"
         try:
-            page = page_decoder.decode(answer.body)
-        except msgspec.DecodeError as problem:
-            raise UnavailableError(f"GET {path}", message=f"not a list: {problem}") from problem
+            answer = await self._session.request("GET", path, timeout=self._options.list_timeout)
+        except TooLargeError:
+            if self._page_size.shrink():
+                return
+            raise
+        self._pacer.restart()
+        page = self._page(path, answer.body)
+        if page is None:
+            return
         for raw in page.items or ():
             self._take_listed(raw)
             if self._pacer.is_due:
                 await self._pacer.pause()
+        self._page_size.took(len(page.items or ()), len(answer.body))
         self._continue = page.metadata.continue_
         if self._continue:
             self._advance(Outcome.PAGE)
         else:
             self._complete_list(page.metadata.resource_version)
+
+    def _page(self, path: str, body: bytes) -> Page | None:
+        """The page, if it is one; None when a smaller one must show what cannot be read in it.
+
+        Raises:
+            UnavailableError: it is something else: an empty list would empty the store.
+        """
+        problem: Exception | None = None
+        try:
+            page = page_decoder.decode(body)
+        except UNREADABLE as broken:
+            seen, problem = glimpse(body), broken
+            page = Page(seen.kind, ListMeta(seen.resource_version, seen.continue_))
+        if page.kind != self.kind.list_kind or not page.metadata.resource_version:
+            what = problem or f"expected {self.kind.list_kind} with a version, got {page.kind!r}"
+            raise UnavailableError(f"GET {path}", message=cut(f"not a list: {what}"))
+        if problem is None:
+            return page
+        if self._page_size.shrink():
+            return None
+        self._reports.malformed(Glimpse(), problem)
+        return page
 
     def _begin_list(self) -> None:
         self._continue = ""
@@ -212,18 +238,19 @@ class Informer(Generic[T]):
         try:
             self._seen.add(self.store.apply(self.kind.decode(raw)))
         except MalformedObjectError as problem:
-            meta = _partial(raw)
-            self._leave_out(meta, problem)
-            if meta is not None:
-                # What we knew of it is better than nothing: a pod that cannot be read any more
-                # still uses its node.
-                self._seen.add(key_of(meta))
+            seen = glimpse(raw)
+            self._reports.malformed(seen, problem)
+            # What we knew of it is better than nothing: a pod that cannot be read any more
+            # still uses its node.
+            self._seen.add(key_of(seen))
 
     def _complete_list(self, version: str) -> None:
         for key in [key for key in self.store if key not in self._seen]:
             self.store.remove(key)
+        self._reports.keep_only(self._seen)
         self._seen = set()
-        self._page_size = self.kind.page_size
+        self._page_size = PageSize(self._options.page_size)
+        self._stream_failures = 0
         self.version = version
         self._advance(Outcome.LIST_COMPLETE)
         if not self.has_synced:
@@ -236,150 +263,188 @@ class Informer(Generic[T]):
         return self.state is State.EMPTY and self._is_list_streamed
 
     async def _watch(self) -> float:
-        is_list_streamed = self._begins_streamed()
+        options, is_list_streamed = self._options, self._begins_streamed()
         if is_list_streamed:
             self._begin_list()
+        seconds = int(self._rng.uniform(*options.watch_timeout))
         query = watch_query(
-            self.kind.field_selector,
-            self.version,
-            int(self._rng.uniform(*self._options.watch_timeout)),
-            is_list_streamed=is_list_streamed,
+            self.kind.field_selector, self.version, seconds, is_list_streamed=is_list_streamed
         )
-        started = self._clock.monotonic()
         path = f"{self.kind.path}?{query}"
-        async with self._session.stream(path, read_timeout=self._options.read_timeout) as lines:
-            self._advance(Outcome.OPENED)
-            await self._read(lines)
-        self._advance(Outcome.ENDED)
-        self._hooks.on_restart(self.kind.name, "ended")
-        is_short = self._clock.monotonic() - started < self._options.short_watch
-        return self._backoff.pause() if is_short else 0.0
+        started, before = self._clock.monotonic(), (self.version, self.blind_since)
+        try:
+            # A server that does not end it is left.
+            async with asyncio.timeout(seconds + _GRACE_SECONDS) as limit:
+                async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
+                    self._advance(Outcome.OPENED)
+                    if self.state is State.WATCHING:
+                        self.blind_since = None
+                    await self._read(lines, limit)
+        except TimeoutError as problem:
+            raise UnavailableError(f"watch {self.kind.name}", message="does not end") from problem
+        finally:
+            is_short = self._clock.monotonic() - started < options.short_watch
+            self._note_blind(before, is_short=is_short)
+        return self._ended(is_short=is_short)
 
-    async def _read(self, lines: Lines) -> None:
+    def _note_blind(self, before: tuple[str, float | None], *, is_short: bool) -> None:
+        """The watch is over. One that was hardly open and brought nothing has shown nothing."""
+        if self.blind_since is None:
+            version, since = before
+            came_to_nothing = is_short and self.version == version
+            self.blind_since = since if came_to_nothing else self._clock.monotonic()
+
+    async def _read(self, lines: Lines, limit: asyncio.Timeout) -> None:
         """Applies events until the server ends the watch.
 
         Cost: about 10 us per pod event without its handlers; the common case is one decoding pass.
         """
-        kind, store, pacer = self.kind, self.store, self._pacer
-        while line := await lines.readline():
-            try:
-                event_type, obj = kind.decode_event(line)
-            except (MalformedObjectError, msgspec.DecodeError) as problem:
-                self._take_unusual(line, problem)
-                continue
-            if event_type == DELETED:
-                store.remove(store.key_of(obj))
-            elif event_type in CHANGES:
-                key = store.apply(obj)
-                if self.state is State.STREAMING:
-                    self._seen.add(key)
-            else:
-                self._take_unusual(line, None)
-                continue
-            self._pass(kind.meta_of(obj).resource_version)
-            if pacer.is_due:
-                await pacer.pause()
+        pacer, ends, loop = self._pacer, limit.when(), asyncio.get_running_loop()
+        is_listing = self.state is State.STREAMING
+        if is_listing:
+            limit.reschedule(loop.time() + self._options.list_timeout)
+        while batch := await lines.read():
+            if is_listing:
+                # Objects must keep coming until the list ends.
+                is_listing = self.state is State.STREAMING
+                limit.reschedule(loop.time() + self._options.list_timeout if is_listing else ends)
+            for line in batch:
+                self._take_line(line)
+                if pacer.is_due:
+                    await pacer.pause()
 
-    def _take_unusual(self, line: bytes, problem: Exception | None) -> None:
-        """A line that is no change of a readable object: bookmark, error, malformed, or noise."""
+    def _take_line(self, line: bytes) -> None:
+        kind, store = self.kind, self.store
         try:
-            event = event_decoder.decode(line)
-        except msgspec.DecodeError as broken:
-            if line.strip():
-                raise UnavailableError(
-                    f"watch {self.kind.name}", message=f"not a watch event: {broken}"
-                ) from broken
+            event_type, obj = kind.decode_event(line)
+        except MalformedObjectError as problem:
+            self._take_unusual(line, problem)
             return
-        if event.type == ERROR:
-            raise error_from_event(f"watch {self.kind.name}", bytes(event.object))
-        meta = _partial(event.object)
-        if event.type == BOOKMARK:
-            self._take_bookmark(meta)
-            return
-        if event.type == DELETED and meta is not None:
-            self.store.remove(key_of(meta))
-        else:
-            self._leave_out(meta, problem or ValueError(f"unknown event type {event.type!r}"))
-        if meta is not None:
+        if event_type == DELETED:
+            store.remove(store.key_of(obj))
+        elif event_type in CHANGES:
+            key = store.apply(obj)
             if self.state is State.STREAMING:
-                self._seen.add(key_of(meta))
-            self._pass(meta.resource_version)
-
-    def _take_bookmark(self, meta: PartialMeta | None) -> None:
-        if meta is None:
+                self._seen.add(key)
+        else:
+            self._take_unusual(line, ValueError(f"unknown event type {event_type!r}"))
             return
-        ends_list = (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
-        if self.state is State.STREAMING and ends_list:
-            self._complete_list(meta.resource_version)
-        self._pass(meta.resource_version)
+        self._pass(kind.meta_of(obj).resource_version)
+
+    def _take_unusual(self, line: bytes, problem: Exception) -> None:
+        """A line that is no change of a readable object: bookmark, error, malformed, or noise."""
+        if not line.strip():
+            return
+        seen = glimpse(line)
+        if not seen.type:
+            raise UnavailableError(f"watch {self.kind.name}", message=f"not an event: {problem}")
+        if seen.type == ERROR:
+            raise error_from_event(f"watch {self.kind.name}", _object_of(line))
+        if seen.type == BOOKMARK:
+            self._take_bookmark(line)
+            return
+        if seen.type == DELETED and seen.name:
+            self.store.remove(key_of(seen))
+        else:
+            self._reports.malformed(seen, problem)
+            if self.state is State.STREAMING:
+                self._seen.add(key_of(seen))
+        self._pass(seen.resource_version)
+
+    def _take_bookmark(self, line: bytes) -> None:
+        try:
+            bookmark = bookmark_decoder.decode(_object_of(line))
+        except UNREADABLE:
+            return
+        version = bookmark.metadata.resource_version
+        if self.state is State.STREAMING and bookmark.ends_list and version:
+            self._complete_list(version)
+            self.blind_since = None
+        self._pass(version)
 
     def _pass(self, version: str) -> None:
-        """The watch has got beyond a version: a new one begins there, and all is well."""
-        if version and self.state is State.WATCHING:
-            self.version = version
-            self._failures = 0
-            self._complaint = ""
-            self._backoff.reset()
+        """The watch has got beyond a version: a new one begins there, and all is well.
+
+        Raises:
+            GoneError: the server is behind what it said before, as when it was restored.
+        """
+        if not version or self.state is not State.WATCHING:
+            return
+        if _is_before(version, self.version):
+            raise GoneError(
+                f"watch {self.kind.name}", message=f"version {version} follows {self.version}"
+            )
+        self.version = version
+        self._failures = 0
+        self._reports.all_is_well()
+        self._backoff.reset()
 
     # --- outcomes -------------------------------------------------------------------------------
 
     def _advance(self, outcome: Outcome) -> None:
         self.state = next_state(self.state, outcome)
 
-    def _expired(self, problem: ApiError) -> float:
-        """Starts over with a list, which tells handlers only what has really changed.
+    def _ended(self, *, is_short: bool) -> float:
+        if self.state is State.STREAMING:
+            self._note_stream_failure()
+        self._advance(Outcome.ENDED)
+        self._reports.restart("ended")
+        if is_short:
+            return self._backoff.pause()
+        self._backoff.reset()
+        return 0.0
 
-        A continue token that expired would expire again: the next list comes in one piece.
-        """
+    def _expired(self, problem: ApiError) -> float:
+        """Starts over with a list, which tells handlers only what has really changed."""
         if self.state is State.PAGING:
-            self._page_size = 0
+            self._page_size.hurry()
         self._failures = 0
         self._advance(Outcome.EXPIRED)
-        self._hooks.on_restart(self.kind.name, "expired")
+        self._reports.restart("expired")
         log.info("Version expired; listing again", kind=self.kind.name, reason=str(problem))
         return self._backoff.pause(problem.retry_after_seconds)
 
     def _failed(self, problem: ApiError) -> float:
-        if self._begins_streamed() and isinstance(problem, InvalidError):
-            self._is_list_streamed = False
-            log.info("Server does not stream lists; listing in pages", kind=self.kind.name)
+        is_refused = isinstance(problem, InvalidError)
+        if is_refused and self._begins_streamed():
+            self._list_in_pages()
             return 0.0
+        if self.state is State.STREAMING:
+            self._note_stream_failure()
         if self.state is State.WATCHING:
             self._failures += 1
-            if self._failures >= MAX_FAILURES:
-                # The server accepts our version and then fails on it every time.
-                return self._expired(problem)
+        if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):
+            # The server will not go on from our version or token, or fails on it every time.
+            return self._expired(problem)
         self._advance(Outcome.FAILED)
-        self._hooks.on_restart(self.kind.name, "failed")
+        self._reports.restart("failed")
         pause = self._backoff.pause(problem.retry_after_seconds)
-        self._complain(str(problem), pause)
+        self._reports.complain(str(problem), pause)
         return pause
 
-    def _complain(self, reason: str, pause: float) -> None:
-        """Say what is wrong once, and again when it changes or has lasted for long."""
-        now = self._clock.monotonic()
-        if reason == self._complaint and now < self._complain_again and not verbose(3):
-            return
-        self._complaint, self._complain_again = reason, now + COMPLAIN_AGAIN_SECONDS
-        log.warning(
-            "Cannot list or watch; trying again",
-            kind=self.kind.name,
-            reason=reason,
-            retry_in_seconds=round(pause, 1),
-        )
+    def _note_stream_failure(self) -> None:
+        """A streamed list came to nothing: the server may not know where to end it."""
+        self._stream_failures += 1
+        if self._stream_failures >= MAX_STREAM_FAILURES:
+            self._list_in_pages()
 
-    def _leave_out(self, meta: PartialMeta | None, problem: Exception) -> None:
-        self._hooks.on_malformed(self.kind.name)
-        log.warning(
-            "Object cannot be read; leaving it out",
-            kind=self.kind.name,
-            object=UNKNOWN if meta is None else key_of(meta),
-            reason=str(problem),
-        )
+    def _list_in_pages(self) -> None:
+        self._is_list_streamed = False
+        log.info("Server does not stream lists; listing in pages", kind=self.kind.name)
 
 
-def _partial(raw: msgspec.Raw) -> PartialMeta | None:
+def _object_of(line: bytes) -> bytes:
     try:
-        return partial_decoder.decode(raw).metadata
-    except msgspec.DecodeError:
-        return None
+        return bytes(event_decoder.decode(line).object)
+    except UNREADABLE:
+        return b""
+
+
+def _is_before(version: str, known: str) -> bool:
+    """Whether a version is older than another; what is no number cannot be compared.
+
+    Source: KEP-5504 (comparable resource versions).
+    """
+    if not (version.isdecimal() and known.isdecimal()):
+        return False
+    return (len(version), version) < (len(known), known)

@@ -7,8 +7,9 @@ from typing import Any, TypeVar, cast
 
 from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
-from scheduler.informers.informer import Informer, InformerHooks, InformerOptions
+from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.kinds import KINDS, Kind
+from scheduler.informers.reports import InformerHooks
 
 T = TypeVar("T")
 
@@ -43,6 +44,10 @@ class Informers:
     def unsynced(self) -> list[str]:
         """The kinds whose first list is not complete yet, for people who wait."""
         return [name for name, informer in self._informers.items() if not informer.has_synced]
+
+    def blind(self, now: float) -> list[str]:
+        """The kinds that have been without a watch for too long; see `Informer.is_blind`."""
+        return [name for name, informer in self._informers.items() if informer.is_blind(now)]
 
     async def wait_synced(self) -> None:
         """Waits until the first list of every kind is complete."""

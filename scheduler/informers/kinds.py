@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from scheduler.api.nodes import InvalidNodeError, checked_node
+from scheduler.api.nodes import checked_node
 from scheduler.api.objects import (
     Namespace,
     Node,
@@ -17,15 +17,13 @@ from scheduler.api.objects import (
     Service,
     StatefulSet,
 )
-from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.client.errors import cut
 from scheduler.framework.events import ObjectKind
 
 T = TypeVar("T")
 
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
-
-_MALFORMED: Final = (msgspec.ValidationError, InvalidPodError, InvalidNodeError)
-"""What is raised for bytes that are JSON, but no object of their kind."""
 
 
 class MalformedObjectError(ValueError):
@@ -39,7 +37,7 @@ class Kind(Generic[T]):
         name: the plural, for logs and metrics.
         path: where all objects of the kind are listed.
         field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
-        page_size: objects per page of a list; fewer where objects are large.
+        list_kind: what a list of the kind calls itself; nothing else is taken for one.
         meta_of: the metadata of a built object.
         decode_event: reads a line of a watch in one go.
     """
@@ -53,12 +51,13 @@ class Kind(Generic[T]):
         *,
         meta_of: Callable[[T], ObjectMeta] = _META,
         field_selector: str = "",
-        page_size: int = 500,
+        kind: str = "",
     ) -> None:
+        # Most wire types are called what the API calls their kinds.
+        self.list_kind = f"{kind or wire.__name__}List"
         self.name = name
         self.path = path
         self.field_selector = field_selector
-        self.page_size = page_size
         self.meta_of = meta_of
         self._build = build
         self._decoder = msgspec.json.Decoder(wire)
@@ -73,27 +72,32 @@ class Kind(Generic[T]):
         """
         try:
             return self._built(self._decoder.decode(raw))
-        except _MALFORMED as problem:
-            raise MalformedObjectError(str(problem)) from problem
+        except Exception as problem:
+            # Whatever foreign bytes make a decoder trip over is a fault of that one object.
+            raise MalformedObjectError(_told(problem)) from problem
 
     def decode_event(self, line: bytes) -> tuple[str, T]:
         """A watch event from its line: its type and its object, decoded in one pass.
 
         Raises:
-            MalformedObjectError: the object cannot be read; also for bookmarks and errors, whose
+            MalformedObjectError: the line cannot be read; also for bookmarks and errors, whose
                 objects are not of the kind.
-            msgspec.DecodeError: the line is not JSON.
         """
         try:
             event = self._event_decoder.decode(line)
             return event.type, self._built(event.object)
-        except _MALFORMED as problem:
-            raise MalformedObjectError(str(problem)) from problem
+        except Exception as problem:
+            raise MalformedObjectError(_told(problem)) from problem
 
     def _built(self, decoded: Any) -> T:
         if self._build is None:
             return decoded  # type: ignore[no-any-return] # the wire type is the built type
         return self._build(decoded)
+
+
+def _told(problem: Exception) -> str:
+    """What is wrong, in a line: messages quote what the object's owner wrote."""
+    return cut(" ".join(str(problem).split()) or type(problem).__name__)
 
 
 PODS: Final = Kind[PodInfo](
@@ -104,14 +108,21 @@ PODS: Final = Kind[PodInfo](
     meta_of=attrgetter("pod.metadata"),
     field_selector="status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
 )
-NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, checked_node, page_size=200)
+NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, checked_node)
 NAMESPACES: Final = Kind[Namespace]("namespaces", "/api/v1/namespaces", Namespace)
 SERVICES: Final = Kind[Service]("services", "/api/v1/services", Service)
 REPLICATION_CONTROLLERS: Final = Kind[ReplicationController](
-    "replicationcontrollers", "/api/v1/replicationcontrollers", ReplicationController
+    "replicationcontrollers",
+    "/api/v1/replicationcontrollers",
+    ReplicationController,
+    kind="ReplicationController",
 )
-REPLICA_SETS: Final = Kind[ReplicaSet]("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)
-STATEFUL_SETS: Final = Kind[StatefulSet]("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet)
+REPLICA_SETS: Final = Kind[ReplicaSet](
+    "replicasets", "/apis/apps/v1/replicasets", ReplicaSet, kind="ReplicaSet"
+)
+STATEFUL_SETS: Final = Kind[StatefulSet](
+    "statefulsets", "/apis/apps/v1/statefulsets", StatefulSet, kind="StatefulSet"
+)
 
 KINDS: Final[tuple[Kind[Any], ...]] = (
     PODS,

@@ -31,6 +31,7 @@ class ListMeta(_Envelope):
 class Page(_Envelope):
     """One page of a list, its objects still to be read."""
 
+    kind: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: tuple[msgspec.Raw, ...] | None = None
 
@@ -42,31 +43,33 @@ class Event(_Envelope):
     object: msgspec.Raw
 
 
-class PartialMeta(_Envelope):
-    """What is asked of an object that is a bookmark, or that cannot be read."""
+class BookmarkMeta(_Envelope):
+    """What a bookmark says: a version, and whether a streamed list ends there."""
 
-    name: str = ""
-    namespace: str = ""
     resource_version: str = ""
     annotations: dict[str, str] | None = None
 
 
-class PartialObject(_Envelope):
-    """metav1.PartialObjectMetadata."""
+class Bookmark(_Envelope):
+    """The object of a bookmark."""
 
-    metadata: PartialMeta
+    metadata: BookmarkMeta = msgspec.field(default_factory=BookmarkMeta)
+
+    @property
+    def ends_list(self) -> bool:
+        """Whether everything that was there at the beginning has been told."""
+        return (self.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
 page_decoder: Final = msgspec.json.Decoder(Page)
 event_decoder: Final = msgspec.json.Decoder(Event)
-partial_decoder: Final = msgspec.json.Decoder(PartialObject)
+bookmark_decoder: Final = msgspec.json.Decoder(Bookmark)
 
 
 def list_query(field_selector: str, page_size: int, continue_: str) -> str:
-    """The query of a list request; a page size of 0 asks for everything at once."""
+    """The query of a list request."""
     parts = [f"fieldSelector={field_selector}"] if field_selector else []
-    if page_size:
-        parts.append(f"limit={page_size}")
+    parts.append(f"limit={page_size}")
     if continue_:
         parts.append(f"continue={quote(continue_, safe='')}")
     return "&".join(parts)

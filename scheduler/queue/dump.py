@@ -1,6 +1,6 @@
 """What the queue shows to people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from scheduler.clock import MonotonicClock
 from scheduler.framework.types import QueuedPodInfo
@@ -16,19 +16,19 @@ def dump_queue(
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
     clock: MonotonicClock,
-) -> list[dict[str, object]]:
-    """All pods: in flight, active, in back-off, rejected, gated."""
+) -> Iterator[dict[str, object]]:
+    """All pods: in flight, active, in back-off, rejected, gated; described one by one."""
     now = clock.monotonic()
     rejected = [queued for queued in unschedulable if not queued.is_gated]
     gated = [queued for queued in unschedulable if queued.is_gated]
     places: tuple[tuple[str, Iterable[QueuedPodInfo]], ...] = (
-        ("inFlight", in_flight),
+        ("inFlight", list(in_flight)),
         ("active", active.in_order()),
         ("backoff", backoff.in_order()),
         ("unschedulable", rejected),
         ("gated", gated),
     )
-    return [_describe(place, queued, now) for place, pods in places for queued in pods]
+    return (_describe(place, queued, now) for place, pods in places for queued in pods)
 
 
 def _describe(place: str, queued: QueuedPodInfo, now: float) -> dict[str, object]:

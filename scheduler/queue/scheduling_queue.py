@@ -26,7 +26,7 @@ until it comes back. The flush of pods that waited too long does not concern pod
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
@@ -354,6 +354,10 @@ class SchedulingQueue:
 
     def dump(self) -> list[dict[str, object]]:
         """All pods with their story, as plain values for people; active ones first, in order."""
+        return list(self.rows())
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """The same, one by one as they are asked for."""
         return dump_queue(
             self._active, self._backoff, self._unschedulable, self._in_flight, self._clock
         )

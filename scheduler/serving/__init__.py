@@ -5,6 +5,8 @@
     endpoints.py        /metrics /configz /statusz /flagz /debug/...
     authentication.py   who is asking
     authorization.py    who may see what
+    connections.py      how many may be connected, and for how long
+    limits.py           how much strangers may make us ask and say
     certificates.py     the server's certificate and the authorities of clients
     tls.py              TLS contexts that follow their files
 

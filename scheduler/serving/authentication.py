@@ -30,8 +30,8 @@ _WORDS_OF_BEARER: Final = 2
 class Reviews(Protocol):
     """The API server's opinion; `scheduler.client.reviews.Reviews` is one."""
 
-    async def review_token(self, token: str) -> User | None:
-        """The user a token belongs to, None when it is not valid."""
+    async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+        """The user a token belongs to, None when it is not valid for one of the audiences."""
         ...
 
     async def review_access(self, user: User, path: str, verb: str) -> bool:
@@ -77,7 +77,8 @@ class Authenticator:
             return None
         # The token itself is not kept.
         digest = hashlib.sha256(token.encode()).digest()
-        return await self._tokens.get(digest, lambda: self._reviews.review_token(token))
+        audiences = self._options.authentication_token_audiences
+        return await self._tokens.get(digest, lambda: self._reviews.review_token(token, audiences))
 
     def _user_of_certificate(self, request: web.Request, authorities: Authorities) -> User | None:
         """Read a certificate whose chain, dates and purpose the handshake has verified."""

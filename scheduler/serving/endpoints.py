@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler.clock import Clock
 from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
+from scheduler.observability.dumps import json_slices
 from scheduler.observability.exposition import CONTENT_TYPE, exposition
 from scheduler.observability.logs import get_logger, verbose
 from scheduler.serving.answers import NOT_CACHED, as_json, plain
@@ -42,7 +43,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     checks: Mapping[str, Mapping[str, Check]] = {}
     """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
     debug: Mapping[str, Callable[[], object]] = {}
-    """Served as JSON at /debug/<name>: cache, queue."""
+    """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
     level_can_be_set: bool = True
     """enableProfiling: whether /debug/flags/v is there."""
 
@@ -120,10 +121,15 @@ async def _expose(request: web.Request, registry: CollectorRegistry) -> web.Stre
 
 
 def _dump(show: Callable[[], object]) -> Any:
-    async def handle(_request: web.Request) -> web.Response:
-        shown = show()
-        # A large cluster gives many megabytes; the loop must not wait for their encoding.
-        return as_json(await asyncio.to_thread(msgspec.json.encode, shown, enc_hook=str))
+    async def handle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json", **NOT_CACHED})
+        await response.prepare(request)
+        # A large cluster gives many megabytes; others run between the slices.
+        for text in json_slices(show()):
+            await response.write(text)
+            await asyncio.sleep(0)
+        await response.write_eof()
+        return response
 
     return handle
 

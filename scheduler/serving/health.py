@@ -3,7 +3,7 @@
 Source: k8s.io/apiserver pkg/server/healthz; cmd/kube-scheduler/app server.go Run (1.36.3).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from aiohttp import web
@@ -113,6 +113,7 @@ def scheduler_checks(
     leader_election: Check | None,
     is_shutting_down: Callable[[], bool],
     is_synced: Callable[[], bool],
+    blind_kinds: Callable[[], Sequence[str]] = list,
 ) -> dict[str, dict[str, Check]]:
     """Give the checks of kube-scheduler by path.
 
@@ -120,6 +121,7 @@ def scheduler_checks(
         leader_election: what the watchdog says; None without leader election.
         is_shutting_down: whether the process was asked to end.
         is_synced: whether every event handler has seen the whole cluster once.
+        blind_kinds: kinds that have been without a watch for too long.
     """
     watchdog = {} if leader_election is None else {"leaderElection": leader_election}
     return {
@@ -131,5 +133,10 @@ def scheduler_checks(
             "sched-handler-sync": lambda: (
                 None if is_synced() else "handlers are not fully synchronized"
             ),
+            "watches": lambda: _told_blind(blind_kinds()),
         },
     }
+
+
+def _told_blind(kinds: Sequence[str]) -> str | None:
+    return f"no watch on {', '.join(kinds)}" if kinds else None

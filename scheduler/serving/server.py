@@ -7,7 +7,6 @@ Source: cmd/kube-scheduler/app server.go buildHandlerChain; k8s.io/apiserver pkg
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -20,13 +19,19 @@ from scheduler.observability.logs import get_logger, verbose
 from scheduler.serving.answers import NOT_CACHED, failure, plain
 from scheduler.serving.authentication import Authenticator, Reviews
 from scheduler.serving.authorization import Authorizer
+from scheduler.serving.connections import IDLE_SECONDS, Connections, connections_allowed
 from scheduler.serving.endpoints import Endpoints, Shown
 from scheduler.serving.errors import ServingError
+from scheduler.serving.limits import LimitedReviews, Throttle
 from scheduler.serving.tls import ServingTls
 
 _SHUTDOWN_SECONDS: Final = 5.0
 _MAX_BODY_BYTES: Final = 64 * 1024
 _BACKLOG: Final = 128
+_ANSWER_SECONDS: Final = 60.0
+"""How long an answer may take, its reader's slowness included."""
+
+_COMPLAIN_AGAIN_SECONDS: Final = 10.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -49,15 +54,26 @@ class Server:
     def __init__(self, options: RunOptions, shown: Shown, reviews: Reviews, clock: Clock) -> None:
         self._options = options
         self._clock = clock
-        self._authenticator = Authenticator(options, reviews, clock)
-        self._authorizer = Authorizer(options, reviews, clock)
+        limited = LimitedReviews(reviews)
+        self._authenticator = Authenticator(options, limited, clock)
+        self._authorizer = Authorizer(options, limited, clock)
+        self._complaints = Throttle(clock, _COMPLAIN_AGAIN_SECONDS)
         self._tls = ServingTls(options, clock)
         app = web.Application(
             middlewares=[self._answer_always, self._admit], client_max_size=_MAX_BODY_BYTES
         )
         app.add_routes(Endpoints(shown, clock).routes())
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
-        self._following: asyncio.Task[None] | None = None
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+            keepalive_timeout=IDLE_SECONDS,
+        )
+        self._connections = Connections(
+            self._protocol, self._tls.context, limit=connections_allowed()
+        )
+        self._listener: socket.socket | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin to listen.
@@ -65,36 +81,59 @@ class Server:
         Raises:
             ServingError: the address cannot be listened on.
         """
+        self._listener = listener = _listen(self._options)
         await self._runner.setup()
-        listener = _listen(self._options)
-        site = web.SockSite(self._runner, listener, ssl_context=self._tls.context, backlog=_BACKLOG)
-        await site.start()
-        self._following = asyncio.create_task(self._tls.follow_files())
+        self._tasks = [
+            asyncio.create_task(self._connections.accept(listener)),
+            asyncio.create_task(self._tls.follow_files()),
+        ]
         address, port = listener.getsockname()[:2]
         _log.info("Serving securely", address=address, port=port)
 
     async def stop(self) -> None:
         """Stop listening, and end what is being answered after some seconds."""
-        if self._following is not None:
-            self._following.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._following
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._listener is not None:
+            self._listener.close()
         await self._runner.cleanup()
+        await self._connections.close()
+
+    def check_healthy(self) -> str | None:
+        """For the health endpoint: None, or which of the port's own tasks has ended."""
+        for task in self._tasks:
+            if task.done():
+                return f"{task.get_coro()} has ended"
+        return None
+
+    def _protocol(self) -> asyncio.Protocol:
+        assert self._runner.server is not None  # noqa: S101 - set up before anything is accepted
+        return self._runner.server()
 
     @web.middleware
     async def _answer_always(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Outermost: an answer for everything, never a trace, nothing to be cached."""
         began = self._clock.monotonic()
         try:
-            response = await handler(request)
+            with self._connections.answering(request.transport):
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    response = await handler(request)
         except web.HTTPNotFound:
             response = plain("404 page not found\n", status=404)
         except web.HTTPMethodNotAllowed:
             response = plain("method not allowed\n", status=405)
-        except (web.HTTPException, ConnectionResetError):
+        except (web.HTTPException, ConnectionError):
             raise
-        except Exception as error:  # noqa: BLE001  a broken endpoint must not take the port down
-            _log.error("Endpoint failed", path=request.path, exc_info=error)
+        except Exception as error:
+            if request.transport is None:
+                # Whoever hangs up in the middle of an answer knows why.
+                raise ConnectionResetError("the caller has hung up") from error
+            self._complain("Endpoint failed", request, error)
+            if request.writer.output_size:
+                # The beginning of an answer is out; only its end can say that it is none.
+                request.transport.abort()
+                raise ConnectionResetError("answered in part") from error
             response = plain("internal server error\n", status=500)
         if not response.prepared:
             response.headers.update(NOT_CACHED)
@@ -118,7 +157,7 @@ class Server:
         try:
             user = await self._authenticator.user_of(request, self._tls.authorities)
         except ApiError as error:
-            _log.error("Unable to authenticate the request", path=request.path, err=str(error))
+            self._complain("Unable to authenticate the request", request, error)
             user = None
         if user is None:
             return failure(HTTPStatus.UNAUTHORIZED, "Unauthorized")
@@ -126,12 +165,20 @@ class Server:
         try:
             allowed = await self._authorizer.allows(user, request.path, verb)
         except ApiError as error:
-            _log.error("Unable to authorize the request", path=request.path, err=str(error))
+            self._complain("Unable to authorize the request", request, error)
             return plain("internal server error: the request could not be authorized\n", 500)
         if not allowed:
             message = f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"'
             return failure(HTTPStatus.FORBIDDEN, message)
         return await handler(request)
+
+    def _complain(self, what: str, request: web.Request, error: Exception) -> None:
+        """Log what went wrong, but not as often as strangers may make it go wrong."""
+        held_back = self._complaints.take()
+        if held_back is None:
+            return
+        trace = None if isinstance(error, ApiError) else error
+        _log.error(what, path=request.path, err=str(error), not_logged=held_back, exc_info=trace)
 
 
 def _listen(options: RunOptions) -> socket.socket:

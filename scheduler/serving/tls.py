@@ -75,10 +75,13 @@ class ServingTls:
         self.context.sni_callback = self._use_current
 
     async def follow_files(self) -> None:
-        """Look at the files again and again; run it as a task."""
+        """Look at the files again and again; run it as a task, which nothing ends."""
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
-            self.reload_if_changed()
+            try:
+                self.reload_if_changed()
+            except Exception as error:  # noqa: BLE001 - files hold anything; serving goes on
+                _log.error("TLS files cannot be looked at", exc_info=error)
 
     def reload_if_changed(self) -> bool:
         """Take changed files over; what cannot be used is reported and the old stays in use."""

@@ -108,7 +108,7 @@ def test_a_malformed_object_is_left_out() -> None:
                     "name": "broken",
                     "namespace": "default",
                     "uid": "u",
-                    "resourceVersion": "1000000",
+                    "resourceVersion": str(world.sandbox.store.version),
                 },
                 "spec": {
                     "schedulerName": "stowage",
@@ -116,7 +116,7 @@ def test_a_malformed_object_is_left_out() -> None:
                 },
             },
         }
-        lists = world.sandbox.requests.count(verb="list", resource="pods")
+        watches = world.sandbox.requests.count(verb="watch", resource="pods")
 
         with capture_logs() as logs:
             world.sandbox.faults.inject(json.dumps(broken).encode() + b"\n", "pods")
@@ -127,7 +127,7 @@ def test_a_malformed_object_is_left_out() -> None:
         warnings = [entry for entry in logs if entry["log_level"] == "warning"]
         assert len(warnings) == 1
         assert "default/broken" in str(warnings[0])
-        assert world.sandbox.requests.count(verb="list", resource="pods") == lists
+        assert world.sandbox.requests.count(verb="watch", resource="pods") == watches
 
     play(story)
 
@@ -155,17 +155,20 @@ def test_a_node_that_reports_nothing_takes_no_pod() -> None:
     play(story)
 
 
-def test_long_lists_come_in_pages() -> None:
-    """Everything is known at the first decision, whatever the number of pages."""
+@pytest.mark.parametrize("is_list_streamed", [True, False], ids=["streamed", "in pages"])
+def test_long_lists_are_complete(is_list_streamed: bool) -> None:
+    """Everything is known at the first decision, however it came."""
 
     async def story(world: World) -> None:
         world.sandbox.create(
             *(node_object(f"n{i:04}", pods="1") for i in range(1200)), keep_status=True
         )
-        await world.start_daemon()
+        options = InformerOptions(is_list_streamed=is_list_streamed)
+        await world.start_daemon(informer_options=options)
 
         assert world.daemon.driver.engine.core.cache.node_count() == 1200
-        assert world.sandbox.requests.count(verb="list", resource="nodes") > 1
+        pages = world.sandbox.requests.count(verb="list", resource="nodes")
+        assert pages == (0 if is_list_streamed else 3)
         world.pod("p")
         await world.bound("p")
 

@@ -3,6 +3,7 @@
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.cache import Cache, CacheComparer
+from scheduler.observability.dumps import in_full
 from tests.support.builders import make_node, make_pod_info
 
 
@@ -45,7 +46,7 @@ def test_the_dump_shows_every_node_with_its_pods() -> None:
     cache.assume_pod(make_pod_info("a", node_name="n"))
     cache.add_pod(make_pod_info("b", node_name="gone"))
 
-    dump = comparer(cache, [node], []).dump()
+    dump = in_full(comparer(cache, [node], []).dump())
 
     assert dump["nodes"] == {
         "gone": {"ghost": True, "generation": 3, "pods": {"default/b": "added"}},

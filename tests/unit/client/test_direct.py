@@ -8,9 +8,16 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import uvloop
 from aiohttp import web
+from hypothesis import given, settings, strategies as st
 
 from scheduler.client.connection import Access, Connection
-from scheduler.client.direct import DirectConnections, NoAnswerError, Request, Response
+from scheduler.client.direct import (
+    DirectConnections,
+    NoAnswerError,
+    Request,
+    Response,
+    TooLongError,
+)
 from scheduler.client.errors import FencedError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
@@ -282,3 +289,139 @@ class TestProxy:
             return web.Response(status=503, text="no way")
 
         assert self.exchange(answer) == ["no way", "cluster.example"]
+
+
+# --- bytes nobody asked for -----------------------------------------------------------------------
+
+EVIL = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        pytest.param([OK + EVIL], id="with the answer"),
+        pytest.param([OK, EVIL], id="after the answer"),
+        pytest.param([OK + EVIL[:9], EVIL[9:]], id="in two parts"),
+        pytest.param([OK + b"x"], id="a byte that begins nothing"),
+        pytest.param([OK, b"\r\n"], id="an empty line"),
+    ],
+)
+def test_a_connection_that_got_more_than_was_asked_for_is_given_up(stray: list[bytes]) -> None:
+    """The next request would get another's answer."""
+
+    async def story() -> None:
+        async with raw(stray, [OK]) as (server, connections):
+            assert (await get(connections)).body == b"ok"
+            await asyncio.sleep(0.02)
+            assert (await get(connections)).body == b"ok"
+            assert server.connections == 2
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("parts", "body"),
+    [
+        pytest.param([b"HTTP/1.1 200 OK\r\n\r\nwhole", b""], b"whole", id="HTTP/1.1"),
+        pytest.param([b"HTTP/1.0 200 OK\r\n\r\nwho", b"le", b""], b"whole", id="HTTP/1.0"),
+        pytest.param([b"HTTP/1.1 200 OK\r\n\r\n", b""], b"", id="empty"),
+    ],
+)
+def test_a_body_may_end_with_the_connection(parts: list[bytes], body: bytes) -> None:
+    """When neither length nor chunks say where."""
+
+    async def story() -> None:
+        async with raw(parts, [OK]) as (server, connections):
+            assert (await get(connections)).body == body
+            assert (await get(connections)).body == b"ok"
+            assert server.connections == 2
+
+    play(story)
+
+
+def test_half_a_chunked_body_is_no_answer() -> None:
+    """The end of the connection is not its end."""
+
+    async def story() -> None:
+        half = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwho"
+        async with raw([half, b""]) as (_, connections):
+            with pytest.raises(NoAnswerError):
+                await get(connections)
+
+    play(story)
+
+
+def test_headers_of_an_interim_answer_are_not_those_of_the_answer() -> None:
+    """`Retry-After` of a 103 would silence us."""
+
+    async def story() -> None:
+        hints = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 60\r\n\r\n"
+        async with raw([hints + OK]) as (_, connections):
+            assert (await get(connections)).headers == {"content-length": "2"}
+
+    play(story)
+
+
+def test_another_protocol_is_no_answer() -> None:
+    """101 without being asked, and what follows is not HTTP."""
+
+    async def story() -> None:
+        switch = b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n\x00\x01"
+        async with raw([switch], [OK]) as (server, connections):
+            with pytest.raises(NoAnswerError, match="not HTTP"):
+                await get(connections)
+            assert (await get(connections)).body == b"ok"
+            assert server.connections == 2
+
+    play(story)
+
+
+def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is body or headers."""
+    monkeypatch.setattr("scheduler.client.direct.MAX_ANSWER_BYTES", 5000)
+
+    async def story() -> None:
+        body = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 9000
+        head = b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1500
+        async with raw([body], [head], [OK]) as (_, connections):
+            for _ in range(2):
+                with pytest.raises(TooLongError):
+                    await get(connections)
+            assert (await get(connections)).body == b"ok"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://[::1]:6443", "[::1]:6443"),
+        ("https://[fd00::1]", "[fd00::1]"),
+        ("https://user:secret@host.example:1", "host.example:1"),
+        ("https://host.example/prefix", "host.example"),
+    ],
+)
+def test_the_host_is_named_as_http_wants_it(url: str, host: str) -> None:
+    """With brackets around an IPv6 address, without what is none of the host's business."""
+
+    async def story() -> None:
+        connections = DirectConnections(url, None, None, {})
+        assert f"\r\nHost: {host}" in connections._headers
+
+    play(story)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([OK, EVIL, OK[:20], b"\r\n"]), max_size=4))
+def test_whatever_comes_back_the_next_request_gets_its_own_answer(parts: list[bytes]) -> None:
+    """Or none; never another's."""
+
+    async def story() -> None:
+        async with raw([p for p in parts if p] + [b""], [OK.replace(b"ok", b"my")]) as (_, mine):
+            with suppress(NoAnswerError):
+                await get(mine, timeout=0.5)
+            # What is on its way when a request is written cannot be told from its answer.
+            await asyncio.sleep(0.03)
+            assert (await get(mine)).body == b"my"
+
+    play(story)

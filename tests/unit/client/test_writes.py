@@ -264,6 +264,18 @@ class TestReviews:
             extra={"k": ("v",)},
         )
 
+    @pytest.mark.parametrize("told", [["x", "stowage"], ["x"], []], ids=["ours", "x", "silent"])
+    def test_a_token_for_somebody_else_is_nobodys(self, told: list[str]) -> None:
+        """Also where the server knows nothing of audiences."""
+        answer = {"status": {"authenticated": True, "user": {"username": "u"}, "audiences": told}}
+
+        user, [seen] = exchange(
+            json_answer(answer, 201), lambda s: Reviews(s).review_token("t0", ("stowage",))
+        )
+
+        assert decoded(seen)["spec"] == {"token": "t0", "audiences": ["stowage"]}
+        assert (user is not None) == ("stowage" in told)
+
     def test_an_invalid_token_is_nobody(self) -> None:
         """The server answers without a user."""
         answer = {"status": {"user": {}, "error": "token expired"}}

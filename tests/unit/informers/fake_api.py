@@ -104,7 +104,10 @@ class FakeApi:
         if len(items) > limit:
             meta["continue"] = f"{version}/{len(self.requests)}"
             self._lists[meta["continue"]] = items[limit:]
-        return Response(200, {}, msgspec.json.encode({"metadata": meta, "items": items[:limit]}))
+        page = {"kind": "NodeList", "metadata": meta, "items": items[:limit]}
+        if "/pods" in path:
+            page["kind"] = "PodList"
+        return Response(200, {}, msgspec.json.encode(page))
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator["_Queue"]:
@@ -142,11 +145,11 @@ class _Queue:
     def __init__(self, queue: "asyncio.Queue[bytes | Exception]") -> None:
         self._queue = queue
 
-    async def readline(self) -> bytes:
+    async def read(self) -> list[bytes]:
         line = await self._queue.get()
         if isinstance(line, Exception):
             raise line
-        return line
+        return [line.removesuffix(b"\n")] if line else []
 
 
 def broken() -> Exception:

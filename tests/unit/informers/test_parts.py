@@ -158,7 +158,7 @@ def test_queries() -> None:
         "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
         "&limit=500&continue=a%2Fb%3D"
     )
-    assert list_query("", 0, "") == ""
+    assert list_query("", 20, "") == "limit=20"
     assert watch_query("", "42", 300, is_list_streamed=False) == (
         "watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=42"
     )

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,10 +36,12 @@ class FakeReviews:
             "master-token": MASTER,
         }
         self.asked: list[Any] = []
+        self.audiences: list[tuple[str, ...]] = []
         self.is_down = False
 
-    async def review_token(self, token: str) -> User | None:
+    async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         self.asked.append(token)
+        self.audiences.append(tuple(audiences))
         self._refuse_when_down()
         return self.tokens.get(token)
 

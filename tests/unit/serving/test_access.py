@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -67,7 +67,7 @@ def test_a_token_that_is_no_text_is_refused() -> None:
 
 
 class _NobodyIsAsked(Reviews):
-    async def review_token(self, token: str) -> User | None:
+    async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         raise AssertionError("the API server would be asked about a token that cannot be one")
 
     async def review_access(self, user: User, path: str, verb: str) -> bool:

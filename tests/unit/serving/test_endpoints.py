@@ -49,6 +49,7 @@ def _tell(story: Story, **options: Any) -> None:
                 """[+]leaderElection ok
 [+]shutdown ok
 [-]sched-handler-sync failed: reason withheld
+[+]watches ok
 readyz check failed
 """,
             ),
@@ -68,6 +69,7 @@ readyz check failed
                 """[+]leaderElection ok
 [+]shutdown excluded: ok
 [+]sched-handler-sync ok
+[+]watches ok
 warn: some health checks cannot be excluded: no matches for "nothing"
 readyz check passed
 """,

@@ -1,0 +1,39 @@
+"""How many objects to ask for at once, so that a page has about as many bytes as it should have."""
+
+from typing import Final
+
+TARGET_BYTES: Final = 2**22
+"""A page of this size is decoded without holding up the loop, and is worth a request."""
+
+_LESS: Final = 8
+_MORE: Final = 2
+
+
+class PageSize:
+    """Objects per page: what is worth a request, as far as their size allows.
+
+    Tenants decide how large objects are: five hundred pods may be 1.5 MB or 4 GB.
+
+    Attributes:
+        now: what to ask for next.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.now = most
+        self._most = most
+
+    def took(self, count: int, size_bytes: int) -> None:
+        """A page has come; the next ones are made to fit."""
+        fitting = TARGET_BYTES * count // max(1, size_bytes)
+        self.now = max(1, min(self._most, fitting, self.now * _MORE))
+
+    def shrink(self) -> bool:
+        """A page was too large, or cannot be read; whether there is a smaller one to ask for."""
+        is_smaller = self.now > 1
+        self.now = max(1, self.now // _LESS)
+        return is_smaller
+
+    def hurry(self) -> None:
+        """The list expired before its last page: the next one is to have fewer of them."""
+        self._most *= _MORE
+        self.now *= _MORE

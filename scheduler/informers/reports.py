@@ -1,0 +1,94 @@
+"""What an informer tells people and metrics, and how often."""
+
+from collections.abc import Container
+from typing import Final, Protocol
+
+from scheduler.client.errors import cut
+from scheduler.clock import Clock
+from scheduler.informers.glimpse import Glimpse
+from scheduler.informers.store import key_of
+from scheduler.observability.logs import get_logger, verbose
+
+UNKNOWN: Final = "unknown"
+COMPLAIN_AGAIN_SECONDS: Final = 60.0
+"""A problem that lasts is logged this often."""
+
+MAX_REPORTED: Final = 1024
+"""Malformed objects that are remembered, so that each is reported once."""
+
+log = get_logger(__name__)
+
+
+class InformerHooks(Protocol):
+    """Hears what is worth counting."""
+
+    def on_restart(self, kind: str, reason: str) -> None:
+        """A watch is over: `ended` in good order, `failed`, or `expired` (a new list follows)."""
+        ...
+
+    def on_malformed(self, kind: str) -> None:
+        """An object was left out because it cannot be read."""
+        ...
+
+
+class NoHooks:
+    """Counts nothing."""
+
+    def on_restart(self, kind: str, reason: str) -> None:
+        """See `InformerHooks.on_restart`."""
+
+    def on_malformed(self, kind: str) -> None:
+        """See `InformerHooks.on_malformed`."""
+
+
+class Reports:
+    """Logs and counts for one kind."""
+
+    def __init__(self, kind: str, hooks: InformerHooks, clock: Clock) -> None:
+        self._kind = kind
+        self._hooks = hooks
+        self._clock = clock
+        self._complaint = ""
+        self._complain_again = 0.0
+        self._reported: dict[str, str] = {}
+        """Versions of malformed objects that were told of, by key."""
+
+    def restart(self, reason: str) -> None:
+        """See `InformerHooks.on_restart`."""
+        self._hooks.on_restart(self._kind, reason)
+
+    def all_is_well(self) -> None:
+        """What was complained about is over: the next complaint is news."""
+        self._complaint = ""
+
+    def complain(self, reason: str, pause: float) -> None:
+        """Says what is wrong once, and again when it changes or has lasted for long."""
+        now = self._clock.monotonic()
+        if reason == self._complaint and now < self._complain_again and not verbose(3):
+            return
+        self._complaint, self._complain_again = reason, now + COMPLAIN_AGAIN_SECONDS
+        log.warning(
+            "Cannot list or watch; trying again",
+            kind=self._kind,
+            reason=reason,
+            retry_in_seconds=round(pause, 1),
+        )
+
+    def malformed(self, seen: Glimpse, problem: Exception) -> None:
+        """Counts and logs an object that cannot be read, each version of it once."""
+        key = key_of(seen)
+        if key and self._reported.get(key) == seen.resource_version:
+            return
+        if key and (key in self._reported or len(self._reported) < MAX_REPORTED):
+            self._reported[key] = seen.resource_version
+        self._hooks.on_malformed(self._kind)
+        log.warning(
+            "Object cannot be read; leaving it out",
+            kind=self._kind,
+            object=key or UNKNOWN,
+            reason=cut(str(problem)),
+        )
+
+    def keep_only(self, keys: Container[str]) -> None:
+        """Forgets malformed objects that are gone."""
+        self._reported = {k: v for k, v in self._reported.items() if k in keys}

@@ -1,0 +1,202 @@
+"""Who may be connected to the secure port, how many, and for how long.
+
+The port shares file descriptors and the loop with binds. Whoever can reach it must not be able to
+use up either.
+"""
+
+import asyncio
+import resource
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from typing_extensions import override
+
+HANDSHAKE_SECONDS: Final = 10.0
+HEADER_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 90.0
+_SHUTDOWN_SECONDS: Final = 5.0
+_NO_DESCRIPTORS_PAUSE_SECONDS: Final = 1.0
+
+_MOST: Final = 128
+_LEAST: Final = 8
+_SHARE: Final = 8
+"""Of the file descriptors, one in so many may be a connection to this port."""
+
+
+def connections_allowed() -> int:
+    """How many connections leave the binds enough file descriptors."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST if descriptors < 0 else max(_LEAST, min(_MOST, descriptors // _SHARE))
+
+
+class Connections:
+    """Accepts connections to one listener, and ends those that last too long.
+
+    When there are as many as allowed, the newest is let in and the one that has been silent for
+    longest must go: holding connections open keeps nobody out.
+
+    Args:
+        make: makes what speaks HTTP over a connection.
+        context: for the handshakes.
+        limit: most connections at a time, handshakes included.
+    """
+
+    def __init__(
+        self, make: Callable[[], asyncio.Protocol], context: ssl.SSLContext, limit: int
+    ) -> None:
+        self._make = make
+        self._context = context
+        self._limit = limit
+        self._open: dict[_Guarded, None] = {}
+        """From the one that has been idle for longest to the newest."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def accept(self, listener: socket.socket) -> None:
+        """Accepts for ever. Run it as a task."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connected, _ = await loop.sock_accept(listener)
+            except OSError:
+                # No file descriptors are left; those in use are given back some time.
+                await asyncio.sleep(_NO_DESCRIPTORS_PAUSE_SECONDS)
+                continue
+            if len(self._open) < self._limit or self._make_room():
+                self._take(connected)
+            else:
+                connected.close()
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        shaking = [guarded.handshake for guarded in self._open if guarded.handshake]
+        for guarded in list(self._open):
+            guarded.abort()
+        await asyncio.gather(*shaking, return_exceptions=True)
+
+    @contextmanager
+    def answering(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
+        """A request has been read, and is answered within the block."""
+        guarded = next((g for g in self._open if g.transport is transport), None)
+        if guarded is None:
+            yield
+            return
+        guarded.begin()
+        try:
+            yield
+        finally:
+            guarded.end()
+            if guarded in self._open:
+                # It is the one that was heard of last now.
+                del self._open[guarded]
+                self._open[guarded] = None
+
+    def forget(self, guarded: "_Guarded") -> None:
+        """A connection has ended."""
+        self._open.pop(guarded, None)
+
+    def _make_room(self) -> bool:
+        idle = next((guarded for guarded in self._open if not guarded.is_answering), None)
+        if idle is None:
+            return False
+        self.forget(idle)
+        idle.abort()
+        return True
+
+    def _take(self, connected: socket.socket) -> None:
+        connected.setblocking(False)  # noqa: FBT003 - its only, positional argument
+        guarded = _Guarded(self._make(), self)
+        self._open[guarded] = None
+        guarded.handshake = asyncio.ensure_future(self._shake_hands(guarded, connected))
+
+    async def _shake_hands(self, guarded: "_Guarded", connected: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: guarded,
+                connected,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
+            )
+        except (OSError, asyncio.CancelledError):
+            # Whoever cannot or will not speak TLS is no news; anybody may knock.
+            self.forget(guarded)
+            connected.close()
+
+
+class _Guarded(asyncio.Protocol):
+    """A connection with a limit on the time in which a request must be complete.
+
+    Attributes:
+        transport: the way to the peer, once hands are shaken.
+        handshake: shakes them.
+        is_answering: a request was read and is being answered.
+    """
+
+    def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
+        self.transport: Any = None
+        self.handshake: asyncio.Future[None] | None = None
+        self.is_answering = False
+        self._inner = inner
+        self._connections = connections
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """The headers of a request are complete."""
+        self.is_answering = True
+        self._stop_timer()
+
+    def end(self) -> None:
+        """The request is answered."""
+        self.is_answering = False
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
+        elif self.handshake is not None:
+            self.handshake.cancel()
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self._inner.connection_made(transport)
+        self._start_timer()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if not self.is_answering and self._timer is None:
+            self._start_timer()
+        self._inner.data_received(data)
+
+    @override
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    @override
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    @override
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self._connections.forget(self)
+        self._inner.connection_lost(exc)
+
+    def _start_timer(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(HEADER_SECONDS, self.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

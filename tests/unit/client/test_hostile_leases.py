@@ -1,0 +1,61 @@
+"""The lease object may hold anything: an attempt fails, or it is understood; nothing else."""
+
+import asyncio
+import datetime as dt
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings, strategies as st
+
+from scheduler.client.direct import Response
+from scheduler.client.errors import ApiError
+from scheduler.client.leases import LeaseLock
+from scheduler.leader_election.election import Election, LeaderElectionSettings
+
+WALL = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5) | st.just({})
+SPECS = st.dictionaries(
+    st.sampled_from(
+        ["holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions"]
+    ),
+    VALUES,
+)
+BODIES = st.binary(max_size=60) | st.tuples(VALUES | st.just({"name": "l"}), SPECS | VALUES).map(
+    lambda parts: msgspec.json.encode({"metadata": parts[0], "spec": parts[1]})
+)
+
+
+class Telling:
+    """A session that answers one body."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def request(self, *_: Any, **__: Any) -> Response:
+        return Response(200, {}, self._body)
+
+
+@settings(max_examples=150, deadline=None)
+@given(BODIES)
+def test_a_lease_is_understood_or_the_attempt_fails(body: bytes) -> None:
+    """And one that is understood is not taken from who holds it."""
+    lock = LeaseLock(Telling(body), "ns", "l")  # type: ignore[arg-type]
+    election = Election(LeaderElectionSettings(identity="me"))
+
+    with suppress(ApiError):
+        lease = asyncio.run(lock.get(1.0))
+        assert lease is not None
+        election.observe(lease.spec, 0.0)
+        claim = election.claim(0.0, WALL)
+        holder, seconds = lease.spec.holder_identity, lease.spec.lease_duration_seconds
+        assert (claim is None) == (holder not in {"", "me"} and seconds > 0)
+
+
+@given(st.binary(max_size=10), st.integers(2_000, 20_000))
+def test_a_deep_lease_is_an_attempt_that_failed(noise: bytes, depth: int) -> None:
+    """Not the end of the elector."""
+    body = b'{"metadata":' + b"[" * depth + noise + b"]" * depth + b"}"
+
+    with suppress(ApiError):
+        asyncio.run(LeaseLock(Telling(body), "ns", "l").get(1.0))  # type: ignore[arg-type]
