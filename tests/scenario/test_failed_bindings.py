@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.sandbox import Sandbox, StatusError
-from scheduler.sandbox.faults import Fault
+from apistub import Sandbox, StatusError
+from apistub.http.faults import Fault
 from tests.scenario.world import BINDINGS, World, play
 
 PODS = 6

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
+from apistub import Sandbox, Settings
 from scheduler.informers.informer import InformerOptions
-from scheduler.sandbox import Sandbox, Settings
 from tests.scenario.world import World, node_object, play
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)

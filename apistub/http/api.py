@@ -1,0 +1,243 @@
+"""From a request's parts to an answer's parts, for everything that is not a watch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from apistub.http import discovery
+from apistub.http.patches import MERGE_PATCH, STRATEGIC_PATCH, merge, merge_strategically
+from apistub.http.rendering import Renderer, renderer_for
+from apistub.http.requests import RequestInfo
+from apistub.rules.binding import bind, evict
+from apistub.rules.deletion import DeleteOptions, Deleter
+from apistub.rules.registry import Registry, Written
+from apistub.storage.kinds import BY_PATH, Kind, Object
+from apistub.storage.reading import list_page, selection
+from apistub.storage.status import StatusError, bad_request, no_such_path, success
+from scheduler.clock import Clock
+
+JSON: Final = "application/json"
+_YAML: Final = "application/yaml"
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request with everything an answer depends on."""
+
+    info: RequestInfo
+    body: bytes = b""
+    content_type: str = JSON
+    accept: str = JSON
+
+    @property
+    def media_type(self) -> str:
+        """The form of the body."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be kept."""
+        return bool(self.info.query.get("dryRun"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer."""
+
+    body: bytes
+    status: int = HTTPStatus.OK
+    content_type: str = JSON
+    warnings: tuple[str, ...] = field(default=())
+
+
+def json_reply(content: object, status: int = HTTPStatus.OK) -> Reply:
+    """An answer with an object."""
+    return Reply(msgspec.json.encode(content), status)
+
+
+class Api:
+    """Answers calls.
+
+    Args:
+        registry: the objects.
+        deleter: how they go.
+        clock: for ages in tables.
+    """
+
+    def __init__(self, registry: Registry, deleter: Deleter, clock: Clock) -> None:
+        self._registry = registry
+        self._deleter = deleter
+        self._clock = clock
+        self._actions: Mapping[tuple[str, str], Callable[[Kind, Call], Reply]] = {
+            ("get", ""): self._get,
+            ("list", ""): self._list,
+            ("create", ""): self._create,
+            ("update", ""): self._update,
+            ("patch", ""): self._patch,
+            ("delete", ""): self._delete,
+            ("deletecollection", ""): self._delete_collection,
+            ("get", "status"): self._get,
+            ("update", "status"): self._update,
+            ("patch", "status"): self._patch,
+            ("create", "binding"): self._bind,
+            ("create", "eviction"): self._evict,
+        }
+
+    def respond(self, call: Call) -> Reply:
+        """Carries out a call.
+
+        Raises:
+            StatusError: it is refused.
+        """
+        info = call.info
+        if not info.resource:
+            return _path_reply(call)
+        kind = kind_at(info)
+        if info.subresource and info.subresource not in kind.subresources:
+            why = f"{info.resource}/{info.subresource} is not served by this stand-in"
+            raise StatusError(HTTPStatus.NOT_FOUND, why)
+        act = self._actions.get((info.verb, info.subresource))
+        if act is None:
+            raise StatusError(HTTPStatus.METHOD_NOT_ALLOWED, f"no {info.verb} here")
+        return act(kind, call)
+
+    def renderer(self, kind: Kind, call: Call) -> Renderer:
+        """How a call wants its answer shown."""
+        return renderer_for(kind, call.accept, call.info.query, self._clock.wall)
+
+    def _get(self, kind: Kind, call: Call) -> Reply:
+        return Reply(self.renderer(kind, call).one(self._registry.get(kind, call.info.key)))
+
+    def _list(self, kind: Kind, call: Call) -> Reply:
+        info = call.info
+        wanted = selection(kind, info.namespace, info.query)
+        page = list_page(self._registry.store, kind, wanted, info.query)
+        return Reply(self.renderer(kind, call).many(page))
+
+    def _create(self, kind: Kind, call: Call) -> Reply:
+        given = given_object(call)
+        written = self._registry.create(kind, call.info.namespace, given, dry_run=call.dry_run)
+        return self._written(kind, call, written)
+
+    def _update(self, kind: Kind, call: Call) -> Reply:
+        info = call.info
+        written = self._registry.update(
+            kind, info.key, given_object(call), info.subresource, dry_run=call.dry_run
+        )
+        return self._written(kind, call, written)
+
+    def _patch(self, kind: Kind, call: Call) -> Reply:
+        merging = {MERGE_PATCH: merge, STRATEGIC_PATCH: merge_strategically}.get(call.media_type)
+        if merging is None:
+            raise StatusError(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                f"{call.media_type} is not served by this stand-in, only merge patches of both "
+                "kinds are",
+            )
+        patch = _object(call.body, msgspec.json.decode)
+        written = self._registry.transform(
+            kind,
+            call.info.key,
+            lambda document: merging(document, patch),
+            call.info.subresource,
+            dry_run=call.dry_run,
+        )
+        return self._written(kind, call, written)
+
+    def _written(self, kind: Kind, call: Call, written: Written) -> Reply:
+        status = HTTPStatus.CREATED if written.created else HTTPStatus.OK
+        body = self.renderer(kind, call).one(written.entry)
+        return Reply(body, status, warnings=written.warnings)
+
+    def _delete(self, kind: Kind, call: Call) -> Reply:
+        deleted = self._deleter.delete(kind, call.info.key, _delete_options(call))
+        if not deleted.gone:
+            return Reply(self.renderer(kind, call).one(deleted.entry))
+        details = {"name": call.info.name, "group": kind.group, "kind": kind.resource}
+        return json_reply(success({**details, "uid": deleted.entry.uid}))
+
+    def _delete_collection(self, kind: Kind, call: Call) -> Reply:
+        wanted = selection(kind, call.info.namespace, call.info.query)
+        page = list_page(self._registry.store, kind, wanted, {})
+        for entry in page.entries:
+            self._deleter.delete(kind, entry.key, _delete_options(call))
+        return Reply(self.renderer(kind, call).many(page))
+
+    def _bind(self, _kind: Kind, call: Call) -> Reply:
+        bind(self._registry, call.info.key, given_object(call), dry_run=call.dry_run)
+        return json_reply(success(code=HTTPStatus.CREATED), HTTPStatus.CREATED)
+
+    def _evict(self, _kind: Kind, call: Call) -> Reply:
+        options = _delete_options(call, given_object(call).get("deleteOptions") or {})
+        evict(self._registry, self._deleter, call.info.key, options)
+        return json_reply(success(code=HTTPStatus.CREATED), HTTPStatus.CREATED)
+
+
+def kind_at(info: RequestInfo) -> Kind:
+    """The kind a path names.
+
+    Raises:
+        StatusError: 404, there is none, or it has a namespace where the path has not.
+    """
+    kind = BY_PATH.get((info.group, info.resource))
+    if kind is None or (not kind.namespaced and info.namespace):
+        raise no_such_path()
+    if info.name and kind.namespaced and not info.namespace:
+        raise no_such_path()
+    return kind
+
+
+def given_object(call: Call) -> Object:
+    """The object in a body.
+
+    Raises:
+        StatusError: 415 for a form other than JSON and YAML, 400 for a body that is no object.
+    """
+    if call.media_type in {"", "*/*", JSON}:
+        return _object(call.body, msgspec.json.decode)
+    if call.media_type == _YAML:
+        return _object(call.body, lambda body: yaml.load(body, Loader=yaml.CSafeLoader))
+    raise StatusError(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{call.media_type}: expected {JSON} or {_YAML}"
+    )
+
+
+def _object(body: bytes, decode: Callable[[bytes], Any]) -> Object:
+    try:
+        content = decode(body)
+    except (msgspec.DecodeError, yaml.YAMLError) as error:
+        raise bad_request(f"the body cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise bad_request("the body is not an object")
+    return content
+
+
+def _delete_options(call: Call, given: Object | None = None) -> DeleteOptions:
+    if given is None:
+        given = given_object(call) if call.body else {}
+    preconditions = given.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds", call.info.query.get("gracePeriodSeconds"))
+    return DeleteOptions(
+        grace_seconds=None if grace is None else int(grace),
+        uid=preconditions.get("uid") or "",
+        dry_run=bool(given.get("dryRun")) or call.dry_run,
+    )
+
+
+def _path_reply(call: Call) -> Reply:
+    """An answer for a path that is not one of a resource."""
+    path = call.info.path.rstrip("/")
+    if path.startswith(_HEALTH):
+        return Reply(b"ok", content_type="text/plain")
+    if path in {"/api", "/apis"} and "apidiscovery.k8s.io;v=v2;" in call.accept:
+        content = msgspec.json.encode(discovery.aggregated(path))
+        return Reply(content, content_type=discovery.AGGREGATED)
+    found = discovery.document(path)
+    if found is None:
+        raise no_such_path()
+    return json_reply(found)

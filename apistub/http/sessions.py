@@ -1,0 +1,75 @@
+"""The watches that are open, so that tests can break them."""
+
+import asyncio
+from collections.abc import Iterator
+
+from apistub.http.watching import Watch
+from apistub.storage.kinds import Kind
+
+
+class WatchSession:
+    """One open watch connection.
+
+    Args:
+        kind: what it watches.
+        watch: where its events come from.
+    """
+
+    def __init__(self, kind: Kind, watch: Watch) -> None:
+        self.kind = kind
+        self.watch = watch
+        self.wake = asyncio.Event()
+        """Set whenever there may be something to do for the connection."""
+        self.is_closed = False
+        self.is_aborted = False
+        """Whether the connection is cut without an end of the answer."""
+        self.is_silent = False
+        self._injected: list[bytes] = []
+
+    def close(self, *, abort: bool = False) -> None:
+        """Ends the answer, or cuts the connection."""
+        self.is_closed, self.is_aborted = True, abort
+        self.wake.set()
+
+    def expire(self) -> None:
+        """Ends the watch with the error event 410."""
+        self.watch.expire()
+        self.wake.set()
+
+    def silence(self) -> None:
+        """Never sends anything again, without ending, as a half-open connection does."""
+        self.is_silent = True
+
+    def inject(self, line: bytes) -> None:
+        """Sends a line of any content between the events."""
+        self._injected.append(line)
+        self.wake.set()
+
+    def take_injected(self) -> bytes:
+        """The injected lines that are not sent yet."""
+        lines, self._injected = self._injected, []
+        return b"".join(lines)
+
+
+class WatchSessions:
+    """All open watches."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[WatchSession, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def of(self, resource: str) -> Iterator[WatchSession]:
+        """The watches of a resource, of all with `*`."""
+        for session in tuple(self._sessions):
+            if resource in {"*", session.kind.resource}:
+                yield session
+
+    def add(self, session: WatchSession) -> None:
+        """Registers a watch that begins."""
+        self._sessions[session] = None
+
+    def discard(self, session: WatchSession) -> None:
+        """Forgets a watch that ends."""
+        self._sessions.pop(session, None)

@@ -1,0 +1,58 @@
+"""What the write path asks of a kind's rules."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from apistub.storage.kinds import Kind, Object
+from apistub.storage.status import Fault
+
+
+class Cluster(Protocol):
+    """The other objects an admission rule may look at."""
+
+    def find(self, kind: Kind, name: str) -> Object | None:
+        """The content of one object of the cluster, if it is there."""
+        ...
+
+    def all_of(self, kind: Kind) -> Iterable[Object]:
+        """The contents of all objects of a kind."""
+        ...
+
+
+def _unchanged(_content: Object) -> None:
+    """Leaves the object as it is."""
+
+
+def _admitted(_content: Object, _cluster: Cluster) -> None:
+    """Has nothing to say."""
+
+
+def _carried_over(_new: Object, _old: Object) -> None:
+    """Keeps nothing beyond what every kind keeps."""
+
+
+def _valid(_content: Object) -> Iterable[Fault]:
+    """Finds no fault."""
+    return ()
+
+
+def _valid_update(_new: Object, _old: Object) -> Iterable[Fault]:
+    """Finds no fault with the change."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What happens to one kind's objects on the way into the store, in this order."""
+
+    default: Callable[[Object], None] = _unchanged
+    """Fills in what the user left out; runs on every write."""
+    admit: Callable[[Object, Cluster], None] = _admitted
+    """Changes or refuses a new object by what else is in the cluster (raises StatusError)."""
+    prepare_update: Callable[[Object, Object], None] = _carried_over
+    """Sets what the server owns in a changed object: (new, old)."""
+    validate: Callable[[Object], Iterable[Fault]] = _valid
+    """The faults of an object, whether new or changed."""
+    validate_update: Callable[[Object, Object], Iterable[Fault]] = _valid_update
+    """The faults of a change: (new, old)."""
