@@ -4,7 +4,6 @@ Differs: a changed template replaces all pods at once, and nothing waits for rea
 """
 
 import hashlib
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -51,127 +50,97 @@ class Workloads:
             for entry in list(self._store.collection(kind).entries()):
                 owners.add(entry.uid)
                 with suppress(StatusError):
-                    reconcile(entry)
+                    reconcile(entry, entry.content())
         gone, self._owners = self._owners - owners, owners
-        if gone:
-            self._collect(gone)
+        for kind in (REPLICA_SETS, PODS) if gone else ():
+            for entry in list(self._store.collection(kind).entries()):
+                if _owner_of(entry.content()) in gone:
+                    self._deleter.delete(kind, entry.key)
         return self._store.version != before
 
-    def _reconcile_deployment(self, entry: Entry) -> None:
-        deployment = entry.content()
+    def _reconcile_deployment(self, entry: Entry, deployment: Object) -> None:
         spec = deployment["spec"]
-        template = spec["template"]
-        text = msgspec.json.encode(template, order="deterministic")
+        text = msgspec.json.encode(spec["template"], order="deterministic")
         digest = hashlib.sha256(text).hexdigest()[:_HASH_LETTERS]
         name = f"{entry.key.name}-{digest}"
-        sets = list(self._owned(REPLICA_SETS, entry))
-        if not any(owned["metadata"]["name"] == name for owned in sets):
-            labels = {**template["metadata"]["labels"], _HASH_LABEL: digest}
+        sets = self._owned(REPLICA_SETS, entry)
+        if all(one["metadata"]["name"] != name for one in sets):
+            labels = {**spec["template"]["metadata"]["labels"], _HASH_LABEL: digest}
+            template = {**spec["template"], "metadata": {"labels": labels}}
             selector = {"matchLabels": {**spec["selector"]["matchLabels"], _HASH_LABEL: digest}}
-            metadata = {"name": name, "labels": labels, **_owner(DEPLOYMENTS, deployment)}
-            labelled = {**template, "metadata": {**template["metadata"], "labels": labels}}
             content = {
-                "metadata": metadata,
-                "spec": {"replicas": spec["replicas"], "selector": selector, "template": labelled},
+                "metadata": {"name": name, "labels": labels, **_owned_by(DEPLOYMENTS, deployment)},
+                "spec": {
+                    "replicas": spec["replicas"],
+                    "selector": selector,
+                    "template": template,
+                },
             }
             self._registry.create(REPLICA_SETS, entry.key.namespace, content)
-        for owned in sets:
-            wanted = spec["replicas"] if owned["metadata"]["name"] == name else 0
-            if owned["spec"]["replicas"] != wanted:
-                owned["spec"]["replicas"] = wanted
-                key = entry.key._replace(name=owned["metadata"]["name"])
-                self._registry.update(REPLICA_SETS, key, owned)
-        self._report(DEPLOYMENTS, entry, deployment, _sums(deployment, sets, name))
+        for one in sets:
+            wanted = spec["replicas"] if one["metadata"]["name"] == name else 0
+            if one["spec"]["replicas"] != wanted:
+                one["spec"]["replicas"] = wanted
+                key = entry.key._replace(name=one["metadata"]["name"])
+                self._registry.update(REPLICA_SETS, key, one)
+        totals = {
+            field: sum(one.get("status", {}).get(field, 0) for one in sets)
+            for field in ("replicas", "readyReplicas", "availableReplicas")
+        }
+        current = sum(
+            one.get("status", {}).get("replicas", 0)
+            for one in sets
+            if one["metadata"]["name"] == name
+        )
+        is_available = totals["availableReplicas"] >= spec["replicas"]
+        available = {"type": "Available", "status": str(is_available)}
+        status = {**totals, "updatedReplicas": current, "conditions": [available]}
+        self._report(DEPLOYMENTS, entry, deployment, status)
 
-    def _reconcile_replica_set(self, entry: Entry) -> None:
-        replica_set = entry.content()
+    def _reconcile_replica_set(self, entry: Entry, replica_set: Object) -> None:
         spec = replica_set["spec"]
-        pods = [
-            pod
-            for pod in self._owned(PODS, entry)
-            if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in _ENDED
-        ]
+        pods = [pod for pod in self._owned(PODS, entry) if pod["status"]["phase"] not in _ENDED]
         for _ in range(spec["replicas"] - len(pods)):
             metadata = {
                 **spec["template"]["metadata"],
                 "generateName": f"{entry.key.name}-",
-                **_owner(REPLICA_SETS, replica_set),
+                **_owned_by(REPLICA_SETS, replica_set),
             }
             content = {"metadata": metadata, "spec": spec["template"]["spec"]}
             self._registry.create(PODS, entry.key.namespace, content)
-        surplus = len(pods) - spec["replicas"]
-        if surplus > 0:
-            pods.sort(key=lambda pod: bool(pod["spec"].get("nodeName")))
-            for pod in pods[:surplus]:
-                self._deleter.delete(PODS, entry.key._replace(name=pod["metadata"]["name"]))
-        ready = sum(1 for pod in pods if _is_ready(pod))
+        # Those that run go last.
+        pods.sort(key=lambda pod: bool(pod["spec"].get("nodeName")))
+        for pod in pods[: max(len(pods) - spec["replicas"], 0)]:
+            self._deleter.delete(PODS, entry.key._replace(name=pod["metadata"]["name"]))
+        ready = sum(pod["status"]["phase"] == "Running" for pod in pods)
         status = {"replicas": len(pods), "readyReplicas": ready, "availableReplicas": ready}
         self._report(REPLICA_SETS, entry, replica_set, status)
 
-    def _report(self, kind: Kind, entry: Entry, content: Object, counts: dict[str, int]) -> None:
-        status: Object = {name: count for name, count in counts.items() if count}
+    def _report(self, kind: Kind, entry: Entry, content: Object, status: Object) -> None:
         status["observedGeneration"] = content["metadata"]["generation"]
-        status.setdefault("replicas", 0)
         if content.get("status") != status:
-            content["status"] = status
-            content["metadata"].pop("resourceVersion")
-            self._registry.update(kind, entry.key, content, "status")
+            metadata = {**content["metadata"], "resourceVersion": ""}
+            changed = {**content, "metadata": metadata, "status": status}
+            self._registry.update(kind, entry.key, changed, "status")
 
-    def _owned(self, kind: Kind, owner: Entry) -> Iterator[Object]:
-        labels = owner.content()["spec"]["selector"].get("matchLabels", {}).items()
-        for entry in self._store.collection(kind).in_namespace(owner.key.namespace):
-            if labels <= entry.labels.items():
-                content = entry.content()
-                if owner.uid in _owner_uids(content):
-                    yield content
-
-    def _collect(self, gone: set[str]) -> None:
-        """Deletes what belonged to owners that are no more."""
-        for kind in (REPLICA_SETS, PODS):
-            for entry in list(self._store.collection(kind).entries()):
-                content = entry.content()
-                if gone & _owner_uids(content) and "deletionTimestamp" not in content["metadata"]:
-                    self._deleter.delete(kind, entry.key)
+    def _owned(self, kind: Kind, owner: Entry) -> list[Object]:
+        """The objects that an owner made and that are not about to go."""
+        contents = (
+            entry.content()
+            for entry in self._store.collection(kind).in_namespace(owner.key.namespace)
+            if entry.key.name.startswith(f"{owner.key.name}-")
+        )
+        return [content for content in contents if _owner_of(content) == owner.uid]
 
 
-def _owner(kind: Kind, content: Object) -> Object:
-    reference = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": content["metadata"]["name"],
-        "uid": content["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    return {"ownerReferences": [reference]}
+def _owned_by(kind: Kind, owner: Object) -> Object:
+    meta = owner["metadata"]
+    reference = {"apiVersion": kind.api_version, "kind": kind.kind, "controller": True}
+    return {"ownerReferences": [{**reference, "name": meta["name"], "uid": meta["uid"]}]}
 
 
-def _owner_uids(content: Object) -> set[str]:
-    return {owner["uid"] for owner in content["metadata"].get("ownerReferences") or ()}
-
-
-def _is_ready(pod: Object) -> bool:
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True"
-        for condition in pod["status"].get("conditions") or ()
-    )
-
-
-def _sums(deployment: Object, sets: list[Object], current: str) -> dict[str, int]:
-    """The counts of a deployment's status."""
-
-    def total(field: str) -> int:
-        return sum(owned.get("status", {}).get(field, 0) for owned in sets)
-
-    updated = sum(
-        owned.get("status", {}).get("replicas", 0)
-        for owned in sets
-        if owned["metadata"]["name"] == current
-    )
-    return {
-        "replicas": total("replicas"),
-        "readyReplicas": total("readyReplicas"),
-        "availableReplicas": total("availableReplicas"),
-        "updatedReplicas": updated,
-        "unavailableReplicas": max(deployment["spec"]["replicas"] - total("availableReplicas"), 0),
-    }
+def _owner_of(content: Object) -> str:
+    """Who looks after an object, by uid; nobody once it is about to go."""
+    meta = content["metadata"]
+    owners = () if "deletionTimestamp" in meta else meta.get("ownerReferences") or ()
+    return next((owner["uid"] for owner in owners if owner.get("controller")), "")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from apistub.http import discovery
+from apistub.http import discovery, protobuf
 from apistub.http.patches import MERGE_PATCH, STRATEGIC_PATCH, merge, merge_strategically
 from apistub.http.rendering import Renderer, renderer_for
 from apistub.http.requests import RequestInfo
@@ -38,11 +38,6 @@ class Call:
     def media_type(self) -> str:
         """The form of the body."""
         return self.content_type.partition(";")[0].strip().lower()
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether nothing is to be kept."""
-        return bool(self.info.query.get("dryRun"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +92,8 @@ class Api:
         info = call.info
         if not info.resource:
             return _path_reply(call)
+        if info.query.get("dryRun"):
+            raise bad_request("this stand-in does no dry runs")
         kind = kind_at(info)
         if info.subresource and info.subresource not in kind.subresources:
             why = f"{info.resource}/{info.subresource} is not served by this stand-in"
@@ -121,14 +118,12 @@ class Api:
 
     def _create(self, kind: Kind, call: Call) -> Reply:
         given = given_object(call)
-        written = self._registry.create(kind, call.info.namespace, given, dry_run=call.dry_run)
+        written = self._registry.create(kind, call.info.namespace, given)
         return self._written(kind, call, written)
 
     def _update(self, kind: Kind, call: Call) -> Reply:
         info = call.info
-        written = self._registry.update(
-            kind, info.key, given_object(call), info.subresource, dry_run=call.dry_run
-        )
+        written = self._registry.update(kind, info.key, given_object(call), info.subresource)
         return self._written(kind, call, written)
 
     def _patch(self, kind: Kind, call: Call) -> Reply:
@@ -145,7 +140,6 @@ class Api:
             call.info.key,
             lambda document: merging(document, patch),
             call.info.subresource,
-            dry_run=call.dry_run,
         )
         return self._written(kind, call, written)
 
@@ -169,7 +163,7 @@ class Api:
         return Reply(self.renderer(kind, call).many(page))
 
     def _bind(self, _kind: Kind, call: Call) -> Reply:
-        bind(self._registry, call.info.key, given_object(call), dry_run=call.dry_run)
+        bind(self._registry, call.info.key, given_object(call))
         return json_reply(success(code=HTTPStatus.CREATED), HTTPStatus.CREATED)
 
     def _evict(self, _kind: Kind, call: Call) -> Reply:
@@ -196,12 +190,14 @@ def given_object(call: Call) -> Object:
     """The object in a body.
 
     Raises:
-        StatusError: 415 for a form other than JSON and YAML, 400 for a body that is no object.
+        StatusError: 415 for a form that is not read, 400 for a body that is no object.
     """
     if call.media_type in {"", "*/*", JSON}:
         return _object(call.body, msgspec.json.decode)
     if call.media_type == _YAML:
         return _object(call.body, lambda body: yaml.load(body, Loader=yaml.CSafeLoader))
+    if call.media_type == protobuf.MEDIA_TYPE:
+        return protobuf.decode(call.body)
     raise StatusError(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{call.media_type}: expected {JSON} or {_YAML}"
     )
@@ -225,7 +221,6 @@ def _delete_options(call: Call, given: Object | None = None) -> DeleteOptions:
     return DeleteOptions(
         grace_seconds=None if grace is None else int(grace),
         uid=preconditions.get("uid") or "",
-        dry_run=bool(given.get("dryRun")) or call.dry_run,
     )
 
 

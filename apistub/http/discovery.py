@@ -149,7 +149,7 @@ def _openapi(path: str) -> Object | None:
 def _patch_operation(kind: Kind) -> Object:
     parameters = [
         {"name": name, "in": "query", "schema": {"type": "string"}}
-        for name in ("dryRun", "fieldManager", "fieldValidation")
+        for name in ("fieldManager", "fieldValidation")
     ]
     operation = {
         "parameters": parameters,

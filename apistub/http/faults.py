@@ -7,57 +7,32 @@ sandbox.faults.expire_watches("pods")
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Final
 
 from apistub.http.sessions import WatchSessions
 from apistub.storage.status import StatusError, told_to_answer
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The request is answered with an error and not carried out."""
-
-    error: StatusError
+_FOR_EVER: Final = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
-    """The request is carried out never and not answered, until its client gives up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """The connection is cut."""
-
-    after_commit: bool
-    """Whether the request is carried out first, so that the client cannot know."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """The request is carried out late."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """Something happens just before the request is carried out."""
-
-    act: Callable[[], None]
-
-
-Action = Answer | Hang | Drop | Delay | Before
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Fault:
     """One rule: which requests go wrong, how, and how often still."""
 
-    verb: str
-    path: str
-    action: Action
-    remaining: int | None
+    verb: str = "*"
+    path: str = "*"
+    times: int | None = 1
     """None for every matching request."""
+    seconds: float = 0.0
+    """How late the request is carried out."""
+    act: Callable[[], None] | None = None
+    """What happens just before it is carried out."""
+    error: StatusError | None = None
+    """What it is answered instead of being carried out."""
+    drops_request: bool = False
+    """Whether the connection is cut instead of carrying it out."""
+    drops_answer: bool = False
+    """Whether the connection is cut afterwards, so that the client cannot know."""
     hits: int = 0
     """How many requests it has met."""
 
@@ -95,11 +70,11 @@ class Faults:
     ) -> Fault:
         """Has matching requests answered with an error status."""
         error = told_to_answer(code, message, retry_after_seconds)
-        return self._add(verb, path, times, Answer(error))
+        return self._add(Fault(verb=verb, path=path, times=times, error=error))
 
     def hang(self, *, verb: str = "*", path: str = "*", times: int | None = 1) -> Fault:
         """Has matching requests never answered."""
-        return self._add(verb, path, times, Hang())
+        return self._add(Fault(verb=verb, path=path, times=times, seconds=_FOR_EVER))
 
     def drop(
         self,
@@ -110,19 +85,21 @@ class Faults:
         after_commit: bool = False,
     ) -> Fault:
         """Has the connections of matching requests cut."""
-        return self._add(verb, path, times, Drop(after_commit))
+        fault = Fault(verb=verb, path=path, times=times)
+        fault.drops_answer, fault.drops_request = after_commit, not after_commit
+        return self._add(fault)
 
     def delay(
         self, seconds: float, *, verb: str = "*", path: str = "*", times: int | None = 1
     ) -> Fault:
         """Has matching requests answered late."""
-        return self._add(verb, path, times, Delay(seconds))
+        return self._add(Fault(verb=verb, path=path, times=times, seconds=seconds))
 
     def before(
         self, act: Callable[[], None], *, verb: str = "*", path: str = "*", times: int | None = 1
     ) -> Fault:
         """Has `act` called just before matching requests are carried out."""
-        return self._add(verb, path, times, Before(act))
+        return self._add(Fault(verb=verb, path=path, times=times, act=act))
 
     def clear(self) -> None:
         """Ends all rules; watches that are broken stay so."""
@@ -142,26 +119,30 @@ class Faults:
     def silence_watches(self, resource: str = "*") -> None:
         """Makes the open watches of a resource half-open: no event, no end."""
         for session in self.sessions.of(resource):
-            session.silence()
+            session.is_silent = True
 
-    def inject(self, line: bytes, resource: str = "*") -> None:
-        """Puts a line, such as a malformed object, into the open watches of a resource."""
-        for session in self.sessions.of(resource):
+    def inject(self, line: bytes, resource: str = "*") -> int:
+        """Puts a line, such as a malformed object, into the open watches of a resource.
+
+        The answer is how many there are: none of them sees the line unless it is open.
+        """
+        sessions = list(self.sessions.of(resource))
+        for session in sessions:
             session.inject(line)
+        return len(sessions)
 
-    def take(self, verb: str, path: str) -> Action | None:
+    def take(self, verb: str, path: str) -> Fault | None:
         """What is to happen to a request, if anything; counts it. The server calls this."""
         for fault in self._faults:
             if fault.matches(verb, path):
                 fault.hits += 1
-                if fault.remaining is not None:
-                    fault.remaining -= 1
-                    if fault.remaining == 0:
+                if fault.times is not None:
+                    fault.times -= 1
+                    if fault.times == 0:
                         self._faults.remove(fault)
-                return fault.action
+                return fault
         return None
 
-    def _add(self, verb: str, path: str, times: int | None, action: Action) -> Fault:
-        fault = Fault(verb, path, action, times)
+    def _add(self, fault: Fault) -> Fault:
         self._faults.append(fault)
         return fault

@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from apistub.http.api import Api, Call, Reply, json_reply, kind_at
-from apistub.http.faults import Answer, Before, Delay, Drop, Faults, Hang
+from apistub.http.faults import Faults
 from apistub.http.requests import RequestInfo, RequestLog, request_info
 from apistub.http.sessions import WatchSession
 from apistub.http.watching import Watch
@@ -109,22 +109,18 @@ class Server:
 
     async def _suffer(self, info: RequestInfo) -> bool:
         """Lets the fault happen that is set for a request; whether its answer is to be lost."""
-        match self._faults.take(info.verb, info.path):
-            case Answer(error):
-                raise error
-            case Hang():
-                await asyncio.Event().wait()
-            case Drop(after_commit):
-                if not after_commit:
-                    raise _Unanswered
-                return True
-            case Delay(seconds):
-                await asyncio.sleep(seconds)
-            case Before(act):
-                act()
-            case None:
-                pass
-        return False
+        fault = self._faults.take(info.verb, info.path)
+        if fault is None:
+            return False
+        if fault.seconds:
+            await asyncio.sleep(fault.seconds)
+        if fault.act is not None:
+            fault.act()
+        if fault.error is not None:
+            raise fault.error
+        if fault.drops_request:
+            raise _Unanswered
+        return fault.drops_answer
 
     async def _watch(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         info = call.info

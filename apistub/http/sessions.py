@@ -24,6 +24,7 @@ class WatchSession:
         self.is_aborted = False
         """Whether the connection is cut without an end of the answer."""
         self.is_silent = False
+        """Whether it never sends anything again, without ending, as a half-open connection."""
         self._injected: list[bytes] = []
 
     def close(self, *, abort: bool = False) -> None:
@@ -35,10 +36,6 @@ class WatchSession:
         """Ends the watch with the error event 410."""
         self.watch.expire()
         self.wake.set()
-
-    def silence(self) -> None:
-        """Never sends anything again, without ending, as a half-open connection does."""
-        self.is_silent = True
 
     def inject(self, line: bytes) -> None:
         """Sends a line of any content between the events."""

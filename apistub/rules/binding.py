@@ -12,21 +12,24 @@ from apistub.storage.status import StatusError, bad_request, conflict
 from apistub.storage.store import Key
 
 
-def bind(registry: Registry, key: Key, binding: Object, *, dry_run: bool = False) -> None:
+def bind(registry: Registry, key: Key, binding: Object) -> None:
     """Gives a pod its node.
 
     Args:
         registry: where the pod is.
         key: the pod.
         binding: the Binding object of the request.
-        dry_run: whether only to check.
 
     Raises:
         StatusError: 404 without the pod; 409 when it is bound, gated, being deleted or another
             one of the same name; 400 for a binding that makes no sense.
     """
     meta, target = binding.get("metadata") or {}, binding.get("target") or {}
-    if meta.get("name") != key.name or target.get("kind", "Node") != "Node" or not target["name"]:
+    if (
+        meta.get("name") != key.name
+        or target.get("kind", "Node") != "Node"
+        or not target.get("name")
+    ):
         raise bad_request(f"expected a binding of {key.name} to a node")
     entry = registry.get(PODS, key)
     if meta.get("uid") and meta["uid"] != entry.uid:
@@ -48,8 +51,7 @@ def bind(registry: Registry, key: Key, binding: Object, *, dry_run: bool = False
     others = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": registry.now()}
     status["conditions"] = [*others, scheduled]
-    if not dry_run:
-        registry.store.put(registry.store.collection(PODS), key, pod)
+    registry.store.put(registry.store.collection(PODS), key, pod)
 
 
 def evict(registry: Registry, deleter: Deleter, key: Key, options: DeleteOptions) -> None:

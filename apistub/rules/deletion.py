@@ -26,7 +26,6 @@ class DeleteOptions:
     grace_seconds: int | None = None
     """How long the object may take; none leaves it to the object."""
     uid: str = ""
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +60,15 @@ class Deleter:
         if options.uid and options.uid != entry.uid:
             raise conflict(kind, key.name, f"its uid is {entry.uid}, not {options.uid}")
         if kind is NAMESPACES:
-            return self._delete_namespace(entry, options)
-        content = entry.content()
+            return self._delete_namespace(entry)
+        content, collection = entry.content(), self._store.collection(kind)
         grace = _grace_seconds(content, options) if kind is PODS else 0
         meta = content["metadata"]
         if grace == 0 and not meta.get("finalizers"):
-            return self._remove(kind, entry, options)
+            return Deleted(self._store.remove(collection, key), gone=True)
         if not self._mark(kind, meta, grace):
             return Deleted(entry, gone=False)
-        return Deleted(self._put(kind, entry, content, options), gone=False)
+        return Deleted(self._store.put(collection, key, content), gone=False)
 
     def _mark(self, kind: Kind, meta: Object, grace: int) -> bool:
         """Writes down that the object is to go; false when that is written down already."""
@@ -83,17 +82,7 @@ class Deleter:
             meta["generation"] = meta.get("generation", 0) + 1
         return True
 
-    def _remove(self, kind: Kind, entry: Entry, options: DeleteOptions) -> Deleted:
-        if options.dry_run:
-            return Deleted(entry, gone=True)
-        return Deleted(self._store.remove(self._store.collection(kind), entry.key), gone=True)
-
-    def _put(self, kind: Kind, entry: Entry, content: Object, options: DeleteOptions) -> Entry:
-        if options.dry_run:
-            return entry
-        return self._store.put(self._store.collection(kind), entry.key, content)
-
-    def _delete_namespace(self, entry: Entry, options: DeleteOptions) -> Deleted:
+    def _delete_namespace(self, entry: Entry) -> Deleted:
         """Deletes a namespace and at once everything in it, as its controller does in time."""
         name = entry.key.name
         if name in _PERMANENT_NAMESPACES:
@@ -101,9 +90,7 @@ class Deleter:
         content = entry.content()
         content["status"]["phase"] = "Terminating"
         content["metadata"].setdefault("deletionTimestamp", self._registry.now())
-        marked = self._put(NAMESPACES, entry, content, options)
-        if options.dry_run:
-            return Deleted(marked, gone=False)
+        marked = self._store.put(self._store.collection(NAMESPACES), entry.key, content)
         waiting = False
         for collection in self._store.collections():
             if collection.kind.namespaced:

@@ -5,7 +5,8 @@ pkg/registry/rest (BeforeCreate, BeforeUpdate).
 """
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -23,7 +24,7 @@ from apistub.storage.status import (
     invalid,
     not_found,
 )
-from apistub.storage.store import Collection, Entry, Key, Store, make_entry
+from apistub.storage.store import Collection, Entry, Key, Store
 from apistub.storage.timestamps import time_text
 from scheduler.clock import Clock
 
@@ -92,7 +93,6 @@ class Registry:
         namespace: str,
         given: Object,
         *,
-        dry_run: bool = False,
         keep_status: bool = False,
     ) -> Written:
         """Adds an object.
@@ -101,13 +101,16 @@ class Registry:
             kind: what it is.
             namespace: where it goes; empty takes the object's own, or `default`.
             given: the object as a client sends it.
-            dry_run: whether only to check.
             keep_status: whether the status comes along although clients may not set it.
 
         Raises:
             StatusError: the object is refused.
         """
         content = self._typed(kind, given)
+        with _readable(kind):
+            return self._create(kind, namespace, content, keep_status=keep_status)
+
+    def _create(self, kind: Kind, namespace: str, content: Object, *, keep_status: bool) -> Written:
         meta = content.setdefault("metadata", {})
         self._check_new_metadata(kind, namespace, meta)
         rules, collection = rules_of(kind), self.store.collection(kind)
@@ -127,32 +130,28 @@ class Registry:
         if collection.get(key) is not None:
             raise already_exists(kind, key.name)
         warnings = warnings_about(kind, content)
-        entry = self._stored(collection, key, content, dry_run=dry_run)
+        entry = self.store.put(collection, key, content)
         return Written(entry, created=True, warnings=warnings)
 
-    def update(
-        self, kind: Kind, key: Key, given: Object, subresource: str = "", *, dry_run: bool = False
-    ) -> Written:
+    def update(self, kind: Kind, key: Key, given: Object, subresource: str = "") -> Written:
         """Replaces an object, or only its status.
 
         Raises:
             StatusError: 404, 409 when it is based on another version, or what breaks the rules.
         """
         old_entry = self.get(kind, key)
-        content = self._typed(kind, given)
-        _check_identity(kind, key, content.setdefault("metadata", {}), old_entry)
-        old = old_entry.content()
-        new = _succeed(kind, content, old, subresource)
+        content, old = self._typed(kind, given), old_entry.content()
+        with _readable(kind):
+            _check_identity(kind, key, content.setdefault("metadata", {}), old_entry)
+            new = _succeed(kind, content, old, subresource)
         warnings = warnings_about(kind, new)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if new == old:
             return Written(old_entry, warnings=warnings)
         collection = self.store.collection(kind)
         if _is_finished(new["metadata"]):
-            entry = old_entry if dry_run else self.store.remove(collection, key)
-            return Written(entry, warnings=warnings)
-        entry = self._stored(collection, key, new, dry_run=dry_run)
-        return Written(entry, warnings=warnings)
+            return Written(self.store.remove(collection, key), warnings=warnings)
+        return Written(self.store.put(collection, key, new), warnings=warnings)
 
     def transform(
         self,
@@ -160,12 +159,10 @@ class Registry:
         key: Key,
         change: Callable[[Object], Object],
         subresource: str = "",
-        *,
-        dry_run: bool = False,
     ) -> Written:
         """Replaces an object by what `change` makes of it, as a patch does."""
         after = change(shown(kind, self.get(kind, key)))
-        return self.update(kind, key, after, subresource, dry_run=dry_run)
+        return self.update(kind, key, after, subresource)
 
     def _typed(self, kind: Kind, given: Object) -> Object:
         """The stored form of an object that says, if anything, that it is of the kind."""
@@ -199,10 +196,14 @@ class Registry:
             if collection.get(Key(meta.get("namespace", ""), name)) is None:
                 meta["name"] = name
 
-    def _stored(self, collection: Collection, key: Key, content: Object, *, dry_run: bool) -> Entry:
-        if dry_run:
-            return make_entry(collection.kind, key, content, self.store.version)
-        return self.store.put(collection, key, content)
+
+@contextmanager
+def _readable(kind: Kind) -> Iterator[None]:
+    """Refuses objects whose parts are of other types than the rules, which trust them, expect."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise bad_request(f"not the shape of a {kind.kind}: {error}") from error
 
 
 def _without_nulls(value: Any) -> Any:

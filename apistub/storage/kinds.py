@@ -95,11 +95,20 @@ class Kind:
         return f'"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
 
 
-def _kinds(group: str, *resources: str, namespaced: bool = True) -> tuple[Kind, ...]:
+def _kinds(
+    group: str, *resources: str, namespaced: bool = True, unattended: bool = False
+) -> tuple[Kind, ...]:
     """Kinds without anything special, such as `StorageClass/storageclasses/sc`."""
     parts = (resource.split("/") for resource in resources)
     return tuple(
-        Kind(kind, plural, group, namespaced=namespaced, short_names=tuple(short))
+        Kind(
+            kind,
+            plural,
+            group,
+            namespaced=namespaced,
+            short_names=tuple(short),
+            unattended=unattended,
+        )
         for kind, plural, *short in parts
     )
 
@@ -144,6 +153,10 @@ KINDS: Final = (
     _workload("ReplicationController", "rc", "", unattended=True),
     Kind("PodDisruptionBudget", "poddisruptionbudgets", "policy", short_names=("pdb",),
          subresources=("status",), has_generation=True, unattended=True),
+    *_kinds("", "ResourceQuota/resourcequotas/quota", "LimitRange/limitranges/limits",
+            unattended=True),
+    *_kinds("apps", "DaemonSet/daemonsets/ds", unattended=True),
+    *_kinds("batch", "Job/jobs", "CronJob/cronjobs/cj", unattended=True),
     *_kinds("", "ConfigMap/configmaps/cm", "Secret/secrets", "ServiceAccount/serviceaccounts/sa"),
     *_kinds("coordination.k8s.io", "Lease/leases"),
     *_kinds("discovery.k8s.io", "EndpointSlice/endpointslices"),
