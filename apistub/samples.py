@@ -5,7 +5,7 @@ from typing import Final
 
 from apistub.storage.kinds import Object
 
-REGION: Final = "apistub"
+REGION: Final = "sandbox"
 _MACHINES: Final = (("small", "4", "16Gi"), ("medium", "8", "32Gi"), ("large", "16", "64Gi"))
 
 

@@ -17,7 +17,7 @@ from apistub.rules.deletion import DeleteOptions, Deleter
 from apistub.rules.registry import Registry, Written
 from apistub.storage.kinds import BY_PATH, Kind, Object
 from apistub.storage.reading import list_page, selection
-from apistub.storage.status import StatusError, bad_request, no_such_path, success
+from apistub.storage.status import StatusError, about, bad_request, no_such_path, success
 from scheduler.clock import Clock
 
 JSON: Final = "application/json"
@@ -152,8 +152,7 @@ class Api:
         deleted = self._deleter.delete(kind, call.info.key, _delete_options(call))
         if not deleted.gone:
             return Reply(self.renderer(kind, call).one(deleted.entry))
-        details = {"name": call.info.name, "group": kind.group, "kind": kind.resource}
-        return json_reply(success({**details, "uid": deleted.entry.uid}))
+        return json_reply(success({**about(kind, call.info.name), "uid": deleted.entry.uid}))
 
     def _delete_collection(self, kind: Kind, call: Call) -> Reply:
         wanted = selection(kind, call.info.namespace, call.info.query)

@@ -74,7 +74,9 @@ def list_page(store: Store, kind: Kind, wanted: Selection, query: Mapping[str, s
         return _paged(_selected(later, wanted), version, limit)
     asked = number_in(query, "resourceVersion")
     if asked > store.version:
-        raise StatusError(504, f"version {asked} is yet to come; it is {store.version} now")
+        text = f"version {asked} is yet to come; it is {store.version} now"
+        cause = {"reason": "ResourceVersionTooLarge", "message": text}
+        raise StatusError(504, text, {"causes": [cause], "retryAfterSeconds": 1})
     return _paged(current(collection, wanted), store.version, limit)
 
 

@@ -84,13 +84,14 @@ def success(details: dict[str, object] | None = None, code: int = 200) -> dict[s
     }
 
 
-def _about(kind: Kind, name: str) -> dict[str, object]:
-    return {"name": name, "group": kind.group, "kind": kind.resource}
+def about(kind: Kind, name: str) -> dict[str, object]:
+    """What `details` say of an object."""
+    return {"name": name, "kind": kind.resource} | ({"group": kind.group} if kind.group else {})
 
 
 def not_found(kind: Kind, name: str) -> StatusError:
     """No object of that name."""
-    return StatusError(404, f'{kind.key} "{name}" not found', _about(kind, name))
+    return StatusError(404, f'{kind.key} "{name}" not found', about(kind, name))
 
 
 def no_such_path() -> StatusError:
@@ -101,12 +102,12 @@ def no_such_path() -> StatusError:
 def already_exists(kind: Kind, name: str) -> StatusError:
     """An object of that name is there."""
     text = f'{kind.key} "{name}" already exists'
-    return StatusError(409, text, _about(kind, name), "AlreadyExists")
+    return StatusError(409, text, about(kind, name), "AlreadyExists")
 
 
 def conflict(kind: Kind, name: str, why: str = CHANGED) -> StatusError:
     """The write is based on a state that no longer holds."""
-    return StatusError(409, f'{kind.key} "{name}": {why}', _about(kind, name))
+    return StatusError(409, f'{kind.key} "{name}": {why}', about(kind, name))
 
 
 def invalid(kind: Kind, name: str, faults: Iterable[Fault]) -> StatusError:
@@ -117,9 +118,7 @@ def invalid(kind: Kind, name: str, faults: Iterable[Fault]) -> StatusError:
         for fault in found
     ]
     text = "; ".join(f"{fault.field}: {fault.text}" for fault in found)
-    return StatusError(
-        422, f'{kind.key} "{name}": {text}', {**_about(kind, name), "causes": causes}
-    )
+    return StatusError(422, f'{kind.key} "{name}": {text}', {**about(kind, name), "causes": causes})
 
 
 def bad_request(message: str) -> StatusError:
@@ -129,7 +128,7 @@ def bad_request(message: str) -> StatusError:
 
 def forbidden(kind: Kind, name: str, why: str) -> StatusError:
     """Admission says no."""
-    return StatusError(403, f'{kind.key} "{name}": {why}', _about(kind, name))
+    return StatusError(403, f'{kind.key} "{name}": {why}', about(kind, name))
 
 
 def expired(message: str) -> StatusError:

@@ -116,7 +116,9 @@ def test_a_malformed_object_is_left_out() -> None:
         lists = world.sandbox.requests.count(verb="list", resource="pods")
 
         with capture_logs() as logs:
-            world.sandbox.faults.inject(json.dumps(broken).encode() + b"\n", "pods")
+            line = json.dumps(broken).encode() + b"\n"
+            # The list is there before its watch is.
+            await world.until(lambda: world.sandbox.faults.inject(line, "pods"), "an open watch")
             await world.until(lambda: pods.value == 1, "the count")
         world.pod("p")
 

@@ -1,7 +1,7 @@
 """Deployments and ReplicaSets with their pods."""
 
-from scheduler.sandbox import Sandbox, Settings
-from tests.unit.sandbox.support import Client, Object, pod, serve
+from apistub import Sandbox, Settings
+from tests.unit.apistub.support import Client, Object, pod, serve
 
 WORKING = Settings(run_kubelet=True, run_workloads=True)
 PODS = "/api/v1/pods?watch=true"

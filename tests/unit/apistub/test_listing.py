@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduler.sandbox import Sandbox
-from tests.unit.sandbox.support import NODES, PODS, Client, causes, names, node, pod, serve
+from apistub import Sandbox
+from tests.unit.apistub.support import NODES, PODS, Client, names, node, pod, serve
 
 ALL_PODS = "/api/v1/pods"
 
@@ -73,16 +73,13 @@ def test_nodes_are_selected_by_schedulability() -> None:
     [
         pytest.param(
             "fieldSelector=spec.image%3Dx",
-            "field label not supported: spec.image",
+            "not part of a field selector",
             id="field that is not selectable",
         ),
-        pytest.param(
-            "fieldSelector=abc", "invalid selector: 'abc'; can't understand 'abc'", id="no operator"
-        ),
-        pytest.param("labelSelector=a%20in%20(b", "unable to parse requirement", id="open bracket"),
-        pytest.param("labelSelector=a_%3Db", "unable to parse requirement", id="bad label key"),
-        pytest.param("resourceVersion=abc", "resourceVersion: Invalid value", id="bad version"),
-        pytest.param("limit=1&continue=%7Bx", "continue key is not valid", id="bad token"),
+        pytest.param("fieldSelector=abc", "not part of a field selector", id="no operator"),
+        pytest.param("labelSelector=a%20in%20(b", "part of a label selector", id="open bracket"),
+        pytest.param("resourceVersion=abc", "expected a number", id="bad version"),
+        pytest.param("limit=1&continue=%7Bx", "does not continue any list", id="bad token"),
     ],
 )
 def test_what_cannot_be_understood_is_refused(query: str, message: str) -> None:
@@ -93,33 +90,6 @@ def test_what_cannot_be_understood_is_refused(query: str, message: str) -> None:
 
         assert (answer.status, answer.object["reason"]) == (400, "BadRequest")
         assert message in answer.message
-
-    serve(story)
-
-
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        pytest.param(
-            "resourceVersionMatch=Exact",
-            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-            id="match without version",
-        ),
-        pytest.param(
-            "resourceVersionMatch=Best&resourceVersion=1",
-            'Unsupported value: "Best": supported values: "Exact", "NotOlderThan", ""',
-            id="unknown match",
-        ),
-    ],
-)
-def test_contradictory_options_are_invalid(query: str, message: str) -> None:
-    """Options that break a rule are answered 422 with the field."""
-
-    async def story(_sandbox: Sandbox, client: Client) -> None:
-        answer = await client.get(f"{ALL_PODS}?{query}")
-
-        assert answer.status == 422
-        assert causes(answer) == [("resourceVersionMatch", message)]
 
     serve(story)
 
@@ -140,8 +110,6 @@ def test_pages_show_one_state() -> None:
 
         pages = [first, second, third]
         assert [names(page) for page in pages] == [["n0", "n1"], ["n2", "n3"], ["n4"]]
-        remaining = [page.object["metadata"].get("remainingItemCount") for page in pages]
-        assert remaining == [3, 1, None]
         assert len({page.object["metadata"]["resourceVersion"] for page in pages}) == 1
         assert "continue" not in third.object["metadata"]
 
@@ -164,30 +132,6 @@ def test_a_page_of_a_forgotten_state_is_gone() -> None:
     serve(story)
 
 
-def test_a_list_of_an_exact_version_is_that_of_then() -> None:
-    """resourceVersionMatch=Exact shows the past while it is remembered."""
-
-    async def story(sandbox: Sandbox, client: Client) -> None:
-        sandbox.create(node("a"), node("b"))
-        then = sandbox.store.version
-        sandbox.delete("nodes", "a")
-        sandbox.create(node("c"))
-
-        exact = await client.get(f"{NODES}?resourceVersion={then}&resourceVersionMatch=Exact")
-        newer = await client.get(
-            f"{NODES}?resourceVersion={then}&resourceVersionMatch=NotOlderThan"
-        )
-        sandbox.forget_history()
-        gone = await client.get(f"{NODES}?resourceVersion={then}&resourceVersionMatch=Exact")
-
-        assert names(exact) == ["a", "b"]
-        assert exact.object["metadata"]["resourceVersion"] == str(then)
-        assert names(newer) == ["b", "c"]
-        assert gone.status == 410
-
-    serve(story)
-
-
 def test_a_version_of_the_future_times_out() -> None:
     """A list not older than what has not happened yet is answered 504, to be tried again."""
 
@@ -195,7 +139,7 @@ def test_a_version_of_the_future_times_out() -> None:
         answer = await client.get(f"{PODS}?resourceVersion=9999")
 
         assert (answer.status, answer.object["reason"]) == (504, "Timeout")
-        assert answer.message.startswith("Timeout: Too large resource version: 9999, current: ")
+        assert "9999 is yet to come" in answer.message
         assert answer.headers["Retry-After"] == "1"
 
     serve(story)

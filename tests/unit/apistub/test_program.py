@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scheduler.sandbox.__main__ import main
+from apistub.__main__ import main
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_it_serves_until_it_is_told_to_end(number: signal.Signals, tmp_path: Path) -> None:
     """It says what it is and where it listens, serves, and ends with status 0."""
-    command = [sys.executable, "-m", "scheduler.sandbox", "--port", "0", "--nodes", "4"]
+    command = [sys.executable, "-m", "apistub", "--port", "0", "--nodes", "4"]
     config = tmp_path / "config"
     with subprocess.Popen(
         [*command, "--kubeconfig", str(config)], stdout=subprocess.PIPE, text=True
@@ -43,7 +43,7 @@ def test_it_serves_until_it_is_told_to_end(number: signal.Signals, tmp_path: Pat
 def test_a_port_in_use_is_one_clear_message() -> None:
     """No traceback when it cannot listen."""
     with subprocess.Popen(
-        [sys.executable, "-m", "scheduler.sandbox", "--port", "0"],
+        [sys.executable, "-m", "apistub", "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

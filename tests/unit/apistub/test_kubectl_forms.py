@@ -1,15 +1,14 @@
 """What kubectl asks for beside plain objects: discovery, tables, OpenAPI, protobuf."""
 
 import base64
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.sandbox import Sandbox
-from scheduler.sandbox.schema.protobuf import decode_object
-from scheduler.sandbox.tables.durations import age, human_duration
+from apistub import Sandbox
+from apistub.http.protobuf import decode
+from apistub.storage.kinds import KINDS
 from tests.support.clock import FakeClock
-from tests.unit.sandbox.support import LEASES, NODES, PODS, Client, Object, node, pod, serve
+from tests.unit.apistub.support import LEASES, NODES, PODS, Client, Object, node, pod, serve
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -35,8 +34,8 @@ def test_containers_are_refused_with_a_reason(subresource: str) -> None:
 
         answer = await client.get(f"{PODS}/p/{subresource}")
 
-        assert answer.status == 405
-        assert "no container runs" in answer.object["message"]
+        assert answer.status == 404
+        assert "is not served by this stand-in" in answer.object["message"]
 
     serve(story)
 
@@ -82,7 +81,7 @@ def test_pods_are_printed() -> None:
             ["going", "0/1", "Terminating", "0", "65s"],
             ["plain", "0/1", "Pending", "0", "65s"],
         ]
-        assert printed(table, wide=True)[1][5:] == ["10.0.0.1", "<none>", "<none>", "<none>"]
+        assert printed(table, wide=True)[1][5:] == ["10.0.0.1", "<none>", "<none>"]
         assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
 
     serve(story, clock=clock)
@@ -120,11 +119,11 @@ def test_events_and_leases_are_printed() -> None:
         }
         await client.post("/api/v1/namespaces/default/events", event)
         await client.post(LEASES, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
-        await client.post("/api/v1/namespaces/default/endpoints", {"metadata": {"name": "x"}})
+        await client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "x"}})
 
         events = (await client.get("/api/v1/events", Accept=TABLE)).object
         leases = (await client.get(LEASES, Accept=TABLE)).object
-        others = (await client.get("/api/v1/endpoints", Accept=TABLE)).object
+        others = (await client.get("/api/v1/configmaps", Accept=TABLE)).object
 
         assert printed(events) == [
             ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"],
@@ -151,35 +150,6 @@ def test_a_watch_of_tables_names_its_columns_once() -> None:
         assert "object" not in events[0]["object"]["rows"][0]
 
     serve(story)
-
-
-def test_metadata_alone_can_be_asked_for() -> None:
-    """PartialObjectMetadata shows no more than the metadata."""
-
-    async def story(sandbox: Sandbox, client: Client) -> None:
-        sandbox.create(node("n"))
-        accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-        listed = (await client.get(NODES, Accept=accept)).object
-
-        assert listed["kind"] == "PartialObjectMetadataList"
-        assert set(listed["items"][0]) == {"kind", "apiVersion", "metadata"}
-
-    serve(story)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (119, "119s"), (120, "2m"), (125, "2m5s"), (600, "10m"), (10_800, "3h"),
-     (12_000, "3h20m"), (90_000, "25h"), (200_000, "2d7h"), (900_000, "10d"),
-     (70_000_000, "2y80d"), (400_000_000, "12y"), (-5, "0s")],
-)  # fmt: skip
-def test_durations_are_short(seconds: int, text: str) -> None:
-    """Ages have at most two units."""
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    assert human_duration(seconds) == text
-    assert age(f"{now - timedelta(seconds=max(seconds, 0)):%Y-%m-%dT%H:%M:%SZ}", now) == text
 
 
 def test_discovery_tells_all_kinds_in_both_ways() -> None:
@@ -211,28 +181,42 @@ def test_discovery_tells_all_kinds_in_both_ways() -> None:
         }
 
         assert legacy == aggregated
-        assert len(legacy) > 40
+        assert len(legacy) == len(KINDS)
         assert (await client.get("/apis/apps")).object["preferredVersion"]["version"] == "v1"
         assert (await client.get("/api")).object["versions"] == ["v1"]
 
     serve(story)
 
 
-def test_openapi_says_that_fields_are_validated_here() -> None:
-    """The patch of each kind says that it takes fieldValidation, in both versions of OpenAPI."""
+def test_openapi_says_that_the_server_looks_at_fields() -> None:
+    """Kubectl then creates and applies without types to check by; each group has its document."""
 
     async def story(_sandbox: Sandbox, client: Client) -> None:
         index = (await client.get("/openapi/v3")).object["paths"]
-        document = (await client.get(index["apis/apps/v1"]["serverRelativeURL"])).object
-        old = (await client.get("/openapi/v2")).object
+        documents = {
+            path: (await client.get(entry["serverRelativeURL"])).object
+            for path, entry in index.items()
+        }
 
-        for found in (document, old):
-            patch = found["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"][
-                "patch"
-            ]
-            assert patch["x-kubernetes-group-version-kind"]["kind"] == "Deployment"
-            assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
-        assert (await client.get("/openapi/v3/apis/none/v1")).status == 404
+        described = {
+            tuple(path["patch"]["x-kubernetes-group-version-kind"].values())
+            for document in documents.values()
+            for path in document["paths"].values()
+            if "fieldValidation" in [found["name"] for found in path["patch"]["parameters"]]
+        }
+        assert described == {(kind.group, "v1", kind.kind) for kind in KINDS}
+
+    serve(story)
+
+
+def test_dry_runs_are_refused() -> None:
+    """Nothing is done that was only to be tried."""
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        answer = await client.post(f"{PODS}?dryRun=All", pod("p"))
+
+        assert (answer.status, answer.message) == (400, "this stand-in does no dry runs")
+        assert sandbox.find("pods", "p") is None
 
     serve(story)
 
@@ -245,7 +229,7 @@ def test_health_and_version_answer() -> None:
         version = (await client.get("/version")).object
 
         assert [(probe.status, probe.body) for probe in probes] == [(200, b"ok")] * 3
-        assert (version["gitVersion"], version["minor"]) == ("v1.36.3+stowage-sandbox", "36")
+        assert (version["gitVersion"], version["minor"]) == ("v1.36.3+stowage-apistub", "36")
 
     serve(story)
 
@@ -269,9 +253,9 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 def test_protobuf_is_read() -> None:
     """The object in an envelope comes out as the same object in JSON would."""
-    config_map = decode_object(base64.b64decode(CONFIG_MAP))
-    secret = decode_object(base64.b64decode(OPAQUE))
-    budget = decode_object(base64.b64decode(BUDGET))
+    config_map = decode(base64.b64decode(CONFIG_MAP))
+    secret = decode(base64.b64decode(OPAQUE))
+    budget = decode(base64.b64decode(BUDGET))
 
     assert config_map == {
         "apiVersion": "v1",

@@ -7,7 +7,7 @@ from typing import Any, Self
 import aiohttp
 import msgspec
 
-from scheduler.sandbox import Sandbox, Settings
+from apistub import Sandbox, Settings
 from tests.support.clock import FakeClock
 
 Object = dict[str, Any]
