@@ -154,7 +154,7 @@ class StatusReporter(StatusWriter):
         except NotFoundError:
             pass  # the pod is gone; nobody is left to tell
         except (ApiError, FencedError) as problem:
-            log.warning("Error updating pod", pod=pod.key, err=str(problem))
+            log.warning("Status patch refused", pod=pod.key, err=str(problem))
 
 
 def _condition(pod: PodInfo) -> PodCondition | None:

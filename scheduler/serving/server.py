@@ -71,7 +71,7 @@ class Server:
         await site.start()
         self._following = asyncio.create_task(self._tls.follow_files())
         address, port = listener.getsockname()[:2]
-        _log.info("Serving securely", address=address, port=port)
+        _log.info("HTTPS port open", address=address, port=port)
 
     async def stop(self) -> None:
         """Stop listening, and end what is being answered after some seconds."""
@@ -118,7 +118,7 @@ class Server:
         try:
             user = await self._authenticator.user_of(request, self._tls.authorities)
         except ApiError as error:
-            _log.error("Unable to authenticate the request", path=request.path, err=str(error))
+            _log.error("Who asks is not known", path=request.path, err=str(error))
             user = None
         if user is None:
             return failure(HTTPStatus.UNAUTHORIZED, "Unauthorized")
@@ -126,7 +126,7 @@ class Server:
         try:
             allowed = await self._authorizer.allows(user, request.path, verb)
         except ApiError as error:
-            _log.error("Unable to authorize the request", path=request.path, err=str(error))
+            _log.error("Rights of who asks are not known", path=request.path, err=str(error))
             return plain("internal server error: the request could not be authorized\n", 500)
         if not allowed:
             message = f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"'

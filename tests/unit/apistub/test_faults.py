@@ -117,7 +117,7 @@ def test_open_watches_are_ended_or_cut() -> None:
         async with client.watch(path) as watch, client.watch(f"{PODS}?watch=true") as other:
             sandbox.faults.close_watches("nodes")
             closed = await watch.rest()
-            assert sandbox.open_watches() == 1
+            assert sandbox.open_watches == 1
             sandbox.create(pod("p"))
             assert (await other.next())["type"] == "ADDED"
         async with client.watch(path) as watch:

@@ -261,11 +261,11 @@ def test_watches_end_with_their_clients() -> None:
 
     async def story(sandbox: Sandbox, client: Client) -> None:
         async with client.watch(f"{NODES}?watch=true&resourceVersion=1"):
-            assert sandbox.open_watches() == 1
+            assert sandbox.open_watches == 1
 
         for _ in range(1000):  # the server hears of it when its loop gets round to it
             await asyncio.sleep(0)
-        assert sandbox.open_watches() == 0
+        assert sandbox.open_watches == 0
 
     serve(story)
 
