@@ -11,7 +11,6 @@ import uvloop
 
 from apistub.samples import sample_node
 from apistub.sandbox import Sandbox, Settings
-from apistub.storage.store import DEFAULT_HISTORY
 from apistub.storage.timestamps import time_text
 from scheduler.clock import SystemClock
 
@@ -20,7 +19,6 @@ NOTICE: Final = (
     "grants everything and forgets everything when it ends. Not for production."
 )
 LISTENING: Final = "listening on "
-_ZONES_MAX: Final = 26
 # The objects are bytes; what the collector would walk through is garbage of single requests.
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
@@ -35,55 +33,14 @@ _GC_THRESHOLDS: Final = (50_000, 20, 50)
     help="Write a kubeconfig to this file.",
 )
 @click.option("--nodes", default=0, show_default=True, help="Nodes to begin with.")
-@click.option(
-    "--zones",
-    default=3,
-    show_default=True,
-    type=click.IntRange(1, _ZONES_MAX),
-    help="Zones the nodes are spread over.",
-)
-@click.option(
-    "--kubelet/--no-kubelet",
-    default=True,
-    show_default=True,
-    help="Let bound pods begin to run, and deleted ones end.",
-)
-@click.option(
-    "--workloads/--no-workloads",
-    default=True,
-    show_default=True,
-    help="Give Deployments and ReplicaSets their pods.",
-)
-@click.option(
-    "--history",
-    default=DEFAULT_HISTORY,
-    show_default=True,
-    help="Changes of each kind that can be watched from.",
-)
-def main(  # noqa: PLR0913 - one for each option
-    *,
-    host: str,
-    port: int,
-    kubeconfig_path: Path | None,
-    nodes: int,
-    zones: int,
-    kubelet: bool,
-    workloads: bool,
-    history: int,
-) -> None:
+def main(host: str, port: int, kubeconfig_path: Path | None, nodes: int) -> None:
     """Serve a Kubernetes API from memory until SIGTERM or SIGINT."""
-    settings = Settings(
-        host=host,
-        port=port,
-        history_limit=history,
-        run_kubelet=kubelet,
-        run_workloads=workloads,
-    )
     gc.set_threshold(*_GC_THRESHOLDS)
-    uvloop.run(_serve(settings, kubeconfig_path, nodes, zones))
+    settings = Settings(host=host, port=port, run_kubelet=True, run_workloads=True)
+    uvloop.run(_serve(settings, kubeconfig_path, nodes))
 
 
-async def _serve(settings: Settings, kubeconfig_path: Path | None, nodes: int, zones: int) -> None:
+async def _serve(settings: Settings, kubeconfig_path: Path | None, nodes: int) -> None:
     click.echo(NOTICE)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -97,7 +54,7 @@ async def _serve(settings: Settings, kubeconfig_path: Path | None, nodes: int, z
         ) from error
     async with sandbox:
         now = time_text(SystemClock().wall())
-        sandbox.create(*(sample_node(index, zones, now) for index in range(nodes)))
+        sandbox.create(*(sample_node(index, ready_since=now) for index in range(nodes)))
         if kubeconfig_path is not None:
             sandbox.write_kubeconfig(kubeconfig_path)
             click.echo(f"kubeconfig written to {kubeconfig_path}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, Self
 
-import yaml
+import msgspec
 
 from apistub.controllers.background import BackgroundLoop
 from apistub.controllers.kubelet import Kubelet
@@ -16,7 +16,6 @@ from apistub.http.faults import Faults
 from apistub.http.patches import merge
 from apistub.http.requests import RequestLog
 from apistub.http.server import BOOKMARK_SECONDS, Server
-from apistub.http.sessions import WatchSessions
 from apistub.rules.binding import bind
 from apistub.rules.deletion import DeleteOptions, Deleter
 from apistub.rules.others import SYSTEM_PRIORITIES
@@ -47,8 +46,6 @@ class Settings:
     """Whether bound pods begin to run and deleted ones end."""
     run_workloads: bool = False
     """Whether Deployments and ReplicaSets get pods."""
-    seed: int | None = None
-    """For uids and generated names; none makes them different each time."""
 
 
 class Sandbox:
@@ -62,11 +59,11 @@ class Sandbox:
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        random = Random(settings.seed)  # noqa: S311 - names of test objects are no secrets
+        random = Random()  # noqa: S311 - names of test objects are no secrets
         self._settings = settings
         self.store = Store(settings.history_limit)
         self.requests = RequestLog()
-        self.faults = Faults(WatchSessions())
+        self.faults = Faults()
         self._registry = Registry(self.store, clock, random)
         self._deleter = Deleter(self._registry, clock)
         self._server = Server(
@@ -91,17 +88,14 @@ class Sandbox:
             self._registry.create(PRIORITY_CLASSES, "", content)
 
     @classmethod
-    async def start(
-        cls, settings: Settings | None = None, *, port: int = 0, clock: Clock | None = None
-    ) -> Self:
+    async def start(cls, settings: Settings | None = None, *, clock: Clock | None = None) -> Self:
         """A sandbox that listens.
 
         Args:
             settings: how it behaves; the defaults if not given.
-            port: where to listen if there are no settings.
             clock: for the times objects carry; the machine's if not given.
         """
-        sandbox = cls(settings or Settings(port=port), clock or SystemClock())
+        sandbox = cls(settings or Settings(), clock or SystemClock())
         await sandbox.listen()
         return sandbox
 
@@ -135,7 +129,7 @@ class Sandbox:
             "users": [{"name": _NAME, "user": {}}],
             "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME}}],
         }
-        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        path.write_bytes(msgspec.json.encode(content))
 
     @property
     def open_watches(self) -> int:

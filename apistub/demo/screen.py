@@ -1,8 +1,9 @@
 """How the demo shows itself: live on a terminal, as lines of text elsewhere."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,30 +25,8 @@ _LINE_SECONDS: Final = 1.0
 _FRAMES_PER_SECOND: Final = 8
 
 
-class Screen(Protocol):
-    """Where the demo shows what happens."""
-
-    def begin(self) -> None:
-        """Starts to show."""
-        ...
-
-    def tell(self, sentence: str) -> None:
-        """Says that something was done."""
-        ...
-
-    def show(self) -> None:
-        """Shows the state as it is."""
-        ...
-
-    def end(self) -> None:
-        """Stops to show."""
-        ...
-
-
-def screen_for(
-    console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
-) -> Screen:
-    """A live view on a terminal, else lines.
+class Screen(ABC):
+    """Where the demo shows what happens.
 
     Args:
         console: where to show.
@@ -55,6 +34,35 @@ def screen_for(
         total: how many pods there will be.
         seconds: the time since the start.
     """
+
+    def __init__(
+        self, console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
+    ) -> None:
+        self._console = console
+        self._cluster = cluster
+        self._total = total
+        self._seconds = seconds
+
+    def begin(self) -> None:  # noqa: B027 - lines need no beginning
+        """Starts to show."""
+
+    @abstractmethod
+    def tell(self, sentence: str) -> None:
+        """Says that something was done."""
+
+    @abstractmethod
+    def show(self) -> None:
+        """Shows the state as it is."""
+
+    def end(self) -> None:
+        """Shows the last state and stops."""
+        self.show()
+
+
+def screen_for(
+    console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
+) -> Screen:
+    """A live view on a terminal, else lines; arguments as for `Screen`."""
     kind = LiveScreen if console.is_terminal else LineScreen
     return kind(console, cluster, total, seconds)
 
@@ -72,16 +80,9 @@ class LineScreen(Screen):
     def __init__(
         self, console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
     ) -> None:
-        self._console = console
-        self._cluster = cluster
-        self._total = total
-        self._seconds = seconds
+        super().__init__(console, cluster, total, seconds)
         self._next_line = 0.0
         self._reasons: dict[str, str] = {}
-
-    @override
-    def begin(self) -> None:
-        pass
 
     @override
     def tell(self, sentence: str) -> None:
@@ -107,7 +108,7 @@ class LineScreen(Screen):
     @override
     def end(self) -> None:
         self._next_line = 0.0
-        self.show()
+        super().end()
 
     def _print(self, text: str) -> None:
         self._console.print(
@@ -128,9 +129,7 @@ class LiveScreen(Screen):
     def __init__(
         self, console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
     ) -> None:
-        self._cluster = cluster
-        self._total = total
-        self._seconds = seconds
+        super().__init__(console, cluster, total, seconds)
         self._steps: list[Text] = []
         self._live = Live(
             console=console, refresh_per_second=_FRAMES_PER_SECOND, auto_refresh=False
@@ -150,7 +149,7 @@ class LiveScreen(Screen):
 
     @override
     def end(self) -> None:
-        self._live.update(self._picture(), refresh=True)
+        super().end()
         self._live.stop()
 
     def _picture(self) -> RenderableType:

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-import yaml
 
 from apistub.http import discovery, protobuf
 from apistub.http.patches import MERGE_PATCH, STRATEGIC_PATCH, merge, merge_strategically
@@ -21,7 +20,6 @@ from apistub.storage.status import StatusError, about, bad_request, no_such_path
 from scheduler.clock import Clock
 
 JSON: Final = "application/json"
-_YAML: Final = "application/yaml"
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -75,7 +73,6 @@ class Api:
             ("update", ""): self._update,
             ("patch", ""): self._patch,
             ("delete", ""): self._delete,
-            ("deletecollection", ""): self._delete_collection,
             ("get", "status"): self._get,
             ("update", "status"): self._update,
             ("patch", "status"): self._patch,
@@ -134,7 +131,7 @@ class Api:
                 f"{call.media_type} is not served by this stand-in, only merge patches of both "
                 "kinds are",
             )
-        patch = _object(call.body, msgspec.json.decode)
+        patch = _json(call.body)
         written = self._registry.transform(
             kind,
             call.info.key,
@@ -153,13 +150,6 @@ class Api:
         if not deleted.gone:
             return Reply(self.renderer(kind, call).one(deleted.entry))
         return json_reply(success({**about(kind, call.info.name), "uid": deleted.entry.uid}))
-
-    def _delete_collection(self, kind: Kind, call: Call) -> Reply:
-        wanted = selection(kind, call.info.namespace, call.info.query)
-        page = list_page(self._registry.store, kind, wanted, {})
-        for entry in page.entries:
-            self._deleter.delete(kind, entry.key, _delete_options(call))
-        return Reply(self.renderer(kind, call).many(page))
 
     def _bind(self, _kind: Kind, call: Call) -> Reply:
         bind(self._registry, call.info.key, given_object(call))
@@ -192,20 +182,16 @@ def given_object(call: Call) -> Object:
         StatusError: 415 for a form that is not read, 400 for a body that is no object.
     """
     if call.media_type in {"", "*/*", JSON}:
-        return _object(call.body, msgspec.json.decode)
-    if call.media_type == _YAML:
-        return _object(call.body, lambda body: yaml.load(body, Loader=yaml.CSafeLoader))
+        return _json(call.body)
     if call.media_type == protobuf.MEDIA_TYPE:
         return protobuf.decode(call.body)
-    raise StatusError(
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{call.media_type}: expected {JSON} or {_YAML}"
-    )
+    raise StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{call.media_type}: expected {JSON}")
 
 
-def _object(body: bytes, decode: Callable[[bytes], Any]) -> Object:
+def _json(body: bytes) -> Object:
     try:
-        content = decode(body)
-    except (msgspec.DecodeError, yaml.YAMLError) as error:
+        content = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
         raise bad_request(f"the body cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise bad_request("the body is not an object")

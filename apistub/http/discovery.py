@@ -13,7 +13,7 @@ from apistub.storage.kinds import KINDS, Kind, Object
 
 VERSION: Final = "v1.36.3+stowage-apistub"
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_VERBS: Final = ["create", "delete", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCE_KINDS: Final = {"binding": ("", "Binding"), "eviction": ("policy", "Eviction")}
 _GROUPS: Final = tuple(dict.fromkeys(kind.group for kind in KINDS))
 

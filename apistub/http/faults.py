@@ -7,12 +7,21 @@ sandbox.faults.expire_watches("pods")
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
-from apistub.http.sessions import WatchSessions
+from apistub.http.sessions import WatchSession
 from apistub.storage.status import StatusError, told_to_answer
 
 _FOR_EVER: Final = 1e6
+
+
+class Requests(TypedDict, total=False):
+    """Which requests go wrong."""
+
+    verb: str
+    path: str
+    times: int | None
+    """How often; None for every matching request."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +31,6 @@ class Fault:
     verb: str = "*"
     path: str = "*"
     times: int | None = 1
-    """None for every matching request."""
     seconds: float = 0.0
     """How late the request is carried out."""
     act: Callable[[], None] | None = None
@@ -46,13 +54,11 @@ class Faults:
 
     Verbs are those of authorization: get, list, watch, create, update, patch, delete,
     deletecollection. Paths are shell patterns over the path without its query.
-
-    Args:
-        sessions: the open watches.
     """
 
-    def __init__(self, sessions: WatchSessions) -> None:
-        self.sessions = sessions
+    def __init__(self) -> None:
+        self.sessions: dict[WatchSession, None] = {}
+        """The open watches, in the order they began."""
         self._faults: list[Fault] = []
         self.answers_gone_as_status = False
         """Whether a watch from a forgotten version is refused with 410 instead of beginning and
@@ -62,44 +68,30 @@ class Faults:
         self,
         code: int,
         *,
-        verb: str = "*",
-        path: str = "*",
-        times: int | None = 1,
         message: str = "",
         retry_after_seconds: int = 0,
+        **requests: Unpack[Requests],
     ) -> Fault:
         """Has matching requests answered with an error status."""
         error = told_to_answer(code, message, retry_after_seconds)
-        return self._add(Fault(verb=verb, path=path, times=times, error=error))
+        return self._add(Fault(error=error, **requests))
 
-    def hang(self, *, verb: str = "*", path: str = "*", times: int | None = 1) -> Fault:
+    def hang(self, **requests: Unpack[Requests]) -> Fault:
         """Has matching requests never answered."""
-        return self._add(Fault(verb=verb, path=path, times=times, seconds=_FOR_EVER))
+        return self._add(Fault(seconds=_FOR_EVER, **requests))
 
-    def drop(
-        self,
-        *,
-        verb: str = "*",
-        path: str = "*",
-        times: int | None = 1,
-        after_commit: bool = False,
-    ) -> Fault:
+    def drop(self, *, after_commit: bool = False, **requests: Unpack[Requests]) -> Fault:
         """Has the connections of matching requests cut."""
-        fault = Fault(verb=verb, path=path, times=times)
-        fault.drops_answer, fault.drops_request = after_commit, not after_commit
+        fault = Fault(drops_request=not after_commit, drops_answer=after_commit, **requests)
         return self._add(fault)
 
-    def delay(
-        self, seconds: float, *, verb: str = "*", path: str = "*", times: int | None = 1
-    ) -> Fault:
+    def delay(self, seconds: float, **requests: Unpack[Requests]) -> Fault:
         """Has matching requests answered late."""
-        return self._add(Fault(verb=verb, path=path, times=times, seconds=seconds))
+        return self._add(Fault(seconds=seconds, **requests))
 
-    def before(
-        self, act: Callable[[], None], *, verb: str = "*", path: str = "*", times: int | None = 1
-    ) -> Fault:
+    def before(self, act: Callable[[], None], **requests: Unpack[Requests]) -> Fault:
         """Has `act` called just before matching requests are carried out."""
-        return self._add(Fault(verb=verb, path=path, times=times, act=act))
+        return self._add(Fault(act=act, **requests))
 
     def clear(self) -> None:
         """Ends all rules; watches that are broken stay so."""
@@ -108,17 +100,17 @@ class Faults:
 
     def close_watches(self, resource: str = "*", *, abort: bool = False) -> None:
         """Ends the open watches of a resource, or cuts their connections."""
-        for session in self.sessions.of(resource):
+        for session in self._watching(resource):
             session.close(abort=abort)
 
     def expire_watches(self, resource: str = "*") -> None:
         """Ends the open watches of a resource with the error event 410."""
-        for session in self.sessions.of(resource):
+        for session in self._watching(resource):
             session.expire()
 
     def silence_watches(self, resource: str = "*") -> None:
         """Makes the open watches of a resource half-open: no event, no end."""
-        for session in self.sessions.of(resource):
+        for session in self._watching(resource):
             session.is_silent = True
 
     def inject(self, line: bytes, resource: str = "*") -> int:
@@ -126,10 +118,14 @@ class Faults:
 
         The answer is how many there are: none of them sees the line unless it is open.
         """
-        sessions = list(self.sessions.of(resource))
+        sessions = self._watching(resource)
         for session in sessions:
             session.inject(line)
         return len(sessions)
+
+    def _watching(self, resource: str) -> list[WatchSession]:
+        """The open watches of a resource, of all with `*`."""
+        return [one for one in self.sessions if resource in {"*", one.kind.resource}]
 
     def take(self, verb: str, path: str) -> Fault | None:
         """What is to happen to a request, if anything; counts it. The server calls this."""

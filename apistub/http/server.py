@@ -133,7 +133,7 @@ class Server:
         await response.prepare(request)
         self._requests.record(info, response.status)
         session = WatchSession(kind, watch)
-        self._faults.sessions.add(session)
+        self._faults.sessions[session] = None
         unsubscribe = self._store.collection(kind).subscribe(session.wake.set)
         try:
             await self._stream(session, response, self._watch_seconds(info))
@@ -141,7 +141,7 @@ class Server:
             return response
         finally:
             unsubscribe()
-            self._faults.sessions.discard(session)
+            self._faults.sessions.pop(session, None)
         if session.is_aborted:
             raise _Unanswered
         return response

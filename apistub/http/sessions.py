@@ -1,7 +1,6 @@
-"""The watches that are open, so that tests can break them."""
+"""A watch that is open, so that tests can break it."""
 
 import asyncio
-from collections.abc import Iterator
 
 from apistub.http.watching import Watch
 from apistub.storage.kinds import Kind
@@ -46,27 +45,3 @@ class WatchSession:
         """The injected lines that are not sent yet."""
         lines, self._injected = self._injected, []
         return b"".join(lines)
-
-
-class WatchSessions:
-    """All open watches."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[WatchSession, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def of(self, resource: str) -> Iterator[WatchSession]:
-        """The watches of a resource, of all with `*`."""
-        for session in tuple(self._sessions):
-            if resource in {"*", session.kind.resource}:
-                yield session
-
-    def add(self, session: WatchSession) -> None:
-        """Registers a watch that begins."""
-        self._sessions[session] = None
-
-    def discard(self, session: WatchSession) -> None:
-        """Forgets a watch that ends."""
-        self._sessions.pop(session, None)

@@ -20,39 +20,17 @@ class Cluster(Protocol):
         ...
 
 
-def _unchanged(_content: Object) -> None:
-    """Leaves the object as it is."""
-
-
-def _admitted(_content: Object, _cluster: Cluster) -> None:
-    """Has nothing to say."""
-
-
-def _carried_over(_new: Object, _old: Object) -> None:
-    """Keeps nothing beyond what every kind keeps."""
-
-
-def _valid(_content: Object) -> Iterable[Fault]:
-    """Finds no fault."""
-    return ()
-
-
-def _valid_update(_new: Object, _old: Object) -> Iterable[Fault]:
-    """Finds no fault with the change."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What happens to one kind's objects on the way into the store, in this order."""
 
-    default: Callable[[Object], None] = _unchanged
+    default: Callable[[Object], None] = lambda _content: None
     """Fills in what the user left out; runs on every write."""
-    admit: Callable[[Object, Cluster], None] = _admitted
+    admit: Callable[[Object, Cluster], None] = lambda _content, _cluster: None
     """Changes or refuses a new object by what else is in the cluster (raises StatusError)."""
-    prepare_update: Callable[[Object, Object], None] = _carried_over
+    prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     """Sets what the server owns in a changed object: (new, old)."""
-    validate: Callable[[Object], Iterable[Fault]] = _valid
+    validate: Callable[[Object], Iterable[Fault]] = lambda _content: ()
     """The faults of an object, whether new or changed."""
-    validate_update: Callable[[Object, Object], Iterable[Fault]] = _valid_update
+    validate_update: Callable[[Object, Object], Iterable[Fault]] = lambda _new, _old: ()
     """The faults of a change: (new, old)."""

@@ -86,7 +86,8 @@ def success(details: dict[str, object] | None = None, code: int = 200) -> dict[s
 
 def about(kind: Kind, name: str) -> dict[str, object]:
     """What `details` say of an object."""
-    return {"name": name, "kind": kind.resource} | ({"group": kind.group} if kind.group else {})
+    details: dict[str, object] = {"name": name, "kind": kind.resource}
+    return details | ({"group": kind.group} if kind.group else {})
 
 
 def not_found(kind: Kind, name: str) -> StatusError:

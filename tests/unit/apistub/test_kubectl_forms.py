@@ -248,6 +248,7 @@ BUDGET = (
     "azhzAAogCglwb2xpY3kvdjESE1BvZERpc3J1cHRpb25CdWRnZXQSNwoRCgFwEgAaACIAKgAyADgAQgASFgoGCAAQARoA"
     "EgwKCgoDYXBwEgN3ZWIaCggAGAAgACgAMAAaACIA"
 )
+JOB = b"k8s\x00\x0a\x0f\x0a\x08batch/v1\x12\x03Job"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
@@ -308,14 +309,16 @@ def test_broken_protobuf_is_refused(body: bytes) -> None:
 
 
 def test_other_media_types_are_refused() -> None:
-    """A body in a form nobody announced is answered 415; YAML is fine."""
+    """A body in a form nobody announced is answered 415, JSON that is no object 400."""
 
     async def story(_sandbox: Sandbox, client: Client) -> None:
         text = await client.post(NODES, b"hello", Content_Type="text/plain")
-        fine = await client.post(NODES, b"metadata: {name: n}", Content_Type="application/yaml")
-        broken = await client.post(NODES, b"a: [", Content_Type="application/yaml")
-        scalar = await client.post(NODES, b"a", Content_Type="application/yaml")
+        broken = await client.post(NODES, b"{")
+        scalar = await client.post(NODES, b"7")
+        job = await client.post(NODES, JOB, Content_Type=PROTOBUF)
 
-        assert [answer.status for answer in (text, fine, broken, scalar)] == [415, 201, 400, 400]
+        answers = (text, broken, scalar, job)
+        assert [answer.status for answer in answers] == [415, 400, 400, 415]
+        assert job.message == "a Job in protobuf is not understood here; send JSON"
 
     serve(story)

@@ -250,21 +250,6 @@ def test_a_deletion_with_a_failed_precondition_is_refused() -> None:
     serve(story)
 
 
-def test_a_collection_is_deleted_by_selector() -> None:
-    """DELETE on a collection removes what the selectors choose."""
-
-    async def story(_sandbox: Sandbox, client: Client) -> None:
-        for name, labels in (("a", {"x": "1"}), ("b", {"x": "2"}), ("c", {"x": "1"})):
-            await client.post(PODS, pod(name, labels=labels))
-
-        await client.delete(f"{PODS}?labelSelector=x%3D1")
-
-        left = (await client.get(PODS)).object["items"]
-        assert [item["metadata"]["name"] for item in left] == ["b"]
-
-    serve(story)
-
-
 def test_a_namespace_takes_its_objects_along() -> None:
     """Deleting a namespace deletes what is in it; a permanent one cannot be deleted."""
 
