@@ -100,4 +100,4 @@ undeploy: ## Remove what deploy applied
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
-	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

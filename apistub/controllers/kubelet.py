@@ -55,19 +55,12 @@ class Kubelet:
         elif pod["status"].get("phase") == "Pending":
             self._started += 1
             status = running_status(pod, self._registry.now(), self._started)
-            content = {"metadata": {"name": entry.key.name}, "status": status}
-            content["metadata"] = pod["metadata"]
+            content = {"metadata": pod["metadata"], "status": status}
             self._registry.update(PODS, entry.key, content, "status")
 
 
 def running_status(pod: Object, now: str, number: int) -> Object:
-    """The status of a pod whose containers have all started.
-
-    Args:
-        pod: a bound pod.
-        now: the time as objects carry it.
-        number: for its address.
-    """
+    """The status of a bound pod whose containers have all started; the number is its address."""
     conditions = [
         {"type": name, "status": "True", "lastTransitionTime": now}
         for name in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")

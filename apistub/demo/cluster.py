@@ -6,73 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
-
 from apistub.demo.load import SCHEDULER
+from scheduler.api.objects import Node, Pod
 from scheduler.api.quantity import milli_value
 
 _REMEMBERED: Final = 50
 _WINDOW_SECONDS: Final = 1.0
-
-
-class _Meta(msgspec.Struct):
-    name: str
-    labels: dict[str, str] = {}
-    deletionTimestamp: str = ""  # noqa: N815 - the API's name
-
-
-class _Resources(msgspec.Struct):
-    requests: dict[str, str] = {}
-
-
-class _Container(msgspec.Struct):
-    resources: _Resources = msgspec.field(default_factory=_Resources)
-
-
-class _Gate(msgspec.Struct):
-    name: str
-
-
-class _Condition(msgspec.Struct):
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-class _PodSpec(msgspec.Struct, rename="camel"):
-    containers: list[_Container] = []
-    scheduler_name: str = ""
-    node_name: str = ""
-    scheduling_gates: list[_Gate] = []
-
-
-class _PodStatus(msgspec.Struct):
-    conditions: list[_Condition] = []
-
-
-class PodObject(msgspec.Struct):
-    """A pod as far as the demo reads it."""
-
-    metadata: _Meta
-    spec: _PodSpec
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
-
-
-class _NodeSpec(msgspec.Struct):
-    unschedulable: bool = False
-
-
-class _NodeStatus(msgspec.Struct):
-    allocatable: dict[str, str] = {}
-
-
-class NodeObject(msgspec.Struct):
-    """A node as far as the demo reads it."""
-
-    metadata: _Meta
-    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
-    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
 @dataclass(slots=True)
@@ -157,7 +96,7 @@ class Cluster:
     """Set once a pod has a node."""
     _recent: deque[float] = field(default_factory=deque)
 
-    def node_changed(self, node: NodeObject) -> None:
+    def node_changed(self, node: Node) -> None:
         """Takes over a node that is new or different."""
         known = self.nodes.get(node.metadata.name)
         if known is not None:
@@ -173,7 +112,7 @@ class Cluster:
             is_cordoned=node.spec.unschedulable,
         )
 
-    def pod_changed(self, pod: PodObject, now: float) -> None:
+    def pod_changed(self, pod: Pod, now: float) -> None:
         """Takes over a pod that is new or different."""
         name, node = pod.metadata.name, pod.spec.node_name
         view = self.pods.get(name)
@@ -255,7 +194,7 @@ class Cluster:
         host.pods += sign
 
 
-def _pod_view(pod: PodObject, now: float) -> PodView:
+def _pod_view(pod: Pod, now: float) -> PodView:
     requests = [container.resources.requests for container in pod.spec.containers]
     return PodView(
         name=pod.metadata.name,

@@ -14,7 +14,7 @@ import click
 import uvloop
 from rich.console import Console
 
-from apistub.demo.cluster import Cluster, NodeObject, PodObject
+from apistub.demo.cluster import Cluster
 from apistub.demo.connection import Connection
 from apistub.demo.load import Load, make_load
 from apistub.demo.processes import (
@@ -27,6 +27,7 @@ from apistub.demo.screen import Screen, screen_for
 from apistub.demo.story import NODES, PODS, Story
 from apistub.demo.verdict import judge, speed
 from apistub.storage.timestamps import time_text
+from scheduler.api.objects import Node, Pod
 from scheduler.clock import Clock, SystemClock
 
 _FEWEST_NODES: Final = 12
@@ -179,8 +180,8 @@ class _Stage:
         """
         await self.story.prepare()
         activities: tuple[Coroutine[Any, Any, None], ...] = (
-            self._connection.follow(NODES, NodeObject, self._node_event),
-            self._connection.follow(PODS, PodObject, self._pod_event),
+            self._connection.follow(NODES, Node, self._node_event),
+            self._connection.follow(PODS, Pod, self._pod_event),
             _died(daemon),
             self._act(),
             self._draw_until_finished(),
@@ -216,11 +217,11 @@ class _Stage:
         is_late = seconds > _LIMIT_SECONDS
         return is_late and seconds - self.cluster.last_bound_at > _PATIENCE_SECONDS
 
-    def _node_event(self, kind: str, node: NodeObject) -> None:
+    def _node_event(self, kind: str, node: Node) -> None:
         if kind in {"ADDED", "MODIFIED"}:
             self.cluster.node_changed(node)
 
-    def _pod_event(self, kind: str, pod: PodObject) -> None:
+    def _pod_event(self, kind: str, pod: Pod) -> None:
         if kind == "DELETED":
             self.cluster.pod_gone(pod.metadata.name)
         else:

@@ -68,14 +68,7 @@ def screen_for(
 
 
 class LineScreen(Screen):
-    """One line a second, and one for everything that is done.
-
-    Args:
-        console: where to print.
-        cluster: what to show.
-        total: how many pods there will be.
-        seconds: the time since the start.
-    """
+    """One line a second, and one for everything that is done."""
 
     def __init__(
         self, console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
@@ -117,14 +110,7 @@ class LineScreen(Screen):
 
 
 class LiveScreen(Screen):
-    """The whole cluster at a glance, redrawn several times a second.
-
-    Args:
-        console: the terminal.
-        cluster: what to show.
-        total: how many pods there will be.
-        seconds: the time since the start.
-    """
+    """The whole cluster at a glance, redrawn several times a second."""
 
     def __init__(
         self, console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]

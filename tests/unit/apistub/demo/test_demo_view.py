@@ -6,13 +6,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from apistub.demo.cluster import Cluster, NodeObject, PodObject
+from apistub.demo.cluster import Cluster
 from apistub.demo.load import FOREIGN, FOREIGN_SCHEDULER, GIANT, Load, make_load
 from apistub.demo.screen import LineScreen, LiveScreen, screen_for
 from apistub.demo.verdict import judge, speed
+from scheduler.api.objects import Node, Pod
 
 
-def node(name: str, cpu: str = "4", *, unschedulable: bool = False) -> NodeObject:
+def node(name: str, cpu: str = "4", *, unschedulable: bool = False) -> Node:
     allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
     labels = {"topology.kubernetes.io/zone": "z"}
     return msgspec.convert(
@@ -21,7 +22,7 @@ def node(name: str, cpu: str = "4", *, unschedulable: bool = False) -> NodeObjec
             "spec": {"unschedulable": unschedulable},
             "status": {"allocatable": allocatable},
         },
-        NodeObject,
+        Node,
     )
 
 
@@ -33,7 +34,7 @@ def pod(
     scheduler: str = "stowage",
     reason: str = "",
     gated: bool = False,
-) -> PodObject:
+) -> Pod:
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "no room"}
     return msgspec.convert(
         {
@@ -46,11 +47,11 @@ def pod(
             },
             "status": {"conditions": [condition] if reason else []},
         },
-        PodObject,
+        Pod,
     )
 
 
-def cluster_of(*pods: PodObject, nodes: int = 2) -> Cluster:
+def cluster_of(*pods: Pod, nodes: int = 2) -> Cluster:
     cluster = Cluster()
     for index in range(nodes):
         cluster.node_changed(node(f"n{index}"))
@@ -102,7 +103,7 @@ def test_the_rate_is_that_of_the_last_second() -> None:
         pytest.param([pod("a", "n0", cpu="5")], "promised more than it has", id="overcommitted"),
     ],
 )
-def test_what_must_not_happen_is_noticed(events: list[PodObject], complaint: str) -> None:
+def test_what_must_not_happen_is_noticed(events: list[Pod], complaint: str) -> None:
     """A wrong binding is written down as soon as it is seen."""
     cluster = cluster_of(*events)
 
