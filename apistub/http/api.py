@@ -90,7 +90,7 @@ class Api:
         if not info.resource:
             return _path_reply(call)
         if info.query.get("dryRun"):
-            raise bad_request("this stand-in does no dry runs")
+            raise _no_dry_run()
         kind = kind_at(info)
         if info.subresource and info.subresource not in kind.subresources:
             why = f"{info.resource}/{info.subresource} is not served by this stand-in"
@@ -201,12 +201,18 @@ def _json(body: bytes) -> Object:
 def _delete_options(call: Call, given: Object | None = None) -> DeleteOptions:
     if given is None:
         given = given_object(call) if call.body else {}
+    if given.get("dryRun"):
+        raise _no_dry_run()
     preconditions = given.get("preconditions") or {}
     grace = given.get("gracePeriodSeconds", call.info.query.get("gracePeriodSeconds"))
     return DeleteOptions(
         grace_seconds=None if grace is None else int(grace),
         uid=preconditions.get("uid") or "",
     )
+
+
+def _no_dry_run() -> StatusError:
+    return bad_request("this stand-in does no dry runs")
 
 
 def _path_reply(call: Call) -> Reply:

@@ -161,7 +161,9 @@ class Registry:
         subresource: str = "",
     ) -> Written:
         """Replaces an object by what `change` makes of it, as a patch does."""
-        after = change(shown(kind, self.get(kind, key)))
+        before = shown(kind, self.get(kind, key))
+        with _readable(kind):
+            after = change(before)
         return self.update(kind, key, after, subresource)
 
     def _typed(self, kind: Kind, given: Object) -> Object:

@@ -139,7 +139,7 @@ KINDS: Final = (
     ),
     Kind("Event", "events", short_names=("ev",), fields=_EVENT_FIELDS),
     Kind(
-        "Event", "events", "events.k8s.io", short_names=("ev",), stored_as="events",
+        "Event", "events", "events.k8s.io", stored_as="events",
         fields=_MODERN_EVENT_FIELDS,
     ),
     Kind("Service", "services", short_names=("svc",), categories=("all",)),

@@ -213,10 +213,14 @@ def test_dry_runs_are_refused() -> None:
     """Nothing is done that was only to be tried."""
 
     async def story(sandbox: Sandbox, client: Client) -> None:
-        answer = await client.post(f"{PODS}?dryRun=All", pod("p"))
+        sandbox.create(pod("q"))
 
-        assert (answer.status, answer.message) == (400, "this stand-in does no dry runs")
-        assert sandbox.find("pods", "p") is None
+        created = await client.post(f"{PODS}?dryRun=All", pod("p"))
+        deleted = await client.delete(f"{PODS}/q", {"dryRun": ["All"]})
+
+        assert (created.status, created.message) == (400, "this stand-in does no dry runs")
+        assert deleted.status == 400
+        assert [one["metadata"]["name"] for one in sandbox.list("pods")] == ["q"]
 
     serve(story)
 

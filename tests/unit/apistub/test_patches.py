@@ -191,6 +191,19 @@ def test_a_patch_of_an_old_version_is_refused() -> None:
     serve(story)
 
 
+def test_a_patch_of_another_shape_is_refused() -> None:
+    """A text where a list of objects is merged is the client's mistake, not ours."""
+
+    async def story(sandbox: Sandbox, client: Client) -> None:
+        sandbox.create(pod("p"))
+
+        answer = await client.patch(f"{PODS}/p", {"spec": {"containers": ["c"]}}, "strategic")
+
+        assert (answer.status, answer.object["reason"]) == (400, "BadRequest")
+
+    serve(story)
+
+
 def test_ports_merge_by_their_number() -> None:
     """Ports of containers are told apart by containerPort, those of services by port."""
     document = {"ports": [{"containerPort": 80, "name": "a"}]}
