@@ -191,7 +191,6 @@ def kind_of(key: str) -> Kind:
 PODS: Final = kind_of("pods")
 NODES: Final = kind_of("nodes")
 NAMESPACES: Final = kind_of("namespaces")
-EVENTS: Final = kind_of("events")
 DEPLOYMENTS: Final = kind_of("deployments.apps")
 REPLICA_SETS: Final = kind_of("replicasets.apps")
 PRIORITY_CLASSES: Final = kind_of("priorityclasses.scheduling.k8s.io")

@@ -93,9 +93,6 @@ class Collection:
         self._sorted: list[Key] | None = None
         self._listeners: dict[object, Callable[[], None]] = {}
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def get(self, key: Key) -> Entry | None:
         """The object of that name, if it is there."""
         return self._entries.get(key)
