@@ -11,10 +11,10 @@ SEEDS ?= 0:2000
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
 
-$(VENV)/run.stamp: requirements.lock pyproject.toml
+$(VENV)/run.stamp: requirements.lock pyproject.toml apistub/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./apistub
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
@@ -116,4 +116,4 @@ undeploy: ## Remove what deploy applied
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
-	rm -rf $(VENV) $(TOOLS) sbom.json .cache build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) sbom.json .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Final, NamedTuple
 
 import click
@@ -29,10 +30,14 @@ _COMMANDS: Final = {
     "config": _Command(
         "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
     ),
-    "demo": _Command(
-        "scheduler.cli.demo", "demo", "Watch a scheduler at work on a cluster in memory."
-    ),
 }
+_ENTRY_POINT_GROUP: Final = "stowage.commands"
+"""Where other distributions name commands of theirs."""
+_EXTRAS: Final = {
+    "demo": "it is not installed: pip install 'stowage-scheduler[demo]', or `make install` in a "
+    "checkout",
+}
+"""Commands of extras, and what to do when they are asked for in vain."""
 
 
 class _LazyGroup(click.Group):
@@ -40,31 +45,50 @@ class _LazyGroup(click.Group):
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [*_COMMANDS, *_found_elsewhere()]
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        place = _COMMANDS.get(cmd_name)
-        if place is None:
+        place, entry = _COMMANDS.get(cmd_name), _found_elsewhere().get(cmd_name)
+        if place is not None:
+            command: click.Command = getattr(import_module(place.module), place.attribute)
+        elif entry is not None:
+            command = entry.load()
+        else:
             return None
-        command: click.Command = getattr(import_module(place.module), place.attribute)
         return command
 
     @override
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] in _EXTRAS and args[0] not in known:
+            raise click.ClickException(f"`stowage {args[0]}`: {_EXTRAS[args[0]]}")
         # click's own suggestion looks among commands that are imported already.
-        similar = get_close_matches(args[0], _COMMANDS, n=1)
-        if similar and args[0] not in _COMMANDS:
+        similar = get_close_matches(args[0], known, n=1)
+        if similar and args[0] not in known:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {similar[0]!r}?")
         return super().resolve_command(ctx, args)
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # click's own would import every command for its first line.
+        own = [(name, command.help) for name, command in _COMMANDS.items()]
+        others = [(name, _summary(entry)) for name, entry in _found_elsewhere().items()]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in _COMMANDS.items()])
+            formatter.write_dl(own + others)
+
+
+def _found_elsewhere() -> dict[str, EntryPoint]:
+    """The commands other distributions bring; ours cannot be replaced."""
+    entries = entry_points(group=_ENTRY_POINT_GROUP)
+    return {entry.name: entry for entry in entries if entry.name not in _COMMANDS}
+
+
+def _summary(entry: EntryPoint) -> str:
+    """What a distribution says of itself, which takes no import."""
+    return entry.dist.metadata["Summary"] if entry.dist is not None else ""
 
 
 @click.group(cls=_LazyGroup, context_settings={"max_content_width": 100})

@@ -16,7 +16,7 @@ KUBERNETES_VERSION: Final = "1.36.3"
 def stowage_version() -> str:
     """The version of the installed package, or `0.0.0` when it runs from a bare checkout."""
     try:
-        return version("stowage")
+        return version("stowage-scheduler")
     except PackageNotFoundError:
         return "0.0.0"
 

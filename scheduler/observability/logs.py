@@ -3,7 +3,7 @@
     log = get_logger(__name__)
     log.info("Started", version=version)
     if verbose(4):
-        log.info("About to try and schedule pod", v=4, pod=key)
+        log.info("Pod popped", v=4, pod=key)
 
 Levels are klog's: 0 always, 1 what an operator should know, 2 results, 3 changes, 4 debugging,
 5 and more tracing. `verbose` is asked first, so that a level that is off costs a comparison.

@@ -23,10 +23,7 @@ from scheduler.observability.logs import get_logger, verbose
 from scheduler.serving.answers import NOT_CACHED, as_json, plain
 from scheduler.serving.health import Check, Health, HealthMetrics
 
-_NOT_FOR_MACHINES: Final = (
-    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility "
-    "guarantees and is for debugging purposes only."
-)
+_FOR_PEOPLE: Final = "For people to read: any version may write it differently."
 _MAX_LEVEL_DIGITS: Final = 4
 
 _log = get_logger(__name__)
@@ -85,7 +82,7 @@ class Endpoints:
 
     async def _reset_metrics(self, _request: web.Request) -> web.Response:
         self._shown.reset_metrics()
-        return plain("metrics reset\n")
+        return plain("metrics start anew\n")
 
     async def _configz(self, _request: web.Request) -> web.Response:
         return as_json(msgspec.json.encode({"componentconfig": self._shown.configuration()}))
@@ -101,11 +98,11 @@ class Endpoints:
             "Paths": paths,
         }
         body = "".join(f"{name}:  {value}\n" for name, value in lines.items())
-        return plain(f"\nstowage statusz\n{_NOT_FOR_MACHINES}\n\n{body}")
+        return plain(f"\nstowage statusz\n{_FOR_PEOPLE}\n\n{body}")
 
     async def _flagz(self, _request: web.Request) -> web.Response:
         lines = "".join(f"{name}={value}\n" for name, value in self._shown.flags)
-        return plain(f"\nstowage flagz\n{_NOT_FOR_MACHINES}\n\n{lines}")
+        return plain(f"\nstowage flagz\n{_FOR_PEOPLE}\n\n{lines}")
 
 
 _HEALTH_PATHS: Final = ("healthz", "livez", "readyz")
@@ -139,13 +136,13 @@ async def _level(request: web.Request) -> web.Response:
     if request.method == "GET":
         return plain(f"{verbose.level}\n")
     if request.method != "PUT":
-        return plain("unsupported http method\n", status=405)
+        return plain("only GET and PUT\n", status=405)
     text = (await request.text()).strip()
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_LEVEL_DIGITS):
         return plain(f'expected a whole number, got "{text[:20]}"\n', status=400)
     verbose.level = int(text)
-    _log.info("Changed log level", level_now=verbose.level)
-    return plain(f"successfully set klog.logging.verbosity to {text}\n")
+    _log.info("Log level set", level_now=verbose.level)
+    return plain(f"the log level is {text}\n")
 
 
 def _duration(start: datetime, end: datetime) -> str:

@@ -80,11 +80,11 @@ class Health:
             else:
                 # Everybody may ask here; details are for those who may see the single check.
                 failed[name] = problem
-                lines.append(f"[-]{name} failed: reason withheld")
+                lines.append(f"[-]{name} failed, see the log")
         unknown = sorted(excluded - self._checks.keys())
         if unknown:
             quoted = ", ".join(f'"{name}"' for name in unknown)
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+            lines.append(f"warn: {quoted} cannot be excluded, there is no such check")
         return self._answer(lines, failed, is_verbose="verbose" in request.query)
 
     def _answer(
@@ -92,7 +92,7 @@ class Health:
     ) -> web.Response:
         if failed:
             if verbose(2):
-                _log.info("Health check failed", v=2, path=self.kind, failed=dict(failed))
+                _log.info("Not healthy", v=2, path=self.kind, failed=dict(failed))
             return plain("\n".join([*lines, f"{self.kind} check failed\n"]), status=500)
         if not is_verbose:
             return plain("ok")

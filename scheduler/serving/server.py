@@ -88,7 +88,7 @@ class Server:
             asyncio.create_task(self._tls.follow_files()),
         ]
         address, port = listener.getsockname()[:2]
-        _log.info("Serving securely", address=address, port=port)
+        _log.info("HTTPS port open", address=address, port=port)
 
     async def stop(self) -> None:
         """Stop listening, and end what is being answered after some seconds."""
@@ -157,7 +157,7 @@ class Server:
         try:
             user = await self._authenticator.user_of(request, self._tls.authorities)
         except ApiError as error:
-            self._complain("Unable to authenticate the request", request, error)
+            self._complain("Who asks is not known", request, error)
             user = None
         if user is None:
             return failure(HTTPStatus.UNAUTHORIZED, "Unauthorized")
@@ -165,7 +165,7 @@ class Server:
         try:
             allowed = await self._authorizer.allows(user, request.path, verb)
         except ApiError as error:
-            self._complain("Unable to authorize the request", request, error)
+            self._complain("Rights of who asks are not known", request, error)
             return plain("internal server error: the request could not be authorized\n", 500)
         if not allowed:
             message = f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"'

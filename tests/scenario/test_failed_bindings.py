@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from apistub import Sandbox, StatusError
+from apistub.http.faults import Fault
 from scheduler.driver.outbox import CONCURRENCY, FOR_BINDS
-from scheduler.sandbox import Sandbox, StatusError
-from scheduler.sandbox.faults import Fault
 from tests.scenario.world import BINDINGS, World, play
 
 PATCHES_AT_A_TIME = CONCURRENCY - FOR_BINDS

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
+from apistub import Sandbox, Settings
 from scheduler.clock import SystemClock
 from scheduler.informers.informer import InformerOptions
-from scheduler.sandbox import Sandbox, Settings
 from tests.scenario.world import BINDINGS, LIMIT_SECONDS, World, play
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)

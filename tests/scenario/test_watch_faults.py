@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
+from apistub import Sandbox, Settings
 from scheduler.informers.informer import InformerOptions
-from scheduler.sandbox import Sandbox, Settings
 from tests.scenario.world import World, node_object, play
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
@@ -119,7 +119,9 @@ def test_a_malformed_object_is_left_out() -> None:
         watches = world.sandbox.requests.count(verb="watch", resource="pods")
 
         with capture_logs() as logs:
-            world.sandbox.faults.inject(json.dumps(broken).encode() + b"\n", "pods")
+            line = json.dumps(broken).encode() + b"\n"
+            # The list is there before its watch is.
+            await world.until(lambda: world.sandbox.faults.inject(line, "pods"), "an open watch")
             await world.until(lambda: pods.value == 1, "the count")
         world.pod("p")
 

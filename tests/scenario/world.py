@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 import uvloop
 
+from apistub import Sandbox, Settings
 from scheduler.bootstrap import implemented_plugins
 from scheduler.bootstrap.daemon import RunningDaemon
 from scheduler.client.connection import load_connection
@@ -15,7 +16,6 @@ from scheduler.config.options import RunOptions
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.framework.interface import Plugin
 from scheduler.informers.informer import InformerOptions
-from scheduler.sandbox import Sandbox, Settings
 
 Object = dict[str, Any]
 OutOfTree = Mapping[str, type[Plugin]]

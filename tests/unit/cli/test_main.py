@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
+import pytest
+from click import Context
 from click.testing import CliRunner
 
 from scheduler import __version__
+from scheduler.cli import main as main_module
 from scheduler.cli.main import main
 
 COMMANDS = ("run", "explain", "simulate", "config", "demo")
@@ -51,3 +55,29 @@ def test_an_unknown_command_is_no_traceback() -> None:
     assert result.exit_code == 2
     assert "No such command 'schedule'" in result.output
     assert "Did you mean 'explain'?" in CliRunner().invoke(main, ["explian"]).output
+
+
+def test_a_command_of_an_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line instead of a guess, and no word of it in the help."""
+    monkeypatch.setattr(main_module, "entry_points", lambda group: ())
+
+    demo = CliRunner().invoke(main, ["demo", "--nodes", "12"])
+    help_text = CliRunner().invoke(main, ["--help"]).output
+
+    assert demo.exit_code == 1
+    assert demo.output == (
+        "Error: `stowage demo`: it is not installed: pip install 'stowage-scheduler[demo]', or "
+        "`make install` in a checkout\n"
+    )
+    assert "demo" not in help_text
+
+
+def test_another_distribution_cannot_take_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of others come beside ours, not in their place."""
+    run = EntryPoint("run", "json:loads", "stowage.commands")
+    extra = EntryPoint("extra", "scheduler.cli.config:config", "stowage.commands")
+    monkeypatch.setattr(main_module, "entry_points", lambda group: (run, extra))
+
+    assert main.get_command(Context(main), "run").name == "run"  # type: ignore[union-attr]
+    assert "extra" in main.list_commands(Context(main))
+    assert CliRunner().invoke(main, ["extra", "--help"]).exit_code == 0

@@ -21,7 +21,7 @@ from scheduler.client.direct import (
 from scheduler.client.errors import FencedError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
-from scheduler.sandbox.tls import self_signed
+from scheduler.serving.certificates import as_files, self_signed_pair
 from tests.unit.client.scripted_server import ScriptedServer, json_answer
 
 END = b"\r\n\r\n"
@@ -242,7 +242,9 @@ def test_a_certificate_nobody_vouches_for_is_named() -> None:
     """With the place it came from."""
 
     async def story() -> None:
-        context = self_signed("127.0.0.1", SystemClock().wall()).context
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with as_files(self_signed_pair(SystemClock())) as files:
+            context.load_cert_chain(*files)
         async with ScriptedServer(never).running(context) as server:
             connections = DirectConnections(server.url, ssl.create_default_context(), None, {})
             with pytest.raises(NoAnswerError, match=r"cannot trust 127.0.0.1:\d+: .*self-signed"):

@@ -48,7 +48,7 @@ def _tell(story: Story, **options: Any) -> None:
                 500,
                 """[+]leaderElection ok
 [+]shutdown ok
-[-]sched-handler-sync failed: reason withheld
+[-]sched-handler-sync failed, see the log
 [+]watches ok
 readyz check failed
 """,
@@ -70,7 +70,7 @@ readyz check failed
 [+]shutdown excluded: ok
 [+]sched-handler-sync ok
 [+]watches ok
-warn: some health checks cannot be excluded: no matches for "nothing"
+warn: "nothing" cannot be excluded, there is no such check
 readyz check passed
 """,
             ),
@@ -80,7 +80,7 @@ readyz check passed
         pytest.param(
             {"lease": "too late"},
             "/healthz",
-            (500, "[-]leaderElection failed: reason withheld\nhealthz check failed\n"),
+            (500, "[-]leaderElection failed, see the log\nhealthz check failed\n"),
             id="a leader that cannot renew",
         ),
         pytest.param({}, "/readyz/shutdown", (200, "ok"), id="a single check"),
@@ -110,7 +110,7 @@ def test_metrics_are_served_and_reset() -> None:
         assert status == 200
         assert 'scheduler_schedule_attempts_total{profile="p",result="scheduled"} 3.0\n' in text
         assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        assert deleted[:2] == (200, "metrics reset\n")
+        assert deleted[:2] == (200, "metrics start anew\n")
         assert attempts.value == 0
 
     _tell(story)

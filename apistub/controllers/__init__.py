@@ -1,0 +1,1 @@
+"""Stand-ins for the programs that act on what the API server holds."""

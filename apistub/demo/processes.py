@@ -1,0 +1,108 @@
+"""The two processes of the demo: the sandbox and the daemon, started as anybody would.
+
+Each is in a session of its own, so that Ctrl-C reaches the demo alone, which then ends them.
+"""
+
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+from apistub.__main__ import LISTENING
+from scheduler.errors import SchedulerError
+
+_START_SECONDS: Final = 20.0
+_STOP_SECONDS: Final = 10.0
+_LAST_LINES: Final = 15
+
+
+class DemoError(SchedulerError):
+    """The demo cannot go on."""
+
+
+class Program:
+    """A child process.
+
+    Args:
+        name: how messages call it.
+        process: the process.
+        log: where its output goes, if it is kept.
+    """
+
+    def __init__(self, name: str, process: Process, log: Path | None) -> None:
+        self.name = name
+        self._process = process
+        self._log = log
+
+    def last_lines(self) -> str:
+        """The end of its output."""
+        if self._log is None:
+            return ""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
+
+    async def wait(self) -> int:
+        """Its exit status, once it has ended."""
+        return await self._process.wait()
+
+    async def stop(self) -> int:
+        """Asks it to end; the answer is its exit status."""
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                return await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            return await self._process.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.stop()
+
+
+async def start_sandbox(kubeconfig: Path) -> tuple[Program, str]:
+    """The sandbox in a process of its own, and where it listens.
+
+    Raises:
+        DemoError: it does not start.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "apistub", "--port", "0", "--kubeconfig", str(kubeconfig),
+        stdout=PIPE, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    program = Program("sandbox", process, None)
+    said: list[str] = []
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            url = await _url(process, said)
+    except TimeoutError:
+        url = ""
+    if not url:
+        await program.stop()
+        raise DemoError("the sandbox did not start; it said:\n" + "".join(said))
+    return program, url
+
+
+async def _url(process: Process, said: list[str]) -> str:
+    if process.stdout is None:
+        return ""
+    async for line in process.stdout:
+        said.append(line.decode(errors="replace"))
+        if said[-1].startswith(LISTENING):
+            return said[-1].removeprefix(LISTENING).strip()
+    return ""
+
+
+async def start_daemon(kubeconfig: Path, log: Path) -> Program:
+    """The daemon, with the command line it has in a cluster."""
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "scheduler", "run", "--kubeconfig", str(kubeconfig),
+            "--leader-elect=false", "--secure-port", "0",
+            stdout=output, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
+        )  # fmt: skip
+    return Program("stowage run", process, log)

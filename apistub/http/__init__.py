@@ -1,0 +1,1 @@
+"""Requests in, answers and watch streams out, faults in between."""

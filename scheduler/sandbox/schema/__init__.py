@@ -1,1 +1,0 @@
-"""The shape of the kinds the sandbox serves: types of fields, and how lists merge."""

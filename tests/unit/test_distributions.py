@@ -1,0 +1,65 @@
+"""What is in the wheels: the production image has no stand-in, the demo's has nothing else."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+ROOT = Path(__file__).parents[2]
+
+
+def wheel(folder: str, work: Path) -> list[str]:
+    """The files in the wheel that pip makes of a folder of the repository."""
+    source = work / "source"
+    unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    for name in ("scheduler", "apistub"):
+        shutil.copytree(ROOT / name, source / name, ignore=unwanted)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
+         "--no-deps", "--no-build-isolation", "--wheel-dir", str(work), str(source / folder)],
+        check=True,
+    )  # fmt: skip
+    [found] = work.glob("*.whl")
+    with ZipFile(found) as archive:
+        return archive.namelist()
+
+
+def modules(package: str) -> set[str]:
+    """The modules of a package in the repository."""
+    return {str(path.relative_to(ROOT)) for path in (ROOT / package).rglob("*.py")}
+
+
+def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
+    """It is the package `scheduler`, whole, and nothing else."""
+    files = wheel(".", tmp_path)
+
+    tops = {name.partition("/")[0] for name in files}
+    assert tops == {"scheduler", "stowage_scheduler-0.1.0.dist-info"}
+    assert {name for name in files if name.endswith(".py")} == modules("scheduler")
+
+
+def test_the_wheel_of_the_demo_is_the_stand_in(tmp_path: Path) -> None:
+    """It is the package `apistub`, whole, and brings the command."""
+    files = wheel("apistub", tmp_path)
+
+    tops = {name.partition("/")[0] for name in files}
+    assert tops == {"apistub", "stowage_scheduler_demo-0.1.0.dist-info"}
+    assert {name for name in files if name.endswith(".py")} == modules("apistub")
+    assert "stowage_scheduler_demo-0.1.0.dist-info/entry_points.txt" in files
+
+
+def test_the_image_is_built_without_the_stand_in() -> None:
+    """Neither the context nor any step of the Dockerfile has it."""
+    for name in ("Dockerfile", ".dockerignore"):
+        assert "apistub" not in (ROOT / name).read_text()
+    assert (ROOT / ".dockerignore").read_text().startswith("*\n")
+
+
+def test_nothing_in_the_scheduler_names_the_stand_in() -> None:
+    """The command group finds the demo by an entry point."""
+    naming = [path for path in (ROOT / "scheduler").rglob("*.py") if "apistub" in path.read_text()]
+
+    assert naming == []
