@@ -136,6 +136,7 @@ class RunningDaemon:
             clock,
             OutboxSettings(socket.gethostname()),
             answer=self.driver.submit,
+            ask_plugins=self.driver.bind_by_plugins,
             on_sent=self.driver.sent,
             on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
         )

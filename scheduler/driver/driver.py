@@ -4,7 +4,8 @@ No rules are here: what may follow what, who is told what and when is the engine
 """
 
 import asyncio
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
@@ -48,7 +49,7 @@ log = get_logger(__name__)
 class EventLog(Protocol):
     """Keeps what the engine was told and what it answered."""
 
-    def note(self, event: Event, now: float, instructions: list[Instruction]) -> None:
+    def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
         """One event; to be called in order."""
         ...
 
@@ -63,17 +64,20 @@ class Driver:
 
     outbox: Outbox
 
-    def __init__(self, engine: Engine, clock: Clock, *, event_log: EventLog | None = None) -> None:
+    def __init__(
+        self, engine: Engine, clock: Clock, *, event_logs: Sequence[EventLog] = ()
+    ) -> None:
         self.engine = engine
         engine.from_outside = self.submit
         self._clock = clock
-        self._event_log = event_log
+        self._event_logs = event_logs
         self._ready = asyncio.Event()
         self._work: dict[int, asyncio.Task[None]] = {}
-        self._wake_at = float("inf")
+        self._wake_times: list[float] = []
+        """When the engine wants to be told the time, as a heap."""
         self._woken = asyncio.Event()
         self._carry_out: dict[type, Callable[[Any], None]] = {
-            Bind: self._bind,
+            Bind: lambda i: self.outbox.bind(i),  # noqa: PLW0108 - the outbox comes later
             RunPreBind: lambda i: self._start(i.attempt, self._pre_bind(i.attempt)),
             Cancel: self._cancel,
             ReadPod: lambda i: self.outbox.read(i),  # noqa: PLW0108 - the outbox comes later
@@ -87,8 +91,8 @@ class Driver:
         """Tell the engine what happened, and do what it says."""
         now = self._clock.monotonic()
         instructions = self.engine.handle(event, now)
-        if self._event_log is not None:
-            self._event_log.note(event, now, list(instructions))
+        for event_log in self._event_logs:
+            event_log.note(event, now, instructions)
         for instruction in instructions:
             self._carry_out[type(instruction)](instruction)
         if self.engine.has_ready:
@@ -131,13 +135,15 @@ class Driver:
             now = self._clock.monotonic()
             pause = TICK_SECONDS - now % TICK_SECONDS + EARLY_SECONDS
             self._woken.clear()
+            wanted = self._wake_times[0] - now if self._wake_times else pause
             try:
-                async with asyncio.timeout(min(pause, max(0.0, self._wake_at - now))):
+                async with asyncio.timeout(min(pause, max(0.0, wanted))):
                     await self._woken.wait()
             except TimeoutError:
-                if self._wake_at <= self._clock.monotonic():
-                    self._wake_at = float("inf")
                 self.submit(Tick())
+                now = self._clock.monotonic()
+                while self._wake_times and self._wake_times[0] <= now:
+                    heapq.heappop(self._wake_times)
 
     async def drain(self, timeout: float) -> None:
         """Wait until nothing is on its way to a node, at most so long.
@@ -166,12 +172,6 @@ class Driver:
 
     # --- instructions ---------------------------------------------------------------------------
 
-    def _bind(self, bind: Bind) -> None:
-        if bind.by_plugins:
-            self._start(bind.attempt, self._bind_by_plugins(bind))
-        else:
-            self.outbox.bind(bind)
-
     def _cancel(self, cancel: Cancel) -> None:
         task = self._work.get(cancel.attempt)
         if task is not None and task is not asyncio.current_task():
@@ -179,8 +179,8 @@ class Driver:
         self.outbox.cancel(cancel.attempt)
 
     def _wake_me_at(self, wake: WakeMeAt) -> None:
-        if wake.time < self._wake_at:
-            self._wake_at = wake.time
+        heapq.heappush(self._wake_times, wake.time)
+        if self._wake_times[0] == wake.time:
             self._woken.set()
 
     def _tell(self, tell: Tell) -> None:
@@ -213,21 +213,20 @@ class Driver:
         else:
             self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
 
-    async def _bind_by_plugins(self, bind: Bind) -> None:
+    async def bind_by_plugins(self, bind: Bind) -> Event:
+        """Have the Bind plugins of a profile bind a pod; the outbox asks for it."""
         attempt = self.engine.attempts.get(bind.attempt)
         if attempt is None:
-            return
+            return BindFailed(bind.attempt, "no longer wanted")
         try:
             status = await attempt.framework.run_bind_plugins(
                 attempt.state_of_plugins, attempt.pod, bind.node
             )
         except PluginError as problem:
-            self.submit(BindFailed(bind.attempt, str(problem), is_certain=False))
-            return
+            return BindFailed(bind.attempt, str(problem), is_certain=False)
         if status.is_success:
-            self.submit(Bound(bind.attempt))
-        else:
-            self.submit(BindFailed(bind.attempt, status.message))
+            return Bound(bind.attempt)
+        return BindFailed(bind.attempt, status.message)
 
 
 def _report(report: Report) -> None:

@@ -74,6 +74,7 @@ class Outbox:
         clock: gives events and conditions their time.
         settings: numbers.
         answer: takes the engine's events.
+        ask_plugins: carries out a binding that is for Bind plugins; never raises.
         on_sent: called after each request: there may be room again.
         on_dropped: told why (`queue_full`, `refused`, `unreachable`) for each event that is lost.
 
@@ -88,6 +89,7 @@ class Outbox:
         settings: OutboxSettings,
         *,
         answer: Callable[[EngineEvent], None],
+        ask_plugins: Callable[[Bind], Awaitable[EngineEvent]],
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -95,6 +97,7 @@ class Outbox:
         self._clock = clock
         self._settings = settings
         self._answer = answer
+        self._ask_plugins = ask_plugins
         self._on_sent = on_sent
         self._on_dropped = on_dropped
         self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
@@ -108,6 +111,7 @@ class Outbox:
         self._events_in_flight = 0
         """Under way, or to be tried again later."""
         self._tries: dict[Occurrence, int] = {}
+        self._binds_in_flight = 0
         self._others_in_flight = 0
         """Requests about status and events that are under way."""
         self._sequence = 0
@@ -151,8 +155,17 @@ class Outbox:
         for bind in self._binds:
             if bind.attempt == attempt:
                 self._binds.remove(bind)
-                self.binds_owed -= 1
+                self._let_go()
                 return
+        for uid, waiting in self._patching.items():
+            if waiting is not None and waiting.attempt == attempt:
+                self._patching[uid] = None
+                self._let_go()
+                return
+
+    def _let_go(self) -> None:
+        self.binds_owed -= 1
+        self._changed.set()
 
     def read(self, read: ReadPod) -> None:
         """Ask how a pod is."""
@@ -187,9 +200,9 @@ class Outbox:
     def _owe(self, occurrences: list[Occurrence], *, can_be_dropped: bool = False) -> None:
         limit = self._settings.max_owed
         for occurrence in occurrences:
-            # Binds leave only while there is room for their events. Others may come in a burst;
-            # what they say is said again at the next attempt.
-            if can_be_dropped and limit and self.events_owed >= limit:
+            # Binds leave only while there is room for their events, and keep it. Others may come in
+            # a burst; what they say is said again at the next attempt.
+            if can_be_dropped and limit and self._owed_by_sent() >= limit:
                 self._on_dropped("queue_full")
             else:
                 self._events.append(occurrence)
@@ -200,7 +213,7 @@ class Outbox:
     async def run(self) -> None:
         """Send for ever. Run it as a task."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._sweep())
+            group.create_task(self._sweep_for_ever())
             for _ in range(self._settings.concurrency):
                 group.create_task(self._work())
 
@@ -217,14 +230,21 @@ class Outbox:
                     self._changed.clear()
                     await self._changed.wait()
 
-    async def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Send the counts of events that have ceased to happen, or go on for long."""
+        self._owe(self._series.sweep(self._clock.wall()), can_be_dropped=True)
+
+    async def _sweep_for_ever(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            self._owe(self._series.sweep(self._clock.wall()), can_be_dropped=True)
+            self.sweep()
 
     def _wake(self) -> None:
-        if self._idle:
-            self._idle.popleft().set_result(None)
+        while self._idle:
+            idle = self._idle.popleft()
+            if not idle.done():  # cancelled, when the process ends
+                idle.set_result(None)
+                return
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -267,26 +287,32 @@ class Outbox:
 
     def _owed_by_sent(self) -> int:
         """Events that are owed, and that the binds under way will owe."""
-        return self.events_owed + self.binds_owed - len(self._binds)
+        return self.events_owed + self._binds_in_flight
 
     async def _bind(self, bind: Bind) -> None:
+        self._binds_in_flight += 1
+        try:
+            answer = await (self._ask_plugins(bind) if bind.by_plugins else self._send_bind(bind))
+        finally:
+            self._binds_in_flight -= 1
+            self.binds_owed -= 1
+        self._answer(answer)
+
+    async def _send_bind(self, bind: Bind) -> EngineEvent:
         try:
             await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)
         except (ConflictError, UnavailableError) as problem:
             # It may be bound: by an earlier try of ours, or before the connection broke.
-            answer: EngineEvent = BindFailed(bind.attempt, str(problem), is_certain=False)
+            return BindFailed(bind.attempt, str(problem), is_certain=False)
         except (ApiError, FencedError) as problem:
-            answer = BindFailed(bind.attempt, str(problem))
-        else:
-            answer = Bound(bind.attempt)
-        self.binds_owed -= 1
-        self._answer(answer)
+            return BindFailed(bind.attempt, str(problem))
+        return Bound(bind.attempt)
 
     async def _read(self, read: ReadPod) -> None:
         try:
             body = await self._writes.read(read.namespace, read.name)
             pod = None if body is None else PODS.decode(body)
-        except (ApiError, MalformedObjectError) as problem:
+        except (ApiError, MalformedObjectError, msgspec.DecodeError) as problem:
             log.warning("Cannot read pod", pod=f"{read.namespace}/{read.name}", err=str(problem))
             self._answer(ReadFailed(read.attempt))
             return

@@ -34,6 +34,7 @@ from scheduler.engine.instructions import (
     Bind,
     Cancel,
     ReadPod,
+    Report,
     RunPreBind,
     WakeMeAt,
 )
@@ -44,6 +45,8 @@ from scheduler.framework.types import QueuedPodInfo
 
 PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
+
+SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
 
 CONFIRM_SECONDS: Final = 30.0
 """How long the watch may take to tell of a bound pod before the API server is asked."""
@@ -363,6 +366,8 @@ class Attempts:
         core.recorder.attempt_failed(
             attempt.framework.profile_name, result, core.now - attempt.start
         )
+        if not failure.is_rejection:
+            core.out.append(Report(SCHEDULING_FAILED, attempt.pod.key, failure.message))
         for queued in attempt.members:
             self._requeue(queued, failure)
         if freed and failure.is_rejection:
@@ -444,7 +449,7 @@ class Attempts:
             self._fail(attempt, Failure(str(problem)))
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
             trace = traceback.format_exc(-TRACE_LINES)
-            self._core.report("Error scheduling pod", attempt.pod.key, problem, trace=trace)
+            self._core.report("Unexpected error", attempt.pod.key, problem, trace=trace)
             self._fail(attempt, unexpected(problem))
 
     def _in(self, attempt_id: int, *states: AttemptState) -> Attempt | None:

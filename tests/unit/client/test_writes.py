@@ -9,19 +9,33 @@ import msgspec
 import pytest
 import uvloop
 from aiohttp import web
-from scheduler.client.binding import PodClient
 
+from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.client.errors import ConflictError, FencedError, UnavailableError
+from scheduler.client.event_series import Occurrence
+from scheduler.client.events import Event
 from scheduler.client.leases import LeaseLock, LeaseSpec
-from scheduler.client.patches import ConditionPatch, pod_status_patch
+from scheduler.client.patches import pod_status_patch
 from scheduler.client.reviews import Reviews, User
 from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.client.throttle import TokenBucket
+from scheduler.client.writes import PodWrites
 from tests.support.clock import FakeClock
 from tests.unit.client.scripted_server import Seen, json_answer, serving, status_answer
 
 R = TypeVar("R")
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+EVENT = Event(
+    regarding=ObjectReference("Pod", "p", "ns", "u"),
+    event_type=NORMAL,
+    reason="Scheduled",
+    action="Binding",
+    note="there",
+    reporting_controller="stowage",
+    reporting_instance="stowage-host",
+    event_time=WALL,
+)
+OCCURRENCE = Occurrence(EVENT, 1, WALL)
 
 
 def exchange(
@@ -49,7 +63,7 @@ class TestPods:
     def test_a_binding_names_pod_uid_and_node(self) -> None:
         """The answer to it is a Status, which is what success looks like."""
         _, [seen] = exchange(
-            status_answer(201), lambda s: PodClient(s).bind("ns", "pod-1", "u-1", "node 1")
+            status_answer(201), lambda s: PodWrites(s).bind("ns", "pod-1", "u-1", "node 1")
         )
 
         assert (seen.method, seen.path) == ("POST", "/api/v1/namespaces/ns/pods/pod-1/binding")
@@ -63,7 +77,7 @@ class TestPods:
     def test_names_cannot_break_out_of_json_or_path(self) -> None:
         """Whatever a node is called."""
         _, [seen] = exchange(
-            status_answer(201), lambda s: PodClient(s).bind("n/s", "p?", "u", 'a","x":"\n')
+            status_answer(201), lambda s: PodWrites(s).bind("n/s", "p?", "u", 'a","x":"\n')
         )
 
         assert seen.path == "/api/v1/namespaces/n%2Fs/pods/p%3F/binding"
@@ -74,7 +88,7 @@ class TestPods:
         refusal = status_answer(409, "Conflict", 'pod p is already assigned to node "n2"')
 
         with pytest.raises(ConflictError, match="already assigned to node"):
-            exchange(refusal, lambda s: PodClient(s).bind("ns", "p", "u", "n1"))
+            exchange(refusal, lambda s: PodWrites(s).bind("ns", "p", "u", "n1"))
 
     def test_pods_are_written_only_within_the_fence(self) -> None:
         """Bindings and patches alike."""
@@ -84,29 +98,47 @@ class TestPods:
                 return status_answer(201)
 
             async with serving(give) as (server, session):
-                pods = PodClient(session, fence=lambda: False)
+                pods = PodWrites(session, fence=lambda: False)
                 with pytest.raises(FencedError):
                     await pods.bind("ns", "p", "u", "n")
                 with pytest.raises(FencedError):
-                    await pods.patch_status("ns", "p", "u", nominated_node_name="n")
+                    await pods.patch_status("ns", "p", "u", WALL, nominated_node_name="n")
+                with pytest.raises(FencedError):
+                    await pods.request("POST", "/api/v1/things", {})
                 return len(server.seen)
 
         assert uvloop.run(scenario()) == 0
 
+    def test_reads_and_events_need_no_fence(self) -> None:
+        """They change nothing that another scheduler decides about."""
+
+        async def scenario() -> list[str]:
+            async def give(_: web.Request) -> web.Response:
+                return json_answer({})
+
+            async with serving(give) as (server, session):
+                pods = PodWrites(session, fence=lambda: False)
+                await pods.read("ns", "p")
+                await pods.request("GET", "/api/v1/things")
+                await pods.event(OCCURRENCE)
+                return [seen.method for seen in server.seen]
+
+        assert uvloop.run(scenario()) == ["GET", "GET", "POST"]
+
     def test_a_condition_is_merged_into_the_status(self) -> None:
         """By the server, so that conditions of others stay."""
-        condition = ConditionPatch(
+        condition = Condition(
             type="PodScheduled",
             status="False",
             reason="Unschedulable",
             message="0/3 nodes",
-            last_transition_time=WALL,
+            has_moved=True,
             observed_generation=2,
         )
 
         _, [seen] = exchange(
             json_answer({}),
-            lambda s: PodClient(s).patch_status("ns", "p", "u-1", condition=condition),
+            lambda s: PodWrites(s).patch_status("ns", "p", "u-1", WALL, condition=condition),
         )
 
         assert (seen.method, seen.path) == ("PATCH", "/api/v1/namespaces/ns/pods/p/status")
@@ -140,21 +172,94 @@ class TestPods:
         """None keeps, empty withdraws."""
         _, [seen] = exchange(
             json_answer({}),
-            lambda s: PodClient(s).patch_status("ns", "p", "u", nominated_node_name=name),
+            lambda s: PodWrites(s).patch_status("ns", "p", "u", WALL, nominated_node_name=name),
         )
 
         assert decoded(seen)["status"] == status
 
     def test_an_unchanged_transition_time_is_left_to_the_server(self) -> None:
         """Only a change of status is a transition."""
-        condition = ConditionPatch(type="PodScheduled", status="False")
+        condition = Condition("PodScheduled", "False", "R", "m")
 
         _, [seen] = exchange(
             json_answer({}),
-            lambda s: PodClient(s).patch_status("ns", "p", "u", condition=condition),
+            lambda s: PodWrites(s).patch_status("ns", "p", "u", WALL, condition=condition),
         )
 
         assert "lastTransitionTime" not in decoded(seen)["status"]["conditions"][0]
+
+
+class TestReading:
+    def test_a_pod_is_given_as_its_bytes(self) -> None:
+        """Whoever asks knows what they mean."""
+        body, [seen] = exchange(json_answer({"a": 1}), lambda s: PodWrites(s).read("n s", "p"))
+
+        assert (seen.method, seen.path) == ("GET", "/api/v1/namespaces/n%20s/pods/p")
+        assert body == b'{"a":1}'
+
+    def test_no_pod(self) -> None:
+        """That there is none is an answer."""
+        body, _ = exchange(status_answer(404, "NotFound"), lambda s: PodWrites(s).read("ns", "p"))
+
+        assert body is None
+
+    def test_no_answer(self) -> None:
+        """That there may be one is none."""
+        with pytest.raises(UnavailableError):
+            exchange(status_answer(503), lambda s: PodWrites(s, timeout=0.01).read("ns", "p"))
+
+
+class TestEvents:
+    def test_a_first_event_is_made(self) -> None:
+        """In the namespace of what it is about."""
+        _, [seen] = exchange(json_answer({}, 201), lambda s: PodWrites(s).event(OCCURRENCE))
+
+        assert (seen.method, seen.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
+        assert decoded(seen)["metadata"]["name"] == EVENT.name
+        assert "series" not in decoded(seen)
+
+    def test_a_repetition_changes_the_event(self) -> None:
+        """Its count and its time, nothing else."""
+        again = Occurrence(EVENT, 7, WALL)
+
+        _, [seen] = exchange(json_answer({}), lambda s: PodWrites(s).event(again))
+
+        assert (seen.method, seen.path) == (
+            "PATCH",
+            f"/apis/events.k8s.io/v1/namespaces/ns/events/{EVENT.name}",
+        )
+        assert seen.headers["Content-Type"] == STRATEGIC_MERGE_PATCH
+        assert decoded(seen) == {
+            "series": {"count": 7, "lastObservedTime": "2026-01-02T03:04:05.000000Z"}
+        }
+
+    def test_a_series_whose_event_is_gone_is_made_anew(self) -> None:
+        """Events expire on the server after an hour."""
+
+        async def scenario() -> list[Seen]:
+            async def give(request: web.Request) -> web.Response:
+                if request.method == "PATCH":
+                    return status_answer(404, "NotFound")
+                return json_answer({}, 201)
+
+            async with serving(give) as (server, session):
+                await PodWrites(session).event(Occurrence(EVENT, 7, WALL))
+                return server.seen
+
+        patch, post = uvloop.run(scenario())
+        assert (patch.method, post.method) == ("PATCH", "POST")
+        assert decoded(post)["series"]["count"] == 7
+
+
+def test_plugins_ask_for_what_they_like() -> None:
+    """In JSON, both ways."""
+    answer, [seen] = exchange(
+        json_answer({"b": 2}), lambda s: PodWrites(s).request("PATCH", "/api/v1/x", {"a": 1})
+    )
+
+    assert (seen.method, seen.path, decoded(seen)) == ("PATCH", "/api/v1/x", {"a": 1})
+    assert seen.headers["Content-Type"] == STRATEGIC_MERGE_PATCH
+    assert answer == {"b": 2}
 
 
 LEASE = {
@@ -264,18 +369,6 @@ class TestReviews:
             extra={"k": ("v",)},
         )
 
-    @pytest.mark.parametrize("told", [["x", "stowage"], ["x"], []], ids=["ours", "x", "silent"])
-    def test_a_token_for_somebody_else_is_nobodys(self, told: list[str]) -> None:
-        """Also where the server knows nothing of audiences."""
-        answer = {"status": {"authenticated": True, "user": {"username": "u"}, "audiences": told}}
-
-        user, [seen] = exchange(
-            json_answer(answer, 201), lambda s: Reviews(s).review_token("t0", ("stowage",))
-        )
-
-        assert decoded(seen)["spec"] == {"token": "t0", "audiences": ["stowage"]}
-        assert (user is not None) == ("stowage" in told)
-
     def test_an_invalid_token_is_nobody(self) -> None:
         """The server answers without a user."""
         answer = {"status": {"user": {}, "error": "token expired"}}
@@ -356,8 +449,8 @@ def test_waiting_for_the_bucket_lets_others_run() -> None:
 
 def test_a_message_that_utf8_cannot_say_is_written_all_the_same() -> None:
     """A plugin may quote a file name; its odd bytes must not end the task that sends patches."""
-    condition = ConditionPatch(type="PodScheduled", status="False", message="no \udcff here")
+    condition = Condition("PodScheduled", "False", "R", "no \udcff here")
 
-    body = msgspec.json.decode(pod_status_patch("u", condition, None))
+    body = msgspec.json.decode(pod_status_patch("u", condition, None, WALL))
 
     assert body["status"]["conditions"][0]["message"] == "no ? here"

@@ -1,0 +1,327 @@
+"""The phases of the daemon: what runs when, and that nothing goes on after its end."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from scheduler.driver.daemon import DRAIN_SECONDS, LAST_WORDS_SECONDS, Daemon, LeaseLostError
+from scheduler.engine.events import Event, Tick
+from scheduler.errors import SchedulerError
+from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
+from tests.unit.driver.fake_writes import settle
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+class Campaign:
+    """Leads at once, or when it is told to, until it is told how the campaign ends."""
+
+    def __init__(self, diary: list[str]) -> None:
+        self.leads = asyncio.Event()
+        self.leads.set()
+        self.is_over = asyncio.Event()
+        self.problem: Exception | None = None
+        self._diary = diary
+
+    async def run(self) -> None:
+        await self.is_over.wait()
+        if self.problem is not None:
+            raise self.problem
+
+    async def wait_leading(self) -> None:
+        await self.leads.wait()
+
+    async def release(self) -> None:
+        self._diary.append("release")
+
+
+class World:
+    """Everything around a daemon that never has a pod to schedule.
+
+    Attributes:
+        diary: what the daemon did, in order.
+    """
+
+    in_flight = 0
+
+    def __init__(self, clock: FakeClock, *, elects: bool = True) -> None:
+        self.diary: list[str] = []
+        self.stalls: list[float] = []
+        self.leadership = Campaign(self.diary)
+        self.synced = asyncio.Event()
+        self.synced.set()
+        self.unsynced = ["pods"]
+        self.ready = asyncio.Event()
+        self.deciding = False
+        self.outbox = _Outbox(self.diary)
+        this: Any = self
+        self.daemon = Daemon(
+            this,
+            informers=this,
+            leadership=self.leadership if elects else None,
+            clock=clock,
+            on_stall=self.stalls.append,
+        )
+
+    # the driver
+
+    async def decide(self, is_stopping: Callable[[], bool]) -> None:
+        self.diary.append("decide")
+        self.deciding = True
+        try:
+            while not is_stopping():
+                self.ready.clear()
+                await self.ready.wait()
+        finally:
+            self.deciding = False
+
+    def look_again(self) -> None:
+        self.ready.set()
+
+    def submit(self, event: Event) -> None:
+        self.diary.append(type(event).__name__)
+
+    async def tick(self) -> None:
+        await forever()
+
+    async def drain(self, timeout: float) -> None:
+        self.diary.append(f"drain {timeout:g}")
+
+    async def stop(self) -> None:
+        self.diary.append("stop")
+
+    # the informers
+
+    async def run(self) -> None:
+        await forever()
+
+    async def wait_synced(self) -> None:
+        await self.synced.wait()
+
+    def start(self, *background: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(self.daemon.run(list(background)))
+
+
+class _Outbox:
+    def __init__(self, diary: list[str]) -> None:
+        self._diary = diary
+        self.problem = asyncio.Event()
+
+    async def run(self) -> None:
+        await self.problem.wait()
+
+    async def drain(self, timeout: float) -> None:
+        self._diary.append(f"last words {timeout:g}")
+
+
+@pytest.fixture(autouse=True)
+def _collector_as_it_was() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+def play(story: Callable[[World], Awaitable[None]], *, elects: bool = True) -> list[str]:
+    """Run a story, see that nothing is left of it, and give the daemon's diary."""
+    clock = FakeClock()
+
+    async def run() -> list[str]:
+        world = World(clock, elects=elects)
+        await story(world)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left
+        assert not world.deciding
+        return world.diary
+
+    return run_in(clock, run())
+
+
+def test_a_daemon_syncs_leads_decides_and_drains() -> None:
+    """In this order; the lease is given back after the drain, events have the last word."""
+
+    async def story(world: World) -> None:
+        running = world.start()
+        await settle()
+        world.daemon.stop()
+        await running
+
+    assert play(story) == [
+        Tick.__name__,
+        "decide",
+        f"drain {DRAIN_SECONDS:g}",
+        "release",
+        f"last words {LAST_WORDS_SECONDS:g}",
+        "stop",
+    ]
+
+
+def test_a_daemon_without_election_decides_at_once() -> None:
+    """There is nothing to campaign for, and nothing to give back."""
+
+    async def story(world: World) -> None:
+        running = world.start()
+        await settle()
+        world.daemon.stop()
+        await running
+
+    diary = play(story, elects=False)
+    assert "decide" in diary
+    assert "release" not in diary
+
+
+def test_nothing_is_decided_before_the_caches_are_complete() -> None:
+    """However long it takes; a probe can tell."""
+
+    async def story(world: World) -> None:
+        world.synced.clear()
+        running = world.start()
+        await asyncio.sleep(25.0)
+        assert world.diary == []
+        assert not world.daemon.health.handlers_synced
+        world.synced.set()
+        await settle()
+        assert world.deciding
+        assert world.daemon.health.handlers_synced
+        world.daemon.stop()
+        assert world.daemon.health.shutting_down
+        await running
+
+    play(story)
+
+
+def test_nothing_is_decided_before_the_lease_is_held() -> None:
+    """A standby only watches."""
+
+    async def story(world: World) -> None:
+        world.leadership.leads.clear()
+        running = world.start()
+        await settle()
+        assert not world.deciding
+        world.leadership.leads.set()
+        await settle()
+        assert world.deciding
+        world.daemon.stop()
+        await running
+
+    play(story)
+
+
+@pytest.mark.parametrize("where", ["while it syncs", "while it stands by"])
+def test_a_daemon_that_is_stopped_early_ends_at_once(where: str) -> None:
+    """It has nothing to drain."""
+
+    async def story(world: World) -> None:
+        (world.synced if where == "while it syncs" else world.leadership.leads).clear()
+        running = world.start()
+        await settle()
+        world.daemon.stop()
+        await running
+
+    assert "decide" not in play(story)
+
+
+def test_no_pod_is_tried_after_the_lease_is_lost() -> None:
+    """Whoever loses the lease ends with an error and does not give it back: it is another's."""
+
+    async def story(world: World) -> None:
+        running = world.start()
+        await settle()
+        world.leadership.is_over.set()
+        with pytest.raises(LeaseLostError):
+            await running
+
+    diary = play(story)
+    assert "release" not in diary
+    assert diary[-1] == "stop"
+
+
+def test_a_lease_lost_while_standing_by_ends_the_daemon() -> None:
+    """A campaign that is over leads to nothing."""
+
+    async def story(world: World) -> None:
+        world.leadership.leads.clear()
+        running = world.start()
+        await settle()
+        world.leadership.is_over.set()
+        with pytest.raises(LeaseLostError):
+            await running
+
+    assert "decide" not in play(story)
+
+
+def test_a_campaign_that_fails_says_why() -> None:
+    """An error inside leader election is told as such, not as a lease that was lost."""
+
+    async def story(world: World) -> None:
+        running = world.start()
+        await settle()
+        world.leadership.problem = ZeroDivisionError("broken campaign")
+        world.leadership.is_over.set()
+        with pytest.raises(ZeroDivisionError, match="broken campaign"):
+            await running
+
+    play(story)
+
+
+def test_a_cancelled_daemon_leaves_nothing_behind() -> None:
+    """Cancelling the daemon ends each of its tasks, also those of its inner phases."""
+
+    async def story(world: World) -> None:
+        running = world.start(forever())
+        await settle()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    assert play(story)[-1] == "stop"
+
+
+def test_a_part_that_fails_ends_the_daemon_with_its_error() -> None:
+    """A background part that raises takes the daemon with it, and nothing is tried any more."""
+
+    async def failing() -> None:
+        await settle()
+        raise ZeroDivisionError("broken part")
+
+    async def story(world: World) -> None:
+        with pytest.raises(ZeroDivisionError, match="broken part"):
+            await world.start(failing())
+
+    play(story)
+
+
+def test_a_part_that_ends_is_an_error_too() -> None:
+    """A daemon whose outbox has ended binds nothing: it must not look alive."""
+
+    async def story(world: World) -> None:
+        running = world.start()
+        await settle()
+        world.outbox.problem.set()
+        with pytest.raises(SchedulerError, match="ended unexpectedly"):
+            await running
+
+    play(story)
+
+
+def test_how_long_the_loop_kept_others_waiting_is_told() -> None:
+    """Beside the pause between two looks."""
+
+    async def story(world: World) -> None:
+        clock = world.daemon._clock
+        assert isinstance(clock, FakeClock)
+        running = world.start()
+        await asyncio.sleep(0.25)
+        clock.advance(3.0)
+        await asyncio.sleep(0.25)
+        world.daemon.stop()
+        await running
+        assert max(world.stalls) == pytest.approx(3.0, abs=0.1)
+        assert sum(stall > 0.1 for stall in world.stalls) == 1
+
+    play(story)
