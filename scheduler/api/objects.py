@@ -247,6 +247,29 @@ class RBDVolumeSource(ApiStruct, frozen=True):
     read_only: bool = False
 
 
+class NamedDiskVolumeSource(ApiStruct, frozen=True):
+    """A Cinder or Portworx volume."""
+
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class AzureDiskVolumeSource(ApiStruct, frozen=True):
+    """An Azure disk."""
+
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str | None = None
+
+
+class CSIVolumeSource(ApiStruct, frozen=True):
+    """A volume that a CSI driver makes for the pod's life."""
+
+    driver: str = ""
+
+
+class UnreadVolumeSource(ApiStruct, frozen=True):
+    """A volume of which scheduling reads only that it is there."""
+
+
 class ImageVolumeSource(ApiStruct, frozen=True):
     """An OCI image mounted as a volume."""
 
@@ -263,6 +286,12 @@ class Volume(ApiStruct, frozen=True):
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
+    cinder: NamedDiskVolumeSource | None = None
+    portworx_volume: NamedDiskVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: UnreadVolumeSource | None = None
+    vsphere_volume: UnreadVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
 
