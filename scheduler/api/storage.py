@@ -328,10 +328,14 @@ class CSINode(ApiStruct, frozen=True):
     spec: _CSINodeSpec = _CSINodeSpec()
 
     @property
+    def migration(self) -> str:
+        """The in-tree plugins whose volumes the node mounts through CSI drivers, as written."""
+        return self.metadata.annotations.get(MIGRATED_PLUGINS, "")
+
+    @property
     def migrated_plugins(self) -> frozenset[str]:
         """The in-tree plugins whose volumes the node mounts through CSI drivers."""
-        listed = self.metadata.annotations.get(MIGRATED_PLUGINS, "")
-        return frozenset(listed.split(",")) if listed else frozenset()
+        return frozenset(self.migration.split(","))
 
 
 class _CSIDriverSpec(ApiStruct, frozen=True):

@@ -18,11 +18,26 @@ from scheduler.api.objects import (
     StatefulSet,
 )
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.storage import (
+    ClaimWire,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeWire,
+    checked_capacity,
+    claim_from_wire,
+    volume_from_wire,
+)
 from scheduler.client.errors import cut
 from scheduler.framework.events import ObjectKind
 
 T = TypeVar("T")
 
+_STORAGE: Final = "/apis/storage.k8s.io/v1"
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
 
@@ -123,6 +138,34 @@ REPLICA_SETS: Final = Kind[ReplicaSet](
 STATEFUL_SETS: Final = Kind[StatefulSet](
     "statefulsets", "/apis/apps/v1/statefulsets", StatefulSet, kind="StatefulSet"
 )
+PERSISTENT_VOLUME_CLAIMS: Final = Kind[PersistentVolumeClaim](
+    "persistentvolumeclaims",
+    "/api/v1/persistentvolumeclaims",
+    ClaimWire,
+    claim_from_wire,
+    kind="PersistentVolumeClaim",
+)
+PERSISTENT_VOLUMES: Final = Kind[PersistentVolume](
+    "persistentvolumes",
+    "/api/v1/persistentvolumes",
+    VolumeWire,
+    volume_from_wire,
+    kind="PersistentVolume",
+)
+STORAGE_CLASSES: Final = Kind[StorageClass](
+    "storageclasses", f"{_STORAGE}/storageclasses", StorageClass
+)
+CSI_NODES: Final = Kind[CSINode]("csinodes", f"{_STORAGE}/csinodes", CSINode)
+CSI_DRIVERS: Final = Kind[CSIDriver]("csidrivers", f"{_STORAGE}/csidrivers", CSIDriver)
+CSI_STORAGE_CAPACITIES: Final = Kind[CSIStorageCapacity](
+    "csistoragecapacities",
+    f"{_STORAGE}/csistoragecapacities",
+    CSIStorageCapacity,
+    checked_capacity,
+)
+VOLUME_ATTACHMENTS: Final = Kind[VolumeAttachment](
+    "volumeattachments", f"{_STORAGE}/volumeattachments", VolumeAttachment
+)
 
 KINDS: Final[tuple[Kind[Any], ...]] = (
     PODS,
@@ -132,6 +175,13 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     REPLICATION_CONTROLLERS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
 )
 
 _FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
@@ -139,6 +189,13 @@ _FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
     ObjectKind("ReplicationController"): REPLICATION_CONTROLLERS,
     ObjectKind("ReplicaSet", "apps/v1"): REPLICA_SETS,
     ObjectKind("StatefulSet", "apps/v1"): STATEFUL_SETS,
+    ObjectKind("PersistentVolumeClaim"): PERSISTENT_VOLUME_CLAIMS,
+    ObjectKind("PersistentVolume"): PERSISTENT_VOLUMES,
+    ObjectKind("StorageClass", "storage.k8s.io/v1"): STORAGE_CLASSES,
+    ObjectKind("CSINode", "storage.k8s.io/v1"): CSI_NODES,
+    ObjectKind("CSIDriver", "storage.k8s.io/v1"): CSI_DRIVERS,
+    ObjectKind("CSIStorageCapacity", "storage.k8s.io/v1"): CSI_STORAGE_CAPACITIES,
+    ObjectKind("VolumeAttachment", "storage.k8s.io/v1"): VOLUME_ATTACHMENTS,
 }
 
 

@@ -18,10 +18,14 @@ from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
+from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.plugins.volume_restrictions import VolumeRestrictions
+from scheduler.plugins.volume_zone import VolumeZone
 
 IN_TREE: Final[Mapping[str, type[Plugin]]] = {
     plugin_type.NAME: plugin_type
@@ -37,10 +41,14 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
         NodeResourcesBalancedAllocation,
         NodeResourcesFit,
         NodeUnschedulable,
+        NodeVolumeLimits,
         PodTopologySpread,
         PrioritySort,
         SchedulingGates,
         TaintToleration,
+        VolumeBinding,
+        VolumeRestrictions,
+        VolumeZone,
     )
 }
 """By the name that configurations use."""

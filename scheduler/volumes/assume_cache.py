@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go v1.36.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from scheduler.api.objects import ObjectMeta
@@ -40,7 +40,11 @@ class AssumeCache(Generic[T]):
         stored: an object as the API server has it, by key, or None.
     """
 
-    def __init__(self, stored: Callable[[str], T | None], changed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        stored: Callable[[str], T | None],
+        changed: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """Start with nothing assumed.
 
         Args:
@@ -95,9 +99,14 @@ class AssumeCache(Generic[T]):
 
     def take_over(self, other: "AssumeCache[T]") -> None:
         """Assume what another cache assumes."""
-        for key, obj in other._assumed.items():
-            self._assumed[key] = obj
+        self._assumed.update(other.assumptions)
+        for key in self._assumed:
             self._changed(key)
+
+    @property
+    def assumptions(self) -> Mapping[str, T]:
+        """What is assumed, also what is out of date."""
+        return self._assumed
 
 
 def _is_same_version(one: Versioned, other: Versioned) -> bool:

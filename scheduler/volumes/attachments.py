@@ -87,13 +87,8 @@ class Attachments:
         self._holders: defaultdict[CSISource, set[int]] = defaultdict(set)
         self._dependents: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._stale_nodes: set[str] = set()
-        self._stale_rows: set[int] = set()
         self._log: RowLog | None = None
         self._position = -1
-
-    def row_changed(self, row: int) -> None:
-        """Other pods run on a row."""
-        self._stale_rows.add(row)
 
     def node_changed(self, name: str) -> None:
         """What is known of a node's drivers or attachments has changed."""
@@ -142,21 +137,21 @@ class Attachments:
 
     # --- keeping up -------------------------------------------------------------------------------
 
-    def refresh(self, snapshot: Snapshot) -> None:
-        """Catch up with the snapshot and with what was told; `VolumesInUse` has done so before."""
+    def refresh(self, snapshot: Snapshot, rows: Iterable[int]) -> None:
+        """Catch up with the snapshot and with what was told.
+
+        Args:
+            snapshot: the cluster.
+            rows: those on which pods came or went.
+        """
         table, log = snapshot.table, snapshot.node_log
         changed = log.since(self._position) if log is self._log else None
-        if changed is None:
-            self._stale_rows.update(range(table.size))
-        else:
-            self._stale_rows.update(changed.tolist())
-        self._stale_rows.update(
-            table.row_of[name] for name in self._stale_nodes if name in table.row_of
-        )
+        stale = set(range(table.size) if changed is None else changed.tolist())
+        stale.update(rows)
+        stale.update(table.row_of[name] for name in self._stale_nodes if name in table.row_of)
         self._stale_nodes.clear()
-        for row in self._stale_rows:
+        for row in stale:
             self._work_out(row, table.names[row], table.capacity)
-        self._stale_rows.clear()
         self._log, self._position = log, log.position
 
     def _work_out(self, row: int, name: str, capacity: int) -> None:

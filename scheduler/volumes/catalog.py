@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, assume_cache.go
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -38,7 +38,7 @@ CSI_DRIVER: Final = ObjectKind("CSIDriver", _STORAGE)
 CSI_STORAGE_CAPACITY: Final = ObjectKind("CSIStorageCapacity", _STORAGE)
 VOLUME_ATTACHMENT: Final = ObjectKind("VolumeAttachment", _STORAGE)
 
-Listener = Callable[[], None]
+Listener: TypeAlias = Callable[[], None]
 
 
 class VolumeCatalog(SharedState):
@@ -73,20 +73,25 @@ class VolumeCatalog(SharedState):
         self._drivers: dict[str, CSIDriver] = {}
         self._attachments: defaultdict[str, dict[str, VolumeAttachment]] = defaultdict(dict)
         self._capacity_objects: defaultdict[str, dict[str, CSIStorageCapacity]] = defaultdict(dict)
-        self._listeners: dict[object, Listener] = {}
-        self._start()
-
-    def _start(self) -> None:
-        """Make what follows from the objects; it is filled as they are told."""
+        self._listeners: dict[str, tuple[Listener, ...]] = {}
+        self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
+            CLAIM: self._take_claim,
+            VOLUME: self._take_volume,
+            STORAGE_CLASS: self._take_class,
+            CSI_NODE: self._take_csi_node,
+            CSI_DRIVER: self._take_driver,
+            CSI_STORAGE_CAPACITY: self._take_capacity,
+            VOLUME_ATTACHMENT: self._take_attachment,
+        }
         self.assumed_claims: AssumeCache[PersistentVolumeClaim] = AssumeCache(self.claims.get)
         self.assumed_volumes: AssumeCache[PersistentVolume] = AssumeCache(
             self.volumes.get, self._volume_changed
         )
-        self.in_use = VolumesInUse(lambda row: self.attachments.row_changed(row))
+        self.in_use = VolumesInUse()
         self.attachments = Attachments(self, self.in_use)
         self._free: dict[str, FreeVolumes] = {}
         self._seen: dict[str, PersistentVolume] = {}
-        self._reserved: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._reserved: dict[str, tuple[str, ...]] = {}
         self._capacities: dict[str, Capacities] = {}
         self._areas = RememberedAreas()
         self._migrated: dict[str, tuple[tuple[object, int, int], Mask]] = {}
@@ -96,8 +101,7 @@ class VolumeCatalog(SharedState):
 
     def refresh(self, snapshot: Snapshot) -> None:
         """Catch up with the pods and nodes of the snapshot; before a decision."""
-        self.in_use.refresh(snapshot)
-        self.attachments.refresh(snapshot)
+        self.attachments.refresh(snapshot, self.in_use.refresh(snapshot))
 
     def volume(self, name: str) -> PersistentVolume | None:
         """A volume as it will be."""
@@ -155,22 +159,27 @@ class VolumeCatalog(SharedState):
 
     # --- events -----------------------------------------------------------------------------------
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call somebody after every event about a claim, volume or CSI node, until told otherwise.
+    def listen(self, claim_key: str, listener: Listener) -> Callable[[], None]:
+        """Call somebody after every event about a claim, or a volume that names it.
 
         Returns:
             What ends it.
         """
-        token = object()
-        self._listeners[token] = listener
-        return lambda: self._listeners.pop(token, None) and None
+        self._listeners[claim_key] = (*self._listeners.get(claim_key, ()), listener)
+
+        def end() -> None:
+            left = tuple(kept for kept in self._listeners[claim_key] if kept is not listener)
+            if left:
+                self._listeners[claim_key] = left
+            else:
+                del self._listeners[claim_key]
+
+        return end
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
         """Take over what happened to a storage object."""
-        take = _TAKERS.get(kind)
-        if take is not None:
-            take(self, old, new)
+        self._takers[kind](old, new)
 
     @override
     def fork(self) -> Self:
@@ -185,13 +194,12 @@ class VolumeCatalog(SharedState):
         ):
             for obj in objects.values():
                 copy.on_event(kind, None, obj)
-        for nested, kind in (
-            (self._attachments, VOLUME_ATTACHMENT),
-            (self._capacity_objects, CSI_STORAGE_CAPACITY),
-        ):
-            for group in nested.values():
-                for obj in group.values():
-                    copy.on_event(kind, None, obj)
+        for attachments in self._attachments.values():
+            for attachment in attachments.values():
+                copy.on_event(VOLUME_ATTACHMENT, None, attachment)
+        for capacities in self._capacity_objects.values():
+            for capacity in capacities.values():
+                copy.on_event(CSI_STORAGE_CAPACITY, None, capacity)
         copy.assumed_claims.take_over(self.assumed_claims)
         copy.assumed_volumes.take_over(self.assumed_volumes)
         return copy
@@ -202,13 +210,14 @@ class VolumeCatalog(SharedState):
         key = _put(self.claims, old, new)
         self.assumed_claims.stored_changed(key)
         self.attachments.object_changed(CLAIM.kind, key)
-        self._tell()
+        self._tell(key)
 
     def _take_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         key = _put(self.volumes, old, new)
         self.assumed_volumes.stored_changed(key)
         self.attachments.object_changed(VOLUME.kind, key)
-        self._tell()
+        for claim in {v.claim.key for v in (old, new) if v is not None and v.claim is not None}:
+            self._tell(claim)
 
     def _take_class(self, old: StorageClass | None, new: StorageClass | None) -> None:
         key = _put(self.classes, old, new)
@@ -218,7 +227,6 @@ class VolumeCatalog(SharedState):
         key = _put(self.csi_nodes, old, new)
         self._csi_node_epoch += 1
         self.attachments.node_changed(key)
-        self._tell()
 
     def _take_driver(self, old: CSIDriver | None, new: CSIDriver | None) -> None:
         _put(self._drivers, old, new)
@@ -259,9 +267,9 @@ class VolumeCatalog(SharedState):
         """Sort a volume, as it will be, into those that are free and those that are reserved."""
         old, new = self._seen.pop(name, None), self.assumed_volumes.get(name)
         if old is not None and old.claim is not None:
-            self._reserved[old.claim.key].pop(name, None)
-            if not self._reserved[old.claim.key]:
-                del self._reserved[old.claim.key]
+            others = tuple(n for n in self._reserved.pop(old.claim.key) if n != name)
+            if others:
+                self._reserved[old.claim.key] = others
         if old is not None and not (
             new is not None and _is_free(new) and new.class_name == old.class_name
         ):
@@ -273,24 +281,14 @@ class VolumeCatalog(SharedState):
         if new is not None:
             self._seen[name] = new
             if new.claim is not None:
-                self._reserved[new.claim.key][name] = None
+                others = self._reserved.get(new.claim.key, ())
+                self._reserved[new.claim.key] = (*others, name)
             elif _is_free(new):
                 self._free.setdefault(new.class_name, FreeVolumes()).put(new)
 
-    def _tell(self) -> None:
-        for listener in tuple(self._listeners.values()):
+    def _tell(self, claim_key: str) -> None:
+        for listener in self._listeners.get(claim_key, ()):
             listener()
-
-
-_TAKERS: Final[dict[ObjectKind, Callable[[VolumeCatalog, Any, Any], None]]] = {
-    CLAIM: VolumeCatalog._take_claim,
-    VOLUME: VolumeCatalog._take_volume,
-    STORAGE_CLASS: VolumeCatalog._take_class,
-    CSI_NODE: VolumeCatalog._take_csi_node,
-    CSI_DRIVER: VolumeCatalog._take_driver,
-    CSI_STORAGE_CAPACITY: VolumeCatalog._take_capacity,
-    VOLUME_ATTACHMENT: VolumeCatalog._take_attachment,
-}
 
 
 def _is_free(volume: PersistentVolume) -> bool:

@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (podHasP
 (GetPodVolumeClaims) v1.36; k8s.io/component-helpers storage/ephemeral, storage/volume.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -103,7 +103,7 @@ def obstacle(pod: PodInfo, name: ClaimName, claim: PersistentVolumeClaim | None)
 
 
 def sorted_claims(
-    claims: Iterator[PersistentVolumeClaim] | tuple[PersistentVolumeClaim, ...],
+    claims: Iterable[PersistentVolumeClaim],
     classes: Mapping[str, StorageClass],
 ) -> PodClaims:
     """The claims of a pod, by what is left to do.

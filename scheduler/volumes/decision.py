@@ -98,6 +98,21 @@ class PodVolumes(msgspec.Struct, frozen=True):
     bindings: tuple[Binding, ...] = ()
     provisions: tuple[PersistentVolumeClaim, ...] = ()
 
+    @property
+    def claims(self) -> tuple[PersistentVolumeClaim, ...]:
+        """All claims it is about."""
+        return (*(binding.claim for binding in self.bindings), *self.provisions)
+
+    def with_binding(self, place: int, binding: Binding) -> "PodVolumes":
+        """The same with another binding in a place."""
+        bindings = (*self.bindings[:place], binding, *self.bindings[place + 1 :])
+        return PodVolumes(bindings, self.provisions)
+
+    def with_provision(self, place: int, claim: PersistentVolumeClaim) -> "PodVolumes":
+        """The same with another claim in a place."""
+        provisions = (*self.provisions[:place], claim, *self.provisions[place + 1 :])
+        return PodVolumes(self.bindings, provisions)
+
 
 class _Match:
     """The volumes found for one claim: per row whether, and which.
@@ -149,14 +164,9 @@ class VolumeDecision:
             self._match(sorted(unmatched, key=lambda claim: claim.request or _ZERO))
             self.bits |= self._unbound()
 
-    @property
-    def has_static_bindings(self) -> bool:
-        """Whether a volume was found for a claim on any node that fits."""
-        fits = self.bits == 0
-        return any((match.found & fits).any() for match in self._matches)
-
-    def on_row(self, row: int) -> PodVolumes:
-        """What is to be done on the node of a row that fits."""
+    def on_node(self, node_name: str) -> PodVolumes:
+        """What is to be done on a node that fits."""
+        row = self._snapshot.table.row_of[node_name]
         return PodVolumes(
             tuple(Binding(m.claim, m.volume_on(row)) for m in self._matches if m.found[row]),
             (*self._selected, *(m.claim for m in self._matches if not m.found[row])),

@@ -1,7 +1,7 @@
 """Which volumes the pods of each node use: kept per row, and looked at again where pods changed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -56,14 +56,8 @@ class VolumesInUse:
         users: how many pods' volumes name a claim that is not made for its pod, by claim.
     """
 
-    def __init__(self, changed: Callable[[int], None]) -> None:
-        """Start with no row.
-
-        Args:
-            changed: told each row that is looked at again.
-        """
+    def __init__(self) -> None:
         self.users: Counter[str] = Counter()
-        self._changed = changed
         self._infos: list[NodeInfo | None] = []
         self._rows: list[NodeUse] = []
         self._with_disks: dict[int, tuple[Disk, ...]] = {}
@@ -71,8 +65,8 @@ class VolumesInUse:
         self._position = -1
         self._base: list[NodeInfo | None] | None = None
 
-    def refresh(self, snapshot: Snapshot) -> None:
-        """Catch up with the snapshot.
+    def refresh(self, snapshot: Snapshot) -> Iterable[int]:
+        """Catch up with the snapshot; answers the rows that were looked at again.
 
         Cost: the pods of the rows on which pods came or went since the last time.
         """
@@ -86,9 +80,11 @@ class VolumesInUse:
         missing = table.size - len(self._rows)
         self._rows.extend([UNUSED] * missing)
         self._infos.extend([None] * missing)
-        for row in rows.tolist():
+        changed: list[int] = rows.tolist()
+        for row in changed:
             self._set(row, table.infos[row])
         self._log, self._position = log, log.position
+        return changed
 
     def row(self, row: int) -> NodeUse:
         """What the pods of a row use, as of the last `refresh`."""
@@ -105,11 +101,16 @@ class VolumesInUse:
             if info is not self._infos[row]:
                 yield row, use_of(() if info is None else info.pods.values())
 
-    def rows_with_conflict(self, wanted: tuple[Disk, ...], size: int) -> Mask:
-        """Per row whether a disk is in the way of the wanted ones."""
-        found = np.zeros(size, np.bool_)
+    def rows_with_conflict(self, wanted: tuple[Disk, ...], snapshot: Snapshot, rows: Rows) -> Mask:
+        """Per row of the table whether a disk is in the way of the wanted ones.
+
+        Only the rows given count.
+        """
+        found = np.zeros(snapshot.table.size, np.bool_)
         for row, held in self._with_disks.items():
             found[row] = conflict(wanted, held)
+        for row, use in self.on_fork(snapshot, rows):
+            found[row] = conflict(wanted, use.disks)
         return found
 
     def _set(self, row: int, info: NodeInfo | None) -> None:
@@ -126,4 +127,3 @@ class VolumesInUse:
         self._with_disks.pop(row, None)
         if use.disks:
             self._with_disks[row] = use.disks
-        self._changed(row)
