@@ -74,6 +74,7 @@ class Kind(Generic[T]):
         self.path = path
         self.field_selector = field_selector
         self.meta_of = meta_of
+        self._wire = wire
         self._build = build
         self._decoder = msgspec.json.Decoder(wire)
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", wire)], gc=False)
@@ -103,6 +104,14 @@ class Kind(Generic[T]):
             return event.type, self._built(event.object)
         except Exception as problem:
             raise MalformedObjectError(_told(problem)) from problem
+
+    def convert(self, raw: Mapping[str, Any]) -> T:
+        """An object from what its JSON or YAML says.
+
+        Raises:
+            ValueError: a field is missing, of the wrong type, or cannot be read.
+        """
+        return self._built(msgspec.convert(raw, self._wire))
 
     def _built(self, decoded: Any) -> T:
         if self._build is None:
@@ -184,7 +193,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     VOLUME_ATTACHMENTS,
 )
 
-_FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
+FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
     ObjectKind("Service"): SERVICES,
     ObjectKind("ReplicationController"): REPLICATION_CONTROLLERS,
     ObjectKind("ReplicaSet", "apps/v1"): REPLICA_SETS,
@@ -197,6 +206,7 @@ _FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
     ObjectKind("CSIStorageCapacity", "storage.k8s.io/v1"): CSI_STORAGE_CAPACITIES,
     ObjectKind("VolumeAttachment", "storage.k8s.io/v1"): VOLUME_ATTACHMENTS,
 }
+"""The kinds that in-tree plugins watch."""
 
 
 def watched_kind(declared: ObjectKind) -> Kind[Any]:
@@ -205,7 +215,7 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
     Raises:
         ValueError: the kind is unknown, and its plural is not given.
     """
-    known = _FOR_PLUGINS.get(declared)
+    known = FOR_PLUGINS.get(declared)
     if known is not None:
         return known
     if not declared.plural:

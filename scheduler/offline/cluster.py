@@ -101,7 +101,7 @@ class Profiles:
         told = chain(
             (ObjectSet("namespaces", namespace) for namespace in objects.namespaces),
             (ObjectSet("nodes", node) for node in objects.nodes),
-            (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.workloads),
+            (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched),
             (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation)),
         )
         for number, event in enumerate(told):

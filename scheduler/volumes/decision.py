@@ -205,13 +205,17 @@ class VolumeDecision:
 
     def _match(self, claims: Sequence[PersistentVolumeClaim]) -> None:
         taken: dict[str, list[NDArray[np.intp]]] = {}
+        held: dict[str, Mask] = {}
         for claim in claims:
-            reserved = self._reserved(claim)
+            # A pod that names a claim twice needs two volumes for it, upstream too.
+            reserved = None if claim.key in held else self._reserved(claim)
             free = self._storage.free_volumes(claim.class_name)
             if reserved is not None:
                 match = self._match_reserved(claim, reserved)
+                held[claim.key] = match.found
             elif free is not None:
                 match = self._match_free(claim, free, taken.setdefault(claim.class_name, []))
+                match.found &= held.get(claim.key, True)
             else:
                 size = self._snapshot.table.size
                 match = _Match(claim, np.zeros(size, np.bool_), np.zeros(size), _nothing)

@@ -20,6 +20,7 @@ from tests.parity.generator.placement import (
 )
 from tests.parity.generator.queueing import Queueing
 from tests.parity.generator.resources import Resources
+from tests.parity.generator.storage import Storage
 from tests.parity.generator.topology import PodAffinity, Spread
 
 FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
@@ -68,6 +69,14 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Spread(0.3, configured=0.1),
         PodAffinity(0.3, configured=0.1),
         DeclaredFeatures(0.05),
+        Storage(0.35, configured=0.05),
+    ),
+    "volumes": lambda: (
+        Queueing(0.15),
+        NodeLabels(0.75),
+        Taints(0.1),
+        Configuration(0.25),
+        Storage(0.85, configured=0.3),
     ),
 }
 NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)
