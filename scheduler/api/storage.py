@@ -261,15 +261,15 @@ def volume_from_wire(wire: VolumeWire) -> PersistentVolume:
     return PersistentVolume(
         metadata=_identity(meta, meta.labels),
         class_name=intern(meta.annotations.get(BETA_CLASS, spec.storage_class_name)),
-        claim=spec.claim_ref,
-        affinity=spec.node_affinity.required if spec.node_affinity is not None else None,
+        claim=_reference(spec.claim_ref),
+        affinity=_affinity(spec.node_affinity),
         capacity=_storage(spec.capacity, "spec.capacity") or _ZERO,
         access_modes=_shared(spec.access_modes),
         volume_mode=intern(spec.volume_mode or _FILESYSTEM),
         attributes_class=intern(spec.volume_attributes_class_name or ""),
         is_available=wire.status.phase == _AVAILABLE,
         is_bound_by_controller=BOUND_BY_CONTROLLER in meta.annotations,
-        csi=spec.csi,
+        csi=_csi(spec.csi),
         in_tree=_in_tree(spec),
     )
 
@@ -400,6 +400,9 @@ def checked_capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
 # --- keeping little -------------------------------------------------------------------------------
 
 _MODE_COUNT: Final = 4
+_MAX_AFFINITIES: Final = 20_000
+_NO_LABELS: Final[dict[str, str]] = {}
+_affinities: dict[NodeSelector, NodeSelector] = {}
 _modes: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
@@ -410,7 +413,7 @@ def _identity(meta: AnnotatedMeta, labels: Mapping[str, str] | None = None) -> O
         namespace=intern(meta.namespace),
         uid=meta.uid,
         resource_version=meta.resource_version,
-        labels=dict(labels) if labels else {},
+        labels=dict(labels) if labels else _NO_LABELS,
         deletion_timestamp=meta.deletion_timestamp,
     )
 
@@ -426,6 +429,25 @@ def _storage(amounts: Mapping[str, Quantity], place: str) -> Decimal | None:
 def _shared(modes: tuple[str, ...]) -> tuple[str, ...]:
     """There are four access modes, so there are few lists of them."""
     return _modes.setdefault(modes, modes) if len(modes) <= _MODE_COUNT else modes
+
+
+def _reference(claim: ClaimReference | None) -> ClaimReference | None:
+    if claim is None:
+        return None
+    return ClaimReference(claim.name, intern(claim.namespace), claim.uid)
+
+
+def _affinity(written: _VolumeNodeAffinity | None) -> NodeSelector | None:
+    """Volumes of one zone share an affinity; those of one node do not."""
+    if written is None or written.required is None:
+        return None
+    if len(_affinities) > _MAX_AFFINITIES:
+        _affinities.clear()
+    return _affinities.setdefault(written.required, written.required)
+
+
+def _csi(source: CSISource | None) -> CSISource | None:
+    return None if source is None else CSISource(intern(source.driver), source.volume_handle)
 
 
 def _in_tree(spec: _VolumeSpec) -> MigratableSources | None:

@@ -3,6 +3,8 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from scheduler.volumes.obstacles import ClaimObstacle
+
 
 class Wire(msgspec.Struct, frozen=True, rename="camel"):
     """Common settings of the output types."""
@@ -57,7 +59,11 @@ class RejectedNode(Wire, frozen=True):
 
 
 class PodAnswer(Wire, frozen=True):
-    """Everything about one pod. `error` is there only when a plugin failed."""
+    """Everything about one pod.
+
+    `claims` is there only when claims are in the way: which keeps the pod from which nodes. `error`
+    is there only when a plugin failed.
+    """
 
     pod: str
     profile: str
@@ -65,6 +71,7 @@ class PodAnswer(Wire, frozen=True):
     pre_filter: Rejection | None = None
     nodes: tuple[FeasibleNode | RejectedNode, ...] = ()
     message: str = ""
+    claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
 

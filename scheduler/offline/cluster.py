@@ -19,6 +19,7 @@ from scheduler.informers.kinds import watched_kind
 from scheduler.offline.reading import ClusterObjects
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
+from scheduler.volumes.catalog import VolumeCatalog
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
@@ -117,6 +118,11 @@ class Profiles:
                 if pod.spec.scheduler_name not in self.frameworks
             ),
         )
+
+    @property
+    def storage(self) -> VolumeCatalog:
+        """The storage of the cluster that was loaded last."""
+        return self._builder.states.shared(VolumeCatalog, "")
 
     def framework_of(self, pod: PodInfo) -> Framework:
         """The profile that decides about the pod."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
@@ -21,6 +22,7 @@ from scheduler.offline.answers import (
 )
 from scheduler.offline.cluster import Cluster, Profiles
 from scheduler.snapshot import Snapshot
+from scheduler.volumes.obstacles import claim_obstacles
 
 
 class Explainer:
@@ -65,9 +67,14 @@ class Explainer:
         nominated = self._cluster.nominator.nominated_pods_before(pod)
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
         message = found.diagnosis(snapshot).message()
+        claims = claim_obstacles(pod, self._profiles.storage, snapshot) or UNSET
         if found.verdicts is None:
             return PodAnswer(
-                pod.key, profile, pre_filter=_rejection(found.pre_filter), message=message
+                pod.key,
+                profile,
+                pre_filter=_rejection(found.pre_filter),
+                message=message,
+                claims=claims,
             )
         rows = found.feasible_rows()
         nodes: list[FeasibleNode | RejectedNode] = []
@@ -76,7 +83,7 @@ class Explainer:
             nodes.extend(_feasible(framework, found, pod, snapshot, rows))
             message = ""
         nodes.sort(key=lambda node: node.node)
-        return PodAnswer(pod.key, profile, nodes=tuple(nodes), message=message)
+        return PodAnswer(pod.key, profile, nodes=tuple(nodes), message=message, claims=claims)
 
     def _rejected(
         self,

@@ -44,10 +44,9 @@ from scheduler.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.claims import claim_names, not_found
-from scheduler.volumes.zones import VolumeTopology, rows_outside, topologies_of
+from scheduler.volumes.zones import OUTSIDE_ZONE, VolumeTopology, rows_outside, topologies_of
 
-REASON: Final = "node(s) had no available volume zone"
-REASONS: Final = (Reason(REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
+REASONS: Final = (Reason(OUTSIDE_ZONE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
 _TOPOLOGIES: Final[StateKey[tuple[VolumeTopology, ...]]] = StateKey("VolumeZone/topologies")
 

@@ -15,6 +15,7 @@ from scheduler.snapshot import Snapshot
 from scheduler.volumes.reach import Mask
 from scheduler.volumes.translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_SEPARATOR
 
+OUTSIDE_ZONE: Final = "node(s) had no available volume zone"
 TOPOLOGY_KEYS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _SUCCESSORS: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
