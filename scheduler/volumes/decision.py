@@ -245,8 +245,10 @@ class VolumeDecision:
         chosen = free.choose(claim, taken, groups)
         taken.append(chosen)
         slots = chosen[groups.of_row]
+        # As they are now: by the time one is reserved, a slot may be another volume's.
+        volumes = free.volumes()
         return _Match(
-            claim, slots != NONE, free.capacity_of(slots), lambda row: free.volume(int(slots[row]))
+            claim, slots != NONE, free.capacity_of(slots), lambda row: volumes[int(slots[row])]
         )
 
     # --- claims for which one is made -------------------------------------------------------------

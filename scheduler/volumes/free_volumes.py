@@ -32,7 +32,7 @@ class FreeVolumes:
 
     def __init__(self) -> None:
         self._slot_of: dict[str, int] = {}
-        self._volumes: list[PersistentVolume | None] = []
+        self._volumes: list[PersistentVolume] = []
         self._unused: list[int] = []
         self._areas = AreaIndex()
         self._profiles: dict[_Profile, int] = {}
@@ -49,12 +49,9 @@ class FreeVolumes:
     def __len__(self) -> int:
         return len(self._slot_of)
 
-    def volume(self, slot: int) -> PersistentVolume:
-        """The volume of a slot."""
-        found = self._volumes[slot]
-        if found is None:
-            raise KeyError(slot)
-        return found
+    def volumes(self) -> list[PersistentVolume]:
+        """The volumes by slot; unused slots hold what was there last."""
+        return self._volumes.copy()
 
     def capacity_of(self, slots: Slots) -> NDArray[np.float64]:
         """The sizes of volumes in bytes, 0 for NONE."""
@@ -64,7 +61,7 @@ class FreeVolumes:
         """Add a volume, or take over its newest version."""
         slot = self._slot_of.get(volume.key)
         if slot is None:
-            slot = self._slot_of[volume.key] = self._new_slot()
+            slot = self._slot_of[volume.key] = self._new_slot(volume)
         area = self._areas.intern(area_of_affinity(volume.affinity))
         profile = (volume.volume_mode, volume.attributes_class, volume.access_modes)
         capacity = float(volume.capacity)
@@ -80,7 +77,6 @@ class FreeVolumes:
         """Remove a volume; an unknown one is no matter."""
         slot = self._slot_of.pop(name, None)
         if slot is not None:
-            self._volumes[slot] = None
             self._is_free[slot] = False
             self._unused.append(slot)
             if self._areas.count > 2 * len(self._slot_of) + _SPARE_AREAS:
@@ -145,7 +141,7 @@ class FreeVolumes:
         if claim.selector is not None:
             selector = selector_from_label_selector(claim.selector)
             for slot in np.flatnonzero(fits).tolist():
-                fits[slot] = selector.matches(self.volume(slot).metadata.labels)
+                fits[slot] = selector.matches(self._volumes[slot].metadata.labels)
         return fits
 
     def _sorted(self) -> Slots:
@@ -160,12 +156,12 @@ class FreeVolumes:
             self._rank[self._by_rank] = np.arange(size)
         return order
 
-    def _new_slot(self) -> int:
+    def _new_slot(self, volume: PersistentVolume) -> int:
         if self._unused:
             slot = self._unused.pop()
         else:
             slot = len(self._volumes)
-            self._volumes.append(None)
+            self._volumes.append(volume)
             if slot == len(self._is_free):
                 self._grow()
         self._arrivals += 1
@@ -184,7 +180,7 @@ class FreeVolumes:
         """Forget the areas, and profiles, that no volume has any more."""
         fresh = FreeVolumes()
         for slot in self._slot_of.values():
-            fresh.put(self.volume(slot))
+            fresh.put(self._volumes[slot])
         self.__dict__.update(fresh.__dict__)
 
 
