@@ -43,6 +43,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable
+from scheduler.observability.volume_metrics import VolumeMetrics
 from scheduler.plugins.columns import count_of
 from scheduler.plugins.volume_binding_hints import EVENTS
 from scheduler.plugins.volume_scores import VolumeScores
@@ -120,11 +121,7 @@ class VolumeBinding(
         self._scores = None
         if storage_capacity_scoring:
             self._scores = VolumeScores(args.shape or DEFAULT_SHAPE)
-        self._stage_errors = handle.metrics.counter(
-            "scheduler_volume_scheduling_stage_error_total",
-            "Volume scheduling stage error count",
-            "operation",
-        )
+        self._metrics = VolumeMetrics(handle.metrics)
         handle.shared(VolumeCatalog)
 
     @override
@@ -212,7 +209,7 @@ class VolumeBinding(
                 catalog, attempt.decision.on_node(node_name), node_name
             )
         except OutOfSyncError as problem:
-            self._stage_errors["assume"].inc()
+            self._metrics.stage_errors["assume"].inc()
             return error(str(problem))
         return SUCCESS
 
@@ -301,5 +298,5 @@ class VolumeBinding(
         return snapshot.node(row).metadata.labels
 
     def _failed(self, reason: str) -> Status:
-        self._stage_errors["bind"].inc()
+        self._metrics.stage_errors["bind"].inc()
         return error(reason)
