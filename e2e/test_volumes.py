@@ -304,3 +304,65 @@ def test_volumes_that_a_provisioner_makes(
 
     assert len(asked) == refusals + 1
     assert node == asked[-1]
+
+
+LEASE = (
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+)
+
+
+@pytest.mark.parametrize("how", ["started again", "taken over by another replica"])
+def test_the_scheduler_dies_while_volumes_are_made(
+    cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage, how: str
+) -> None:
+    """Whoever comes next follows what was promised: nothing is bound twice, nobody is stuck."""
+    nodes = make_nodes(6)
+    cluster.create_nodes(nodes)
+    made, local = f"made-{namespace}", f"local-{namespace}"
+    storage.storage_class(made, PROVISIONER)
+    storage.storage_class(local)
+    for node in nodes:
+        name = node["metadata"]["name"]
+        storage.volume(f"{namespace}-on-{name}", local, name)
+    for i in range(6):
+        storage.claim(namespace, f"made-{i}", made)
+        storage.claim(namespace, f"local-{i}", local)
+    flags = {
+        "leader_elect": True,
+        "arguments": [*LEASE, f"--leader-elect-resource-name={namespace}",
+                      "--leader-elect-resource-namespace=default"],
+    }  # fmt: skip
+    first = run_stowage(name="first", **flags)
+    wait_for(lambda: "Leading" in first.tail(100), "the first to lead", 20)
+    if how != "started again":
+        run_stowage(name="second", **flags)
+
+    with provisioner(cluster, storage, namespace, seconds=1):
+        pods = [
+            make_pod(f"p-{i}", namespace=namespace, volumes=uses(f"made-{i}", f"local-{i}"))
+            for i in range(6)
+        ]
+        cluster.create_pods(pods)
+        wait_for(lambda: selected_nodes(storage, namespace), "volumes to be asked for")
+        first.kill()
+        if how == "started again":
+            run_stowage(name="second", **flags)
+        cluster.wait_until_bound(namespace, timeout_seconds=90)
+
+    claims = storage.claims(namespace)
+    volumes = [claim["spec"]["volumeName"] for claim in claims.values()]
+    assert len(set(volumes)) == 12
+    for i in range(6):
+        node = cluster.pod(namespace, f"p-{i}")["spec"]["nodeName"]
+        for name in (f"made-{i}", f"local-{i}"):
+            assert storage.node_of(claims[name]["spec"]["volumeName"]) == node
+
+
+def selected_nodes(storage: Storage, namespace: str) -> list[str]:
+    """The nodes that volumes are to be made for."""
+    annotations = (
+        claim["metadata"].get("annotations", {}) for claim in storage.claims(namespace).values()
+    )
+    return [found[SELECTED_NODE] for found in annotations if SELECTED_NODE in found]
