@@ -150,6 +150,9 @@ class PreFilterResult(msgspec.Struct, frozen=True):
 class PreFilterPlugin(Plugin, Protocol):
     """Prepares an attempt, may reject the pod or narrow the nodes."""
 
+    NEEDS_VOLUMES: ClassVar[bool] = False
+    """Whether the plugin skips every pod without volumes; it is not asked about them then."""
+
     @abstractmethod
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

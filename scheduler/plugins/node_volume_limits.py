@@ -71,6 +71,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
     NAME: ClassVar[str] = "NodeVolumeLimits"
     READS: ClassVar[Reads] = Reads.CLUSTER
+    NEEDS_VOLUMES: ClassVar[bool] = True
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(self, args: None, handle: Handle) -> None:

@@ -103,6 +103,7 @@ class VolumeBinding(
     NAME: ClassVar[str] = "VolumeBinding"
     ARGS: ClassVar[type] = VolumeBindingArgs
     READS: ClassVar[Reads] = Reads.CLUSTER
+    NEEDS_VOLUMES: ClassVar[bool] = True
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(

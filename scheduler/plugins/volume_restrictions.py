@@ -89,6 +89,7 @@ class VolumeRestrictions(
 
     NAME: ClassVar[str] = "VolumeRestrictions"
     READS: ClassVar[Reads] = Reads.CLUSTER
+    NEEDS_VOLUMES: ClassVar[bool] = True
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(self, args: None, handle: Handle) -> None:

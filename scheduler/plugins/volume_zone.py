@@ -56,6 +56,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
 
     NAME: ClassVar[str] = "VolumeZone"
     READS: ClassVar[Reads] = Reads.CLUSTER
+    NEEDS_VOLUMES: ClassVar[bool] = True
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(self, args: None, handle: Handle) -> None:

@@ -93,6 +93,8 @@ class Filtering:
 
     def __init__(self, plugins: PluginSet, calls: PluginCalls, classes: PodClasses) -> None:
         self._pre_filter_plugins = plugins.pre_filter
+        self._without_volumes = [p for p in plugins.pre_filter if not p.NEEDS_VOLUMES]
+        self._need_volumes = [p.NAME for p in plugins.pre_filter if p.NEEDS_VOLUMES]
         self._calls = calls
         self._classes = classes
         self._cluster_filters = [
@@ -253,9 +255,11 @@ class Filtering:
         """
         names: frozenset[str] | None = None
         restricting: set[str] = set()
-        skipped: list[str] = []
+        asked, skipped = self._pre_filter_plugins, []
+        if not pod.pod.volumes:
+            asked, skipped = self._without_volumes, self._need_volumes.copy()
         rejection = SUCCESS
-        for plugin in self._pre_filter_plugins:
+        for plugin in asked:
             result, status = self._pre_filter(plugin, state, pod, snapshot, pod_class)
             if status.code is Code.SKIP:
                 skipped.append(plugin.NAME)

@@ -16,7 +16,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
+from scheduler.offline.cluster import Profiles
 from scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from scheduler.plugins.volume_binding import VolumeBinding
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
 from scheduler.snapshot import Snapshot
@@ -229,3 +231,25 @@ def test_a_claim_that_does_not_exist_rejects_every_node() -> None:
         r for i, r in enumerate(plugin.reasons(state, POD, snapshot)) if int(bits[0]) >> i & 1
     )
     assert reason.text == 'looking up PVC default/c: persistentvolumeclaim "c" not found'
+
+
+def test_plugins_about_volumes_are_not_even_asked_about_pods_without() -> None:
+    """Such pods pay nothing for them."""
+    plugins = (VolumeBinding, VolumeZone, VolumeRestrictions, NodeVolumeLimits)
+    asked: list[str] = []
+
+    class Watched(VolumeZone):
+        def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Any:
+            asked.append(pod.name)
+            return super().pre_filter(state, pod, snapshot)
+
+    profiles = Profiles(None, {"VolumeZone": Watched})
+    disk = make_pod_info("disk", volumes=[EBS])
+    framework, snapshot = profiles.frameworks["default-scheduler"], cluster_of([make_node("n")])
+
+    found = framework.find_nodes_that_fit(make_pod_info("plain"), snapshot)
+    framework.find_nodes_that_fit(disk, snapshot)
+
+    assert all(plugin.NEEDS_VOLUMES for plugin in plugins)
+    assert len(found.feasible_rows()) == 1
+    assert asked == ["disk"]
