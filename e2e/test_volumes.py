@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from e2e.conftest import StartStowage
+from e2e.conftest import ASKED_ELSEWHERE, StartStowage
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
@@ -28,7 +28,9 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 @pytest.fixture(scope="module")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
     """A control plane whose controllers bind volumes and make pods of StatefulSets."""
     options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
     directory = tmp_path_factory.mktemp("volumes")
@@ -37,6 +39,7 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
         yield cluster
+        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
 @pytest.fixture
