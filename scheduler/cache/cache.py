@@ -212,7 +212,9 @@ class Cache:
             self._assumed_count -= 1
             self._expiring.pop(pod.uid, None)
         if _counts_alike(old, pod):
-            self.nodes[pod.node_name].pods[pod.uid] = pod
+            info = self.nodes[pod.node_name]
+            info.pods[pod.uid] = pod
+            self._touch(info)
         else:
             self._take_away(old)
             self._place(pod)

@@ -104,8 +104,7 @@ class Scheduler:
     def _decide(
         self, framework: Framework, pod: PodInfo, start: float
     ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
-        nominator = self._engine.queue.nominator
-        nominated = nominator.nominated_pods_before(pod) if len(nominator) else None
+        nominated = self._engine.queue.nominator
         decision = self._algorithm.schedule_pod(framework, pod, self._engine.snapshot, nominated)
         self._engine.recorder.algorithm_done(self._engine.now() - start)
         return decision

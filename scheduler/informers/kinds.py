@@ -6,12 +6,14 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.objects import (
     Namespace,
     Node,
     ObjectMeta,
     Pod,
+    PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
     Service,
@@ -112,6 +114,12 @@ REPLICATION_CONTROLLERS: Final = Kind[ReplicationController](
 )
 REPLICA_SETS: Final = Kind[ReplicaSet]("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)
 STATEFUL_SETS: Final = Kind[StatefulSet]("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet)
+POD_DISRUPTION_BUDGETS: Final = Kind[DisruptionBudget](
+    "poddisruptionbudgets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    PodDisruptionBudget,
+    disruption_budget,
+)
 
 KINDS: Final[tuple[Kind[Any], ...]] = (
     PODS,
@@ -121,6 +129,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     REPLICATION_CONTROLLERS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    POD_DISRUPTION_BUDGETS,
 )
 
 _FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
@@ -128,6 +137,7 @@ _FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
     ObjectKind("ReplicationController"): REPLICATION_CONTROLLERS,
     ObjectKind("ReplicaSet", "apps/v1"): REPLICA_SETS,
     ObjectKind("StatefulSet", "apps/v1"): STATEFUL_SETS,
+    ObjectKind("PodDisruptionBudget", "policy/v1"): POD_DISRUPTION_BUDGETS,
 }
 
 

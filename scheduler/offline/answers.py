@@ -56,8 +56,31 @@ class RejectedNode(Wire, frozen=True):
     rejections: tuple[Rejection, ...] | UnsetType = UNSET
 
 
+class CandidateNode(Wire, frozen=True):
+    """A node that could be cleared for the pod, by the eviction of whom."""
+
+    node: str
+    victims: tuple[str, ...]
+    pdb_violations: int
+
+
+class Preempting(Wire, frozen=True):
+    """Who would be evicted where, so that a pod fits that fits nowhere.
+
+    The message says why nobody would be; the node is empty then.
+    """
+
+    nominated_node: str
+    victims: tuple[str, ...]
+    candidates: tuple[CandidateNode, ...]
+    message: str
+
+
 class PodAnswer(Wire, frozen=True):
-    """Everything about one pod. `error` is there only when a plugin failed."""
+    """Everything about one pod. `error` is there only when a plugin failed.
+
+    `preemption` is there with `--preempt` only, for pods that fit nowhere.
+    """
 
     pod: str
     profile: str
@@ -65,6 +88,7 @@ class PodAnswer(Wire, frozen=True):
     pre_filter: Rejection | None = None
     nodes: tuple[FeasibleNode | RejectedNode, ...] = ()
     message: str = ""
+    preemption: Preempting | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from random import Random
 from typing import Final
 
 import msgspec
@@ -9,11 +10,13 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder
 from scheduler.cache import Cache
+from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.load import default_configuration
-from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework
 from scheduler.offline.reading import ClusterObjects
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
 
@@ -62,18 +65,22 @@ class Profiles:
         out_of_tree: Mapping[str, type[Plugin]] | None = None,
         *,
         is_named: bool = True,
+        tries_all_nodes: bool = False,
     ) -> None:
         """Build the profiles.
 
         Args:
             config: what they are; None for the default profile.
             out_of_tree: plugins beside the in-tree ones, by name.
+            tries_all_nodes: whether preemption has every node that may help for a candidate.
             is_named: False when the only profile of the configuration was given no name.
 
         Raises:
             SchedulerError: a profile cannot be built.
         """
         self.config = config or default_configuration(DEFAULT_PROFILE)
+        if tries_all_nodes:
+            self.config = _with_all_candidates(self.config)
         self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
@@ -91,6 +98,7 @@ class Profiles:
         cluster = Cluster(cache, snapshot, [], Nominator(), Counter())
         self._builder.backing.snapshot = snapshot
         self._builder.backing.nominator = cluster.nominator
+        self._builder.backing.random = Random(0)  # noqa: S311 - which node is tried first
         for pod in objects.pods:
             self._place(pod, cluster)
         cache.update_snapshot(snapshot)
@@ -118,3 +126,18 @@ class Profiles:
         if not pod.pod.status.nominated_node_name:
             return False
         return self.framework_of(pod).run_pre_enqueue_plugins(pod).is_success
+
+
+def _with_all_candidates(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration with preemption that leaves out no node."""
+    name = DefaultPreemption.NAME
+    profiles = []
+    for profile in config.profiles:
+        args = msgspec.structs.replace(
+            profile.args(DefaultPreemptionArgs), min_candidate_nodes_percentage=100
+        )
+        others = tuple(each for each in profile.plugin_config if each.name != name)
+        profiles.append(
+            msgspec.structs.replace(profile, plugin_config=(*others, PluginConfig(name, args)))
+        )
+    return msgspec.structs.replace(config, profiles=tuple(profiles))

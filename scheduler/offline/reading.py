@@ -9,11 +9,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 import yaml
 
+from scheduler.api.disruption_budgets import disruption_budget
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.objects import (
     Namespace,
     Node,
     Pod,
+    PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
     Service,
@@ -31,8 +33,13 @@ _WORKLOAD_KINDS: Final[Mapping[str, Any]] = {
     "ReplicationController": ReplicationController,
     "ReplicaSet": ReplicaSet,
     "StatefulSet": StatefulSet,
+    "PodDisruptionBudget": PodDisruptionBudget,
 }
-_API_VERSIONS: Final = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1"}
+_API_VERSIONS: Final = {
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "PodDisruptionBudget": "policy/v1",
+}
 _CORE: Final = "v1"
 
 
@@ -47,7 +54,7 @@ class ClusterObjects:
         nodes: all nodes, by name.
         pods: pods that have not ended, by namespace and name.
         namespaces: namespaces.
-        workloads: kind and object of what groups pods.
+        workloads: kind and object of what groups pods, or limits their evictions.
     """
 
     def __init__(self) -> None:
@@ -149,6 +156,8 @@ class _Collector:
 
     def _take_workload(self, kind: str, raw: dict[str, Any]) -> None:
         workload = msgspec.convert(raw, _WORKLOAD_KINDS[kind])
+        if isinstance(workload, PodDisruptionBudget):
+            workload = disruption_budget(workload)
         self._workloads[kind, workload.metadata.namespace, workload.metadata.name] = workload
 
 

@@ -1,6 +1,6 @@
 """Where all waiting pods would go: the real queue, the real decisions, nothing bound."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
@@ -141,9 +141,7 @@ class _Simulation:
         pod = queued.pod_info
         cluster = self._cluster
         cluster.cache.update_snapshot(cluster.snapshot)
-        nominated: Mapping[str, Sequence[PodInfo]] | None = None
-        if len(self._queue.nominator):
-            nominated = self._queue.nominator.nominated_pods_before(pod)
+        nominated = self._queue.nominator
         decision = self._algorithm.schedule_pod(framework, pod, cluster.snapshot, nominated)
         if isinstance(decision, NoNodesAvailable):
             return no_nodes(decision)

@@ -7,12 +7,13 @@ Differs: extended resources that a DeviceClass stands for are not left to dynami
 allocation, which Stowage does not have; so changes of DeviceClasses wake nobody.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.objects import Node
@@ -40,8 +41,9 @@ from scheduler.framework.events import (
 from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     Bits,
+    Counting,
+    CountingFilterPlugin,
     EnqueueExtensions,
-    FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -57,6 +59,7 @@ from scheduler.plugins.columns import Mask, as_view
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.plugins.resource_scores import Weights, strategy_of
 from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.pod_kinds import OtherPods
 
 TOO_MANY_PODS: Final = Reason("Too many pods")
 HOPELESS: Final = Reason("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -86,9 +89,33 @@ _FIT: Final[StateKey[FitState]] = StateKey("NodeResourcesFit/fit")
 _SCORE: Final[StateKey[ScoreState]] = StateKey("NodeResourcesFit/score")
 
 
+class _Room(Counting):
+    """Counts pods and what they take of the resources that are asked for."""
+
+    def __init__(
+        self, fit: FitState, snapshot: Snapshot, rows: NDArray[np.intp], others: OtherPods
+    ) -> None:
+        table = snapshot.table
+        allocatable = fit.columns.allocatable(table, rows)
+        self._amounts = fit.columns.amounts
+        self._free = allocatable - fit.columns.requested(table, rows)
+        self._free_places = table.max_pods[rows] - table.pod_count[rows]
+        self._is_hopeless: Mask = np.any(self._amounts > allocatable, axis=0)
+        taken = [others.column(("occupied", name), _taker(name)) for name in fit.names]
+        self.weights = np.array([np.ones(len(others)), *taken])
+
+    @override
+    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+        is_full = changes[0] >= self._free_places[at]
+        is_short = self._amounts > self._free[:, at] - changes[1:]
+        if not (is_full.any() or is_short.any()):
+            return None
+        return _bits((is_full, *is_short, self._is_hopeless[at]))
+
+
 class NodeResourcesFit(
     PreFilterPlugin,
-    FilterPlugin,
+    CountingFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     EnqueueExtensions,
@@ -162,6 +189,18 @@ class NodeResourcesFit(
             return None
         is_hopeless: Mask = np.any(columns.amounts > allocatable, axis=0)
         return _bits((is_full, *is_short, is_hopeless))
+
+    @override
+    def counting(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        others: OtherPods,
+    ) -> Counting:
+        """See `CountingFilterPlugin.counting`."""
+        return _Room(state.read(_FIT), snapshot, rows, others)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
@@ -253,6 +292,10 @@ def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) 
     before = whole_units(old.status.allocatable)
     has_more = any(now.get(name, 0) > before.get(name, 0) for name in (PODS, *requests))
     return QueueingHint.QUEUE if has_more else QueueingHint.SKIP
+
+
+def _taker(name: str) -> Callable[[PodInfo], float]:
+    return lambda pod: pod.shape.occupied.get(name, 0)
 
 
 def _in_order(requests: Requests) -> Iterable[str]:
