@@ -16,6 +16,7 @@ from scheduler.framework.interface import PermitPlugin, Plugin, PostBindPlugin
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.framework.status import SUCCESS, Status
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.default_selector import SERVICE, Workloads
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
 from tests.support.builders import make_pod_info
@@ -126,7 +127,11 @@ def test_the_kinds_to_watch_are_those_of_the_plugins() -> None:
     """Each once, in-tree and out-of-tree together."""
     _, framework = build(Counting)
 
-    assert set(kinds_to_watch([framework, framework])) == {WIDGET, *Workloads.WATCHES}
+    assert set(kinds_to_watch([framework, framework])) == {
+        WIDGET,
+        *Workloads.WATCHES,
+        *DefaultPreemption.WATCHES,
+    }
 
 
 def test_what_is_not_declared_is_refused() -> None:
