@@ -4,7 +4,7 @@ Every type decodes straight from the bytes of the API server (`scheduler.api.dec
 fields are ignored. Objects are immutable and hold no cycles, so the garbage collector need not
 look at them (`gc=False`). Field names are upstream's in Python spelling, JSON names are upstream's.
 
-Source: k8s.io/api core/v1, apps/v1 types.go (v0.36).
+Source: k8s.io/api core/v1, apps/v1, policy/v1 types.go (v0.36).
 """
 
 from typing import Final, TypeAlias
@@ -456,6 +456,35 @@ class Workload(ApiStruct, frozen=True):
 
 ReplicaSet = Workload
 StatefulSet = Workload
+
+# --- objects that limit evictions ----------------------------------------------------------------
+
+
+class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
+    """Which pods the budget is about."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
+    """What the disruption controller allows at present.
+
+    Attributes:
+        disruptions_allowed: evictions that are left.
+        disrupted_pods: by name, pods whose eviction has been counted already; when.
+    """
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str | None] = {}
+
+
+class PodDisruptionBudget(ApiStruct, frozen=True):
+    """policy/v1 PodDisruptionBudget."""
+
+    metadata: ObjectMeta
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
 
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"

@@ -122,8 +122,7 @@ class Attempts:
             return
         core.catch_up()
         framework.calls.step("Snapshot")
-        nominator = core.queue.nominator
-        nominated = nominator.nominated_pods_before(pod) if len(nominator) else None
+        nominated = core.queue.nominator
         decision = core.algorithm.schedule_pod(framework, pod, core.snapshot, nominated)
         core.recorder.algorithm_done(core.stopwatch() - start)
         if isinstance(decision, ScheduleResult):

@@ -6,12 +6,14 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import checked_node
 from scheduler.api.objects import (
     Namespace,
     Node,
     ObjectMeta,
     Pod,
+    PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
     Service,
@@ -175,6 +177,12 @@ CSI_STORAGE_CAPACITIES: Final = Kind[CSIStorageCapacity](
 VOLUME_ATTACHMENTS: Final = Kind[VolumeAttachment](
     "volumeattachments", f"{_STORAGE}/volumeattachments", VolumeAttachment
 )
+POD_DISRUPTION_BUDGETS: Final = Kind[DisruptionBudget](
+    "poddisruptionbudgets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    PodDisruptionBudget,
+    disruption_budget,
+)
 
 KINDS: Final[tuple[Kind[Any], ...]] = (
     PODS,
@@ -191,6 +199,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     CSI_DRIVERS,
     CSI_STORAGE_CAPACITIES,
     VOLUME_ATTACHMENTS,
+    POD_DISRUPTION_BUDGETS,
 )
 
 FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
@@ -205,6 +214,7 @@ FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
     ObjectKind("CSIDriver", "storage.k8s.io/v1"): CSI_DRIVERS,
     ObjectKind("CSIStorageCapacity", "storage.k8s.io/v1"): CSI_STORAGE_CAPACITIES,
     ObjectKind("VolumeAttachment", "storage.k8s.io/v1"): VOLUME_ATTACHMENTS,
+    ObjectKind("PodDisruptionBudget", "policy/v1"): POD_DISRUPTION_BUDGETS,
 }
 """The kinds that in-tree plugins watch."""
 

@@ -9,14 +9,16 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder, build_engine
+from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.load import default_configuration
-from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
 from scheduler.engine import Engine
 from scheduler.engine.events import ObjectSet, Tick
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework
 from scheduler.informers.kinds import watched_kind
 from scheduler.offline.reading import ClusterObjects
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
 from scheduler.volumes.catalog import VolumeCatalog
@@ -74,18 +76,22 @@ class Profiles:
         out_of_tree: Mapping[str, type[Plugin]] | None = None,
         *,
         is_named: bool = True,
+        tries_all_nodes: bool = False,
     ) -> None:
         """Build the profiles.
 
         Args:
             config: what they are; None for the default profile.
             out_of_tree: plugins beside the in-tree ones, by name.
+            tries_all_nodes: whether preemption has every node that may help for a candidate.
             is_named: False when the only profile of the configuration was given no name.
 
         Raises:
             SchedulerError: a profile cannot be built.
         """
         self.config = config or default_configuration(DEFAULT_PROFILE)
+        if tries_all_nodes:
+            self.config = _with_all_candidates(self.config)
         self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
@@ -132,3 +138,18 @@ class Profiles:
 def _creation(pod: PodInfo) -> str:
     """Sorts pods by their creation; those that do not say it come last."""
     return pod.pod.metadata.creation_timestamp or "~"
+
+
+def _with_all_candidates(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration with preemption that leaves out no node."""
+    name = DefaultPreemption.NAME
+    profiles = []
+    for profile in config.profiles:
+        args = msgspec.structs.replace(
+            profile.args(DefaultPreemptionArgs), min_candidate_nodes_percentage=100
+        )
+        others = tuple(each for each in profile.plugin_config if each.name != name)
+        profiles.append(
+            msgspec.structs.replace(profile, plugin_config=(*others, PluginConfig(name, args)))
+        )
+    return msgspec.structs.replace(config, profiles=tuple(profiles))

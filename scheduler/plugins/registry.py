@@ -8,6 +8,7 @@ from typing import Final
 
 from scheduler.framework.interface import Plugin
 from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -31,6 +32,7 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
     plugin_type.NAME: plugin_type
     for plugin_type in (
         DefaultBinder,
+        DefaultPreemption,
         DynamicResources,
         ImageLocality,
         InterPodAffinity,

@@ -72,6 +72,7 @@ class PodClass:
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
+        room: where nominated pods are in the way of the class; for who works that out.
     """
 
     __slots__ = (
@@ -93,6 +94,7 @@ class PodClass:
         "pre_filter",
         "raw_scores",
         "representative",
+        "room",
         "score_failure",
         "state",
         "total",
@@ -109,6 +111,7 @@ class PodClass:
         self._node_scores: list[Weighted] = []
         self._pod_scores: list[Weighted] = []
         self.raw_scores: list[RawScore] = []
+        self.room: object = None
         self._failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)

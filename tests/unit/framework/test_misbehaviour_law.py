@@ -49,6 +49,7 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.runtime import Framework, PluginError, PluginSet
 from scheduler.framework.runtime.adapters import row_indices
+from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.runtime.plugin_set import IMPLEMENTS, extension_points
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from scheduler.snapshot import PodAdded, Snapshot
@@ -311,7 +312,9 @@ def decide(trial: Trial, snapshot: Snapshot, pods: Iterator[Any]) -> None:
     framework, ask, pod = trial.framework, trial.ask, next(pods)
     guest = make_pod_info("guest", node_name="b")
     resident = next(iter(snapshot.info(0).pods.values()))
-    found = ask(framework.find_nodes_that_fit, pod, snapshot, {"b": [guest]})
+    nominated = NominatedPods()
+    nominated.nominate(guest, "b")
+    found = ask(framework.find_nodes_that_fit, pod, snapshot, nominated)
     filtered = ask(framework.run_filters, pod, snapshot, NODES, add=[guest], remove=[resident])
     if filtered is not None:
         assert set(filtered) == set(NODES)
