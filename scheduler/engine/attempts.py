@@ -39,6 +39,7 @@ from scheduler.engine.instructions import (
     WakeMeAt,
 )
 from scheduler.framework.events import ASSIGNED_POD_DELETE
+from scheduler.framework.interface import PostFilterResult
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.status import Code, unschedulable
 from scheduler.framework.types import QueuedPodInfo
@@ -59,8 +60,15 @@ MAX_QUESTIONS: Final = 16
 class Attempts:
     """All attempts that have not come to their end."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, make_room: Callable[[PodInfo, PostFilterResult], None]) -> None:
+        """Begin without any.
+
+        Args:
+            core: the engine's state.
+            make_room: does what PostFilter has decided.
+        """
         self._core = core
+        self._make_room = make_room
         self._attempts: dict[int, Attempt] = {}
         self._by_uid: dict[str, Attempt] = {}
         self._doubtful: dict[int, Attempt] = {}
@@ -118,7 +126,7 @@ class Attempts:
         start = core.stopwatch()
         too_much = exceeded_limit(pod.shape)
         if too_much:
-            self._fail(attempt, Failure(too_much, is_rejection=True))
+            self.fail(attempt, Failure(too_much, is_rejection=True))
             return
         core.catch_up()
         framework.calls.step("Snapshot")
@@ -128,9 +136,9 @@ class Attempts:
         if isinstance(decision, ScheduleResult):
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
-            self._fail(attempt, no_nodes(decision))
+            self.fail(attempt, no_nodes(decision))
         else:
-            self._fail(attempt, self._after_filters(attempt, decision))
+            self.fail(attempt, self._after_filters(attempt, decision))
 
     def _after_filters(self, attempt: Attempt, decision: Unschedulable) -> Failure:
         """No node fits: PostFilter plugins may make room."""
@@ -140,6 +148,8 @@ class Attempts:
         result, status = framework.run_post_filter_plugins(
             decision.state, attempt.pod, self._core.snapshot, decision.diagnosis
         )
+        if status.is_success and result is not None:
+            self._make_room(attempt.pod, result)
         decision.diagnosis.post_filter_message = status.message
         return failure_of(
             decision.diagnosis, None if result is None else result.nominated_node_name
@@ -160,7 +170,7 @@ class Attempts:
         self._advance(attempt, AttemptEvent.RESERVE)
         status = framework.run_reserve_plugins(result.state, pod, pod.node_name)
         if not status.is_success:
-            self._fail(attempt, rejected_by(status))
+            self.fail(attempt, rejected_by(status))
             return
         status, timeouts = framework.run_permit_plugins(result.state, pod, pod.node_name)
         if status.code is Code.WAIT:
@@ -168,7 +178,7 @@ class Attempts:
         elif status.is_success:
             self._begin_binding(attempt)
         else:
-            self._fail(attempt, rejected_by(status))
+            self.fail(attempt, rejected_by(status))
 
     # --- Permit ---------------------------------------------------------------------------------
 
@@ -194,7 +204,7 @@ class Attempts:
         """A held pod may not be bound."""
         waiting = self._core.waiting.get(uid)
         if waiting is not None:
-            self._fail(
+            self.fail(
                 self._attempts[waiting.attempt], rejected_by(unschedulable(message).by(plugin))
             )
 
@@ -231,7 +241,7 @@ class Attempts:
         if attempt is None:
             return
         if problem:
-            self._fail(attempt, Failure(problem))
+            self.fail(attempt, Failure(problem))
         else:
             self._bind(attempt)
 
@@ -251,7 +261,7 @@ class Attempts:
             return
         self._report_bind(attempt, Code.ERROR)
         if is_certain:
-            self._fail(attempt, Failure(message))
+            self.fail(attempt, Failure(message))
             return
         attempt.doubt = message
         self._advance(attempt, AttemptEvent.DOUBT)
@@ -310,7 +320,7 @@ class Attempts:
         elif pod is None or pod.node_name:
             self._free(attempt, freed=self.leave(attempt, "deleted or bound by somebody else"))
         elif attempt.state is AttemptState.UNSURE:
-            self._fail(attempt, Failure(attempt.doubt))
+            self.fail(attempt, Failure(attempt.doubt))
         else:
             self._free(attempt, freed=self.leave(attempt, "not bound after all"))
             return pod
@@ -350,7 +360,7 @@ class Attempts:
 
     # --- failing --------------------------------------------------------------------------------
 
-    def _fail(self, attempt: Attempt, failure: Failure) -> None:
+    def fail(self, attempt: Attempt, failure: Failure) -> None:
         """Give everything back, put the pods into the queue again, and say why.
 
         A pod that was rejected must not be woken by the end of its own reservation: the event then
@@ -445,11 +455,11 @@ class Attempts:
         try:
             step(attempt)
         except PluginError as problem:
-            self._fail(attempt, Failure(str(problem)))
+            self.fail(attempt, Failure(str(problem)))
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
             trace = traceback.format_exc(-TRACE_LINES)
             self._core.report("Unexpected error", attempt.pod.key, problem, trace=trace)
-            self._fail(attempt, unexpected(problem))
+            self.fail(attempt, unexpected(problem))
 
     def _in(self, attempt_id: int, *states: AttemptState) -> Attempt | None:
         """The attempt if it is in one of the states: answers may come too late."""

@@ -40,9 +40,18 @@ _CAN_BE_TAKEN_BACK: Final = frozenset({AttemptState.HELD, AttemptState.PREBINDIN
 class PodChanges:
     """Pods with a node go to the cache, pods of our profiles without one to the queue."""
 
-    def __init__(self, core: Core, attempts: Attempts) -> None:
+    def __init__(self, core: Core, attempts: Attempts, on_leaving: Callable[[str], None]) -> None:
+        """Take what is changed.
+
+        Args:
+            core: the engine's state.
+            attempts: those under way.
+            on_leaving: hears the UIDs of pods that are gone or being deleted, before anybody is
+                woken by it.
+        """
         self._core = core
         self._attempts = attempts
+        self._on_leaving = on_leaving
 
     def set(self, new: PodInfo) -> None:
         """A pod is new, or is now like this."""
@@ -68,6 +77,7 @@ class PodChanges:
     def gone(self, event: ObjectGone) -> None:
         """A pod is gone, or has ended."""
         core, uid = self._core, event.uid
+        self._on_leaving(uid)
         assigned = core.cache.get_pod(uid)
         attempt = self._attempts.of(uid)
         if attempt is not None:
@@ -111,6 +121,8 @@ class PodChanges:
         core = self._core
         old = core.cache.get_pod(new.uid)
         core.cache.update_pod(new)
+        if new.is_terminating:
+            self._on_leaving(new.uid)
         if old is not None:
             for event in pod_scheduling_properties_change(old, new):
                 self._wake(event, old, new)

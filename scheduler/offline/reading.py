@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 import yaml
 
-from scheduler.api.disruption_budgets import disruption_budget
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info

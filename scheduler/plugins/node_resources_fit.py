@@ -230,7 +230,9 @@ class NodeResourcesFit(
         exceeds = columns.amounts > allocatable
         for line, position, has, _ in oversized:
             exceeds[line, position] = pod.shape.requests[columns.names[line]] > has
-        return fit.answers(is_full, is_short, exceeds.any(axis=0) | fit.lacks_column)
+        is_hopeless: Mask = np.any(exceeds, axis=0)
+        is_hopeless |= fit.lacks_column
+        return fit.answers(is_full, is_short, is_hopeless)
 
     @override
     def counting(
