@@ -34,7 +34,7 @@ class Evicted(NamedTuple):
 
 def placed(nodes: Iterable[Node], pods: Iterable[PodInfo]) -> tuple[Cache, Snapshot]:
     """A cluster as the engine keeps it."""
-    cache, snapshot = Cache(lambda: 0.0), Snapshot()
+    cache, snapshot = Cache(), Snapshot()
     for node in nodes:
         cache.set_node(node)
     for pod in pods:
