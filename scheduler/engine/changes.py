@@ -72,9 +72,7 @@ class PodChanges:
         attempt = self._attempts.of(uid)
         if attempt is not None:
             core.queue.delete(attempt.queued.pod_info)
-            freed = self._attempts.leave(attempt, "deleted")
-            if freed and assigned is not None:
-                self._wake(ASSIGNED_POD_DELETE, assigned, None)
+            self._attempts.leave(attempt, "deleted")
         elif assigned is not None:
             core.cache.remove_pod(assigned)
             self._wake(ASSIGNED_POD_DELETE, assigned, None)
@@ -84,6 +82,19 @@ class PodChanges:
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
                 if waiting.pod.status.nominated_node_name:
                     self._free_nomination(waiting)
+
+    def read(self, attempt_id: int, pod: PodInfo | None) -> None:
+        """How a pod is, or that it is not, whose binding was in doubt."""
+        attempt = self._attempts.in_doubt(attempt_id)
+        if attempt is None:
+            return
+        if pod is None:
+            known = attempt.pod
+            self.gone(ObjectGone("pods", known.namespace, known.name, known.uid))
+            return
+        if not pod.node_name:
+            self._attempts.not_bound(attempt)
+        self.set(pod)
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.spec.scheduler_name in self._core.frameworks
@@ -121,9 +132,7 @@ class PodChanges:
             self._core.queue.update(old, new)
         attempt = self._attempts.of(new.uid)
         if new.is_terminating and attempt is not None and attempt.state in _CAN_BE_TAKEN_BACK:
-            assumed = attempt.pod
-            if self._attempts.leave(attempt, "being deleted"):
-                self._wake(ASSIGNED_POD_DELETE, assumed, None)
+            self._attempts.leave(attempt, "being deleted")
 
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
         core = self._core
