@@ -98,7 +98,7 @@ def test_the_straight_way() -> None:
     assert states == ["assumed", "reserved", "prebinding", "binding", "bound", "confirmed"]
 
 
-# --- answers ----------------------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------
 
 
 def test_a_refused_binding_gives_everything_back() -> None:
@@ -344,7 +344,7 @@ def test_post_bind_that_raises_undoes_nothing() -> None:
     assert under_test.places() == {}
 
 
-# --- the watch --------------------------------------------------------------------------------------
+# --- the watch ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", [S.BINDING, S.UNSURE], ids=lambda s: s.value)
@@ -513,7 +513,7 @@ def test_a_pod_unbound_by_a_restored_api_server(was_ours: bool) -> None:
     assert len(driven.binds) == 2
 
 
-# --- when a decision takes long ---------------------------------------------------------------------
+# --- when a decision takes long -------------------------------------------------------------------
 
 
 def test_a_pod_that_took_long_is_tried_last_and_says_so() -> None:
@@ -555,7 +555,7 @@ def test_a_pod_that_fits_may_take_long() -> None:
     assert driven.handle(TookLong(2)) == []
 
 
-# --- what nobody expects ----------------------------------------------------------------------------
+# --- what nobody expects --------------------------------------------------------------------------
 
 
 def test_an_object_that_breaks_its_handler_is_reported_and_stops_nobody() -> None:
