@@ -138,12 +138,14 @@ class Rogue(
 
     Attributes:
         rate: how often it misbehaves.
+        kindness: how often it says yes without a thought when it does not.
     """
 
     def __init__(self, name: str, draw: Random) -> None:
         self.NAME = name  # type: ignore[misc]
         self.draw = draw
         self.rate = 0.3
+        self.kindness = 0.0
         self.state = Status()
 
     def answer(self, good: Callable[[], Any]) -> Any:
@@ -154,8 +156,12 @@ class Rogue(
             raise found
         return found
 
+    def pick(self, *answers: Any) -> Any:
+        """The first one is the kind one."""
+        return answers[0] if self.draw.random() < self.kindness else self.draw.choice(answers)
+
     def say(self, *others: Status) -> Any:
-        return self.answer(lambda: self.draw.choice((SUCCESS, SUCCESS, SUCCESS, *others)))
+        return self.answer(lambda: self.pick(SUCCESS, SUCCESS, SUCCESS, *others))
 
     def sort_key(self, queued: Any) -> Any:
         keys = (1, 2.5, 3, 4, "text", (1, 2), float("nan"))
@@ -174,8 +180,8 @@ class Rogue(
         return self.answer(lambda: self.draw.choice((None, 1, "x")))
 
     def pre_filter(self, *_: Any) -> Any:
-        result = self.draw.choice((None, None, PreFilterResult(frozenset(NODES[:3]))))
-        status = self.draw.choice((SUCCESS, SUCCESS, SUCCESS, SKIP, unschedulable("pod")))
+        result = self.pick(None, None, PreFilterResult(frozenset(NODES[:3])))
+        status = self.pick(SUCCESS, SUCCESS, SUCCESS, SKIP, unschedulable("pod"))
         return self.answer(lambda: (result, status))
 
     def add_pod(self, *_: Any) -> Any:
@@ -185,7 +191,7 @@ class Rogue(
         return self.say(SKIP)
 
     def post_filter(self, *_: Any) -> Any:
-        return self.answer(lambda: (PostFilterResult("a"), self.draw.choice((SUCCESS, SKIP))))
+        return self.answer(lambda: (PostFilterResult("a"), self.pick(SUCCESS, SKIP)))
 
     def pre_score(self, *_: Any) -> Any:
         return self.say(SKIP, unschedulable("late"))
@@ -200,7 +206,7 @@ class Rogue(
         return self.answer(lambda: None)
 
     def permit(self, *_: Any) -> Any:
-        return self.answer(lambda: (self.draw.choice((SUCCESS, Status(Code.WAIT))), 5))
+        return self.answer(lambda: (self.pick(SUCCESS, Status(Code.WAIT)), 5))
 
     def pre_bind_pre_flight(self, *_: Any) -> Any:
         return self.say(SKIP)
@@ -226,7 +232,7 @@ class ColumnRogue(Rogue, FilterPlugin, ScorePlugin, NormalizeScorePlugin):
 
     def filter(self, state: Any, pod: Any, snapshot: Any, rows: Any) -> Any:
         count = len(row_indices(rows))
-        bits = [self.draw.choice((0, 0, 1)) for _ in range(count)]
+        bits = [self.pick(0, 0, 1) for _ in range(count)]
         return self.answer(lambda: np.array(bits, np.uint64))
 
     def reasons(self, *_: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A cluster in miniature that an engine schedules: a truth, a watch that lags, answers that may lie.
+"""A cluster in miniature for an engine: a truth, a watch that lags, answers that get lost.
 
 Everything is drawn from one seed. What the engine must know follows from what it was told, and is
 checked after every event.
@@ -58,7 +58,8 @@ class Cluster:
         profile: the scheduler name of its pods.
         pods: the truth, by UID.
         known: what the engine was told last of each pod.
-        by_us: pods that we have bound, by UID, as long as they are bound.
+        by_us: the node of every pod that we have bound, by UID, as long as it exists.
+        bound: every pod that anybody has ever bound.
         history: all events, each with its time.
         instructions: all that came of them.
     """
@@ -71,6 +72,7 @@ class Cluster:
         self.pods: dict[str, PodInfo] = {}
         self.known: dict[str, PodInfo] = {}
         self.by_us: dict[str, str] = {}
+        self.bound: set[str] = set()
         self.history: list[tuple[Event, float]] = []
         self.instructions: list[Instruction] = []
         self.outside: deque[Event] = deque()
@@ -87,7 +89,7 @@ class Cluster:
         """Something, at random."""
         ways: tuple[tuple[int, Callable[[], None]], ...] = (
             (30, self._tell),
-            (24, lambda: self.handle(Decide())),
+            (36, lambda: self.handle(Decide())),
             (16, self._answer),
             (10, self._new_pod),
             (4, self._change_pod),
@@ -97,13 +99,13 @@ class Cluster:
             (3, self._set_node),
             (1, self._remove_node),
             (2, self._change_service),
-            (6, self._pass_time),
+            (10, self._pass_time),
             (6, self._release),
             (2, self._ask),
         )
         [way] = self.draw.choices([way for _, way in ways], [weight for weight, _ in ways])
         way()
-        while self.outside and self.draw.random() < 0.5:  # noqa: PLR2004 - some come later
+        while self.outside and self.draw.random() < 0.5:
             self.handle(self.outside.popleft())
 
     def settle(self) -> None:
@@ -115,9 +117,10 @@ class Cluster:
                 if self.outside:
                     self.handle(self.outside.popleft())
             self._pass_time()
-            if not self.engine.has_ready:
+            if self.engine.has_ready:
+                self.handle(Decide())
+            elif not (self._watch or self._todo or self.outside):
                 break
-            self.handle(Decide())
 
     def handle(self, event: Event) -> None:
         """Tell the engine, do as it says in time, and check that it is right."""
@@ -130,7 +133,7 @@ class Cluster:
                 self._patch(instruction)
             elif isinstance(instruction, Report):
                 assert instruction.message in HARMLESS, instruction
-            elif isinstance(instruction, Cancel) and self.draw.random() < 0.5:  # noqa: PLR2004
+            elif isinstance(instruction, Cancel) and self.draw.random() < 0.5:
                 self._todo = [do for do in self._todo if do.attempt != instruction.attempt]
 
     def _new_pod(self) -> None:
@@ -166,12 +169,13 @@ class Cluster:
     def _bind_by_others(self) -> None:
         uid = self._any()
         if uid and not self.pods[uid].node_name:
+            self.bound.add(uid)
             self._write(uid, node_name=self.draw.choice(NODES))
 
     def _patch(self, patch: PatchStatus) -> None:
         """No status is written for a pod that runs by our own doing."""
         assert patch.uid not in self.by_us, patch
-        if patch.uid in self.pods and self.draw.random() < 0.7:  # noqa: PLR2004 - most arrive
+        if patch.uid in self.pods and self.draw.random() < 0.7:
             fields: dict[str, Any] = {}
             if patch.condition is not None:
                 it = patch.condition
@@ -191,7 +195,7 @@ class Cluster:
             zone=draw.choice(("x", "y")),
             allocatable={"pods": draw.choice((2, 5, 110)), "cpu": draw.choice(("2", "8"))},
             taints=draw.choice(((), (), (Taint("a", "b", "NoSchedule"),))),
-            unschedulable=draw.random() < 0.1,  # noqa: PLR2004 - seldom
+            unschedulable=draw.random() < 0.1,
             resource_version=str(self._next()),
         )
         self._nodes[name] = node
@@ -203,7 +207,7 @@ class Cluster:
             self._watch.append(ObjectGone("nodes", "", name, f"uid-of-{name}"))
 
     def _change_service(self) -> None:
-        if self.draw.random() < 0.5:  # noqa: PLR2004 - one or the other
+        if self.draw.random() < 0.5:
             meta = ObjectMeta(name="s", namespace="default")
             spec = ServiceSpec({"app": self.draw.choice(APPS)})
             self._watch.append(ObjectSet("services", Service(meta, spec)))
@@ -219,9 +223,7 @@ class Cluster:
         if held:
             uid, plugin = self.draw.choice(held), self.draw.choice(("Rows", "Cluster", "Nodes"))
             self.handle(
-                Allowed(uid, plugin)
-                if self.draw.random() < 0.8  # noqa: PLR2004 - most are let go
-                else Rejected(uid, plugin, "no")
+                Allowed(uid, plugin) if self.draw.random() < 0.8 else Rejected(uid, plugin, "no")
             )
 
     def _ask(self) -> None:
@@ -268,16 +270,17 @@ class Cluster:
     def _bound(self, bind: Bind) -> Event:
         pod = self.pods.get(bind.uid)
         if pod is None or pod.node_name:
-            return BindFailed(bind.attempt, "conflict", is_certain=self.draw.random() < 0.8)  # noqa: PLR2004
+            return BindFailed(bind.attempt, "conflict", is_certain=self.draw.random() < 0.8)
         problem = self._asked_plugins(bind) if bind.by_plugins else ""
         luck = self.draw.random()
-        if problem or luck < 0.15:  # noqa: PLR2004 - refused
+        if problem or luck < 0.15:
             return BindFailed(bind.attempt, problem or "refused")
-        if luck < 0.25:  # noqa: PLR2004 - lost on the way there
+        if luck < 0.25:
             return BindFailed(bind.attempt, "time-out", is_certain=False)
         self.by_us[bind.uid] = bind.node
+        self.bound.add(bind.uid)
         self._write(bind.uid, node_name=bind.node)
-        if luck < 0.4:  # noqa: PLR2004 - lost on the way back
+        if luck < 0.4:
             return BindFailed(bind.attempt, "time-out", is_certain=False)
         return Bound(bind.attempt)
 
@@ -308,7 +311,7 @@ class Cluster:
         return asyncio.run(asked())
 
     def _read(self, read: ReadPod) -> None:
-        if self.draw.random() < 0.3:  # noqa: PLR2004 - no answer
+        if self.draw.random() < 0.3:
             self.handle(ReadFailed(read.attempt))
             return
         pod = self.pods.get(read.uid)

@@ -19,12 +19,15 @@ from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.framework.status import Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
+from scheduler.queue import QueueSettings
+from scheduler.queue.backoff import BackoffSettings
 from scheduler.snapshot import Snapshot
 from tests.support.rogues import rogue_framework
 from tests.unit.engine.cluster import Cluster
 from tests.unit.engine.driven import Room
 
-STEPS = 400
+STEPS = 800
+QUICK = QueueSettings(BackoffSettings(0.5, 2.0), max_in_unschedulable_seconds=10.0)
 SERVICE = ObjectKind("Service")
 
 
@@ -95,13 +98,13 @@ def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any
         rogue.rate = 0.0
     engine = Engine(
         {"test": framework},
-        EngineSettings(seed, is_validating=True),
+        EngineSettings(seed, queue=QUICK, is_validating=True),
         backing=backing,
         states=states,
         kinds={"services": SERVICE},
     )
     for rogue in rogues:
-        rogue.rate = rate
+        rogue.rate, rogue.kindness = rate, 0.9
     cluster = Cluster(engine, "test", draw)
     ledger.by_us = cluster.by_us
     return cluster, ledger, rogues
@@ -127,5 +130,4 @@ def test_no_pod_is_lost_or_undone(seed: int, rate: float) -> None:
     assert cluster.known == cluster.pods
     assert ledger.wrong == []
     kept = {pod.uid for attempt in cluster.engine.attempts for pod in attempt.placed}
-    leaked = set(ledger.places) - kept - set(cluster.by_us) & set(cluster.pods)
-    assert not leaked
+    assert set(ledger.places) <= kept | cluster.bound, "a place is kept for nobody"
