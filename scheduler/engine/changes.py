@@ -43,10 +43,16 @@ class PodChanges:
     def __init__(self, core: Core, attempts: Attempts) -> None:
         self._core = core
         self._attempts = attempts
+        self._read: dict[str, PodInfo] = {}
+        """Pods that were read, until the watch has come as far: what it brings late is over."""
 
     def set(self, new: PodInfo) -> None:
         """A pod is new, or is now like this."""
         core, uid = self._core, new.uid
+        read = self._read.pop(uid, None)
+        if read is not None and _is_older(new, read):
+            self._read[uid] = read
+            return
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -68,6 +74,7 @@ class PodChanges:
     def gone(self, event: ObjectGone) -> None:
         """A pod is gone, or has ended."""
         core, uid = self._core, event.uid
+        self._read.pop(uid, None)
         assigned = core.cache.get_pod(uid)
         attempt = self._attempts.of(uid)
         if attempt is not None:
@@ -95,6 +102,7 @@ class PodChanges:
         if not pod.node_name:
             self._attempts.not_bound(attempt)
         self.set(pod)
+        self._read[pod.uid] = pod
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.spec.scheduler_name in self._core.frameworks
@@ -161,6 +169,15 @@ class PodChanges:
         start = core.stopwatch()
         method(pod)
         core.recorder.event_handled(event.label, core.stopwatch() - start)
+
+
+def _is_older(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether a version of a pod comes before another.
+
+    Source: KEP-5504, resource versions are numbers that grow; others are never older.
+    """
+    version, read = pod.pod.metadata.resource_version, other.pod.metadata.resource_version
+    return version.isdecimal() and read.isdecimal() and int(version) < int(read)
 
 
 class NodeChanges:
