@@ -93,7 +93,7 @@ class Cluster:
             (16, self._answer),
             (10, self._new_pod),
             (4, self._change_pod),
-            (4, self._delete_pod),
+            (6, self._delete_pod),
             (1, self._end_pod),
             (1, self._bind_by_others),
             (3, self._set_node),
@@ -111,16 +111,19 @@ class Cluster:
     def settle(self) -> None:
         """Everything comes that was under way, and nothing new."""
         for _ in range(400):
-            while self._watch or self._todo or self.outside:
-                self._tell()
-                self._answer()
-                if self.outside:
-                    self.handle(self.outside.popleft())
+            self._drain()
             self._pass_time()
-            if self.engine.has_ready:
-                self.handle(Decide())
-            elif not (self._watch or self._todo or self.outside):
+            if not self.engine.has_ready:
                 break
+            self.handle(Decide())
+        self._drain()
+
+    def _drain(self) -> None:
+        while self._watch or self._todo or self.outside:
+            self._tell()
+            self._answer()
+            if self.outside:
+                self.handle(self.outside.popleft())
 
     def handle(self, event: Event) -> None:
         """Tell the engine, do as it says in time, and check that it is right."""
@@ -193,8 +196,8 @@ class Cluster:
         node = make_node(
             name,
             zone=draw.choice(("x", "y")),
-            allocatable={"pods": draw.choice((2, 5, 110)), "cpu": draw.choice(("2", "8"))},
-            taints=draw.choice(((), (), (Taint("a", "b", "NoSchedule"),))),
+            allocatable={"pods": draw.choice((5, 110, 110)), "cpu": draw.choice(("8", "8", "64"))},
+            taints=draw.choice(((),) * 5 + ((Taint("a", "b", "NoSchedule"),),)),
             unschedulable=draw.random() < 0.1,
             resource_version=str(self._next()),
         )

@@ -494,6 +494,26 @@ def test_the_node_goes_away_and_the_binding_fails() -> None:
     assert driven.stage(pod) == "backoff"
 
 
+@in_doubt
+def test_what_the_watch_brings_late_does_not_undo_what_was_read(state: AttemptState) -> None:
+    """A version older than the one that was read; a newer one is right again."""
+    driven, pod = engine_at(state)
+    read = make_pod_info("p", scheduler_name="test", node_name="n", resource_version="10")
+    driven.handle(PodRead(driven.attempt(pod).id, read))
+    told = len(driven.told)
+
+    driven.set(make_pod_info("p", scheduler_name="test", resource_version="9"))
+    assert driven.stage(pod) == "cache"
+    driven.set(read)
+    driven.set(make_pod_info("p", scheduler_name="test", node_name="n", resource_version="11"))
+    assert driven.stage(pod) == "cache"
+    assert len(driven.told) == told
+
+    driven.set(make_pod_info("p", scheduler_name="test", resource_version="12"))
+
+    assert driven.stage(pod) == "active"
+
+
 @pytest.mark.parametrize("was_ours", [True, False], ids=["bound by us", "found running"])
 def test_a_pod_unbound_by_a_restored_api_server(was_ours: bool) -> None:
     """It is right all the same: the pod waits again, and its room is free."""
