@@ -50,7 +50,7 @@ class Planter:
 
     def is_noticed(self, path: Path, tree: ast.Module, tests: Sequence[str]) -> bool:
         """Whether one of the groups of tests fails on a changed module."""
-        original = (ROOT / path).read_text()
+        original = (self._copy / path).read_text()
         self._write(path, ast.unparse(ast.fix_missing_locations(tree)))
         try:
             return any(not self.passes(group) for group in tests)

@@ -607,8 +607,9 @@ def test_an_unexpected_error_does_not_lose_the_pod() -> None:
     driven.run()
 
     assert driven.stage(pod) == "backoff"
-    [report] = driven.reports
-    assert (report.message, report.pod) == ("Error scheduling pod", "default/p")
+    report, retrying = driven.reports
+    assert (report.message, report.pod) == ("Unexpected error", "default/p")
+    assert retrying.message == "Error scheduling pod; retrying"
     assert report.problem == "ZeroDivisionError: bug"
     assert "break_down" in report.trace
     assert driven.notes == ["ZeroDivisionError: bug"]
