@@ -23,7 +23,7 @@ def real_engine(seed: int) -> Engine:
     return build_engine(config, builder, builder.build(config), seed=seed)
 
 
-def played(seed: int, steps: int = 2500) -> Cluster:
+def played(seed: int, steps: int = 2000) -> Cluster:
     """A cluster with a random history."""
     cluster = Cluster(real_engine(seed), PROFILE, Random(seed))
     for _ in range(steps):
