@@ -72,7 +72,7 @@ class Attempts:
         self._attempts: dict[int, Attempt] = {}
         self._by_uid: dict[str, Attempt] = {}
         self._doubtful: dict[int, Attempt] = {}
-        """Those in UNSURE, or long in BOUND: the API server must be asked."""
+        """Those in UNSURE, or long in BOUND: the API server must be asked, the first one first."""
         self._bound: dict[int, tuple[float, Attempt]] = {}
         """Those in BOUND in the order in which they came there, each with when it did."""
         self._last_id = 0
@@ -251,6 +251,7 @@ class Attempts:
         if attempt is not None:
             self._report_bind(attempt, Code.SUCCESS)
             self._advance(attempt, AttemptEvent.ACCEPT)
+            self._doubtful.pop(attempt.id, None)
             self._bound[attempt.id] = (self._core.now, attempt)
             self._finish(attempt)
 
@@ -265,7 +266,6 @@ class Attempts:
             return
         attempt.doubt = message
         self._advance(attempt, AttemptEvent.DOUBT)
-        self._doubtful[attempt.id] = attempt
         self._ask(attempt)
 
     def _report_bind(self, attempt: Attempt, code: Code) -> None:
@@ -298,33 +298,23 @@ class Attempts:
         if not was_told:
             self._finish(attempt)
 
-    def leave(self, attempt: Attempt, why: str) -> bool:
-        """The pod needs nothing from this attempt any more; says whether room was given back."""
+    def leave(self, attempt: Attempt, why: str) -> None:
+        """The pod needs nothing from this attempt any more: its room is free for others."""
         freed = self._undo(attempt, AttemptEvent.LEAVE, why)
         for queued in attempt.members:
             self._core.queue.done(queued.pod_info.uid)
-        return freed
+        self._free(attempt, freed=freed)
 
-    def pod_read(self, attempt_id: int, pod: PodInfo | None) -> PodInfo | None:
-        """How a pod is that there was doubt about.
+    def in_doubt(self, attempt_id: int) -> Attempt | None:
+        """The attempt, if it is still to be found out whether its pod is bound."""
+        return self._in(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
 
-        Returns:
-            The pod when it must be tried again: it was said to be bound, and is not.
-        """
-        attempt = self._in(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
-        if attempt is None:
-            return None
-        if pod is not None and pod.node_name == attempt.pod.node_name:
-            self._core.cache.add_pod(pod)
-            self.confirmed(attempt)
-        elif pod is None or pod.node_name:
-            self._free(attempt, freed=self.leave(attempt, "deleted or bound by somebody else"))
-        elif attempt.state is AttemptState.UNSURE:
+    def not_bound(self, attempt: Attempt) -> None:
+        """The pod of an attempt in doubt has no node; one that was said to have is let go."""
+        if attempt.state is AttemptState.UNSURE:
             self.fail(attempt, Failure(attempt.doubt))
         else:
-            self._free(attempt, freed=self.leave(attempt, "not bound after all"))
-            return pod
-        return None
+            self.leave(attempt, "not bound after all")
 
     def took_long(self, seconds: float) -> None:
         """The last decision took so long that its pod has to wait for others from now on."""
@@ -348,13 +338,15 @@ class Attempts:
         for since, attempt in self._bound.values():
             if since + CONFIRM_SECONDS > core.now:
                 break
-            self._doubtful[attempt.id] = attempt
+            self._doubtful.setdefault(attempt.id, attempt)
         for attempt in list(self._doubtful.values())[:MAX_QUESTIONS]:
             if attempt.asked_at + ASK_AGAIN_SECONDS <= core.now:
                 self._ask(attempt)
 
     def _ask(self, attempt: Attempt) -> None:
+        """Ask the API server; the next time it is the others' turn first."""
         attempt.asked_at = self._core.now
+        self._doubtful[attempt.id] = self._doubtful.pop(attempt.id, attempt)
         pod = attempt.pod
         self._core.out.append(ReadPod(attempt.id, pod.namespace, pod.name, pod.uid))
 

@@ -140,8 +140,9 @@ class Engine:
             lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
         )
         self._evicting = Evicting(self.core, self.attempts)
+        pods = PodChanges(self.core, self.attempts, self._evicting.gone)
         self._changes: dict[str, Changes] = {
-            "pods": PodChanges(self.core, self.attempts, self._evicting.gone),
+            "pods": pods,
             "nodes": NodeChanges(self.core),
             "namespaces": NamespaceChanges(self.core),
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
@@ -158,7 +159,7 @@ class Engine:
                 e.attempt, e.message, is_certain=e.is_certain
             ),
             PreBound: lambda e: self.attempts.pre_bound(e.attempt, e.problem),
-            PodRead: self._pod_read,
+            PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
             Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
             Rejected: lambda e: self.attempts.rejected(e.uid, e.plugin, e.message),
@@ -258,8 +259,3 @@ class Engine:
         self.attempts.tick()
         core.catch_up()
         core.audit()
-
-    def _pod_read(self, event: PodRead) -> None:
-        again: PodInfo | None = self.attempts.pod_read(event.attempt, event.pod)
-        if again is not None:
-            self._changes["pods"].set(again)

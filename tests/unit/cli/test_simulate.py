@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 from scheduler.cli.simulate import simulate
 from tests.support.manifests import node_manifest, pod_manifest, write_list
 
-
 INSUFFICIENT = (
     "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: "
     "0/2 nodes are available: 2 No preemption victims found for incoming pod."
