@@ -9,7 +9,7 @@ import random
 import signal
 import socket
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from prometheus_client import CollectorRegistry

@@ -21,7 +21,6 @@ from scheduler.engine import Engine
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster, Profiles
 from scheduler.offline.explain import Explainer
-from scheduler.offline.findings import obstacles_of
 from scheduler.offline.reading import InputError
 from scheduler.recording.comparison import Comparison, Fate, compare
 from scheduler.recording.files import Recording
@@ -182,11 +181,11 @@ def _explain(profiles: Profiles, engine: Engine, name: str, header: Header) -> N
     core = engine.core
     core.cache.update_snapshot(core.snapshot)
     cluster = Cluster(engine, [pod], Counter())
-    answer = Explainer(profiles, cluster).explain(pod)
-    nominated = cluster.nominator.nominated_pods_before(pod)
-    obstacles = obstacles_of(pod, core.snapshot, nominated)
+    explainer = Explainer(profiles, cluster)
+    answer = explainer.explain(pod)
     framework = profiles.framework_of(pod)
-    print_report(PodReport(pod, answer, framework, core.snapshot.table.count, obstacles, (), 10))
+    count = core.snapshot.table.count
+    print_report(PodReport(pod, answer, framework, count, explainer.reasons, (), 10))
 
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:

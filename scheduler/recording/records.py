@@ -15,6 +15,12 @@ from msgspec.structs import replace
 from scheduler.api.nodes import InvalidNodeError
 from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus
 from scheduler.api.pods import InvalidPodError, PodInfo, PodShape, pod_info
+from scheduler.api.storage import (
+    MIGRATED_PLUGINS,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from scheduler.engine.events import (
     Activate,
     Allowed,
@@ -41,6 +47,11 @@ MAX_SHAPES: Final = 4096
 """Specifications that are remembered as written; then they are written anew."""
 
 _KINDS: Final = {kind.name: kind for kind in KINDS}
+_BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "persistentvolumeclaims": PersistentVolumeClaim,
+    "persistentvolumes": PersistentVolume,
+}
+"""Kinds that the engine does not keep as they come over the wire."""
 _UNTOLD: Final = ("annotations", "managedFields")
 
 
@@ -191,6 +202,8 @@ class Writer:
             return self._pod(obj, into)
         if type(obj) is Node:
             return _node(obj)
+        if type(obj) is CSINode:
+            return _csi_node(obj)
         return _reduced(kind, obj) if isinstance(obj, Mapping) else obj
 
     def _pod(self, pod: PodInfo, into: bytearray) -> _PodLine:
@@ -213,6 +226,11 @@ def _node(node: Node) -> Node:
     told = msgspec.json.encode(annotations, order="sorted")
     digest = {"digest": blake2b(told, digest_size=8).hexdigest()}
     return replace(node, metadata=replace(node.metadata, annotations=digest))
+
+
+def _csi_node(node: CSINode) -> CSINode:
+    read = {k: v for k, v in node.metadata.annotations.items() if k == MIGRATED_PLUGINS}
+    return replace(node, metadata=replace(node.metadata, annotations=read))
 
 
 def _reduced(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,6 +279,9 @@ class Reader:
     def _object(self, kind: str, raw: msgspec.Raw) -> Any:
         if kind == "pods":
             return self._pod(raw)
+        built = _BUILT.get(kind)
+        if built is not None:
+            return msgspec.json.decode(raw, type=built)
         known = _KINDS.get(kind)
         return msgspec.json.decode(raw) if known is None else known.decode(raw)
 

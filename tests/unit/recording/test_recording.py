@@ -1,5 +1,6 @@
 """Lines, blocks, files, and what is kept in memory."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,27 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.objects import ContainerStatus, Taint, Volume
+from scheduler.api.objects import (
+    AnnotatedMeta,
+    ContainerStatus,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Service,
+    ServiceSpec,
+    Taint,
+    Volume,
+)
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.storage import (
+    MIGRATED_PLUGINS,
+    ClaimReference,
+    CSINode,
+    CSISource,
+    MigratableSources,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from scheduler.api.written import ObjectReference
 from scheduler.engine.events import (
     Activate,
@@ -72,6 +92,25 @@ EVENTS: list[Event] = [
     ObjectSet("pods", full_pod()),
     ObjectSet("nodes", make_node("n", zone="z", taints=(Taint("k", "v", "NoSchedule"),))),
     ObjectSet("widgets", {"metadata": {"name": "w"}, "spec": {"size": [1, None, "x"]}}),
+    ObjectSet(
+        "persistentvolumeclaims",
+        PersistentVolumeClaim(ObjectMeta("c", "ns", "u"), "fast", request=Decimal("1.5")),
+    ),
+    ObjectSet(
+        "persistentvolumes",
+        PersistentVolume(
+            ObjectMeta("v"),
+            claim=ClaimReference("c", "ns"),
+            affinity=NodeSelector((NodeSelectorTerm(),)),
+            capacity=Decimal(5),
+            csi=CSISource("d", "h"),
+            in_tree=MigratableSources(),
+        ),
+    ),
+    ObjectSet(
+        "csinodes", CSINode(AnnotatedMeta("n", annotations={MIGRATED_PLUGINS: "kubernetes.io/x"}))
+    ),
+    ObjectSet("services", Service(ObjectMeta("s", "ns"), ServiceSpec({"a": "b"}))),
     ObjectGone("pods", "ns", "p", "u"),
     PodRead(3, make_pod_info("p", node_name="n")),
     PodRead(3, None),
