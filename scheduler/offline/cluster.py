@@ -9,6 +9,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder, build_engine
+from scheduler.bootstrap.engine import MAX_IN_UNSCHEDULABLE_SECONDS
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
@@ -104,7 +105,7 @@ class Profiles:
             objects: the cluster.
             seed: breaks ties between nodes.
         """
-        engine = build_engine(self.config, self._builder, self.frameworks, seed=seed)
+        engine = self.engine(seed)
         told = chain(
             (ObjectSet("namespaces", namespace) for namespace in objects.namespaces),
             (ObjectSet("nodes", node) for node in objects.nodes),
@@ -129,6 +130,18 @@ class Profiles:
     def storage(self) -> VolumeCatalog:
         """The storage of the cluster that was loaded last."""
         return self._builder.states.shared(VolumeCatalog, "")
+
+    def engine(
+        self, seed: int, max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
+    ) -> Engine:
+        """A fresh engine; one at a time, as it shares its plugins with every other."""
+        return build_engine(
+            self.config,
+            self._builder,
+            self.frameworks,
+            seed=seed,
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+        )
 
     def framework_of(self, pod: PodInfo) -> Framework:
         """The profile that decides about the pod."""
