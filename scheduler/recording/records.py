@@ -28,6 +28,8 @@ from scheduler.engine.events import (
     Bound,
     Decide,
     Event,
+    Evicted,
+    EvictFailed,
     ObjectGone,
     ObjectSet,
     PodRead,
@@ -144,6 +146,8 @@ _Readable: TypeAlias = (
     | ReadFailed
     | Allowed
     | Rejected
+    | Evicted
+    | EvictFailed
     | Activate
     | Say
     | TookLong
