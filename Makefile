@@ -50,6 +50,10 @@ imports: $(VENV)/dev.stamp ## Check that imports go one way
 .PHONY: check
 check: lint types imports test ## Everything a change must pass
 
+.PHONY: docs
+docs: $(VENV)/dev.stamp ## Draw again what the pages have from the code
+	$(BIN)/python -m tests.unit.docs.attempt_table
+
 .PHONY: format
 format: $(VENV)/dev.stamp ## Format the code
 	$(BIN)/ruff check --fix .

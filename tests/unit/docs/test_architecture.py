@@ -1,0 +1,45 @@
+"""docs/architecture.md says what the code says: rooms, order of imports, life of an attempt."""
+
+import configparser
+import re
+from pathlib import Path
+
+from tests.unit.docs.attempt_table import BEGIN, END, PAGE, table
+
+CHECKOUT = Path(__file__).parents[3]
+TEXT = PAGE.read_text()
+
+
+def section(heading: str) -> str:
+    """What stands under a heading."""
+    return re.split(rf"^## {heading}.*$", TEXT, flags=re.MULTILINE)[1].split("\n## ")[0]
+
+
+def test_the_table_of_an_attempt_is_the_codes() -> None:
+    """`make docs` draws it again."""
+    drawn = TEXT.partition(BEGIN)[2].partition(END)[0]
+
+    assert drawn.strip() == table()
+
+
+def test_every_room_is_on_the_map() -> None:
+    """And nothing else; a module at the top counts as a room."""
+    rows = [line.split("|")[1] for line in section("Code map").splitlines() if line[:3] == "| `"]
+    mapped = {name.rstrip("/") for row in rows for name in re.findall(r"`([a-z_/]+)`", row)}
+    product = CHECKOUT / "scheduler"
+    rooms = {path.parent.name for path in product.glob("*/__init__.py")}
+    rooms |= {path.stem for path in product.glob("*.py")} - {"__init__", "__main__"}
+
+    assert mapped == rooms
+
+
+def test_the_order_of_imports_is_the_contracts() -> None:
+    """As `.importlinter` has it, from the top."""
+    contracts = configparser.ConfigParser()
+    contracts.read(CHECKOUT / ".importlinter")
+    layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
+    wanted = [set(re.findall(r"\w+", layer)) for layer in layers if layer.strip()]
+    told = re.search(r"^__main__ › .*$", TEXT, re.MULTILINE)
+    assert told is not None
+
+    assert [set(re.findall(r"\w+", layer)) for layer in told[0].split("›")] == wanted
