@@ -68,7 +68,7 @@ def simulate(
 
     Pods are taken in queue order: by priority, then by age. Every decision builds on the ones
     before it, and a pod that fits nowhere is tried again when a later placement may help it. No
-    cluster is asked and nothing is changed. Preemption is not part of this version.
+    cluster is asked and nothing is changed.
 
     \b
       kubectl get nodes,pods,ns,svc,rs,sts,rc -A -o json | stowage simulate -f -

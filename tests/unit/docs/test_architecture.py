@@ -39,7 +39,7 @@ def test_the_order_of_imports_is_the_contracts() -> None:
     contracts.read(CHECKOUT / ".importlinter")
     layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
     wanted = [set(re.findall(r"\w+", layer)) for layer in layers if layer.strip()]
-    told = re.search(r"^__main__ › .*$", TEXT, re.MULTILINE)
+    told = re.search(r"^__main__ \u203a .*$", TEXT, re.MULTILINE)
     assert told is not None
 
-    assert [set(re.findall(r"\w+", layer)) for layer in told[0].split("›")] == wanted
+    assert [set(re.findall(r"\w+", layer)) for layer in told[0].split("\u203a")] == wanted

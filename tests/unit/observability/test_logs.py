@@ -72,6 +72,20 @@ def test_json_is_one_object_a_line() -> None:
     }
 
 
+@pytest.mark.parametrize("form", [TEXT, JSON])
+def test_no_value_begins_a_line_of_its_own(form: str) -> None:
+    """Whoever names things must not be able to write what looks like our message."""
+    stream = _logged(form)
+
+    forged = 'a"\nE0101 00:00:00.000000 engine] "Forged"\r\n\x1b[2J'
+    get_logger("scheduler.engine").info("Said", pod=forged, reasons=[forged])
+
+    text = stream.getvalue()
+    assert text.count("\n") == 1
+    assert "\r" not in text
+    assert "\x1b" not in text
+
+
 def test_levels_are_asked_for_first() -> None:
     """`verbose` follows its level at once, as PUT /debug/flags/v sets it."""
     _logged(TEXT, level=2)
