@@ -212,10 +212,13 @@ class InterPodAffinity(
             return False
         if self._ignores_existing:
             return True
-        kinds = [TermKind.PREFERRED]
-        if self._hard_pod_affinity_weight > 0:
-            kinds.append(TermKind.REQUIRED_AFFINITY)
-        return not any(snapshot.terms_about(kind, pod) for kind in kinds)
+        return not (
+            snapshot.terms_about(TermKind.PREFERRED, pod)
+            or (
+                self._hard_pod_affinity_weight > 0
+                and snapshot.terms_about(TermKind.REQUIRED_AFFINITY, pod)
+            )
+        )
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:

@@ -32,7 +32,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SKIP, SUCCESS, Status
-from scheduler.plugins.columns import Mask, as_view
+from scheduler.plugins.columns import Mask
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.port_counts import WILDCARD_IP
 
@@ -82,7 +82,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
             column = snapshot.ports.conflicts(port, snapshot.table.size)
             if column is not None:
                 taken = column if taken is None else taken | column
-        return None if taken is None else taken[as_view(rows)].astype(np.uint64)
+        return None if taken is None else taken[rows].astype(np.uint64)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:

@@ -55,7 +55,6 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
-from scheduler.plugins.columns import as_view
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.plugins.resource_scores import Weights, strategy_of
 from scheduler.snapshot import Rows, Snapshot
@@ -175,7 +174,6 @@ class NodeResourcesFit(
         if fit.columns.layout is not table.layout:
             fit = _prepare_fit(state, pod, snapshot, fit.names)
         columns = fit.columns
-        rows = as_view(rows)
         is_full = table.pod_count[rows] >= table.max_pods[rows]
         allocatable = columns.allocatable(table, rows)
         is_short = columns.amounts > allocatable - columns.requested(table, rows)
@@ -250,7 +248,6 @@ class NodeResourcesFit(
         if prepared is None or prepared.columns.layout is not snapshot.table.layout:
             prepared = self._prepare_score(state, pod, snapshot)
         columns = prepared.columns
-        rows = as_view(rows)
         requested = columns.non_zero_requested(snapshot.table, rows) + columns.amounts
         allocatable = columns.allocatable(snapshot.table, rows)
         return self._strategy.score(requested, allocatable, prepared.weights)

@@ -19,7 +19,7 @@ from scheduler.snapshot.changes import Change, PodAdded, PodRemoved
 from scheduler.snapshot.interning import InternedColumn, Interner
 
 Rows: TypeAlias = slice | NDArray[np.intp]
-"""Which rows a column operation is about: a slice over all of them, or indices."""
+"""Which rows a column operation is about: a slice over all of them or over one, or indices."""
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -40,6 +40,9 @@ class TermKind(Enum):
     REQUIRED_AFFINITY = "attracts, by hardPodAffinityWeight"
     PREFERRED = "attracts or repels, by weight"
 
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
+
 
 TermKey: TypeAlias = tuple[TermKind, PodSelector, str, int]
 """Kind, the pods spoken of, topology key and signed weight."""

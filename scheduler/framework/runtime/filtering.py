@@ -92,7 +92,6 @@ class Filtering:
     """The PreFilter and Filter plugins of one profile."""
 
     def __init__(self, plugins: PluginSet, calls: PluginCalls, classes: PodClasses) -> None:
-        self._pre_filter_plugins = plugins.pre_filter
         self._calls = calls
         self._classes = classes
         self._cluster_filters = [
@@ -255,7 +254,7 @@ class Filtering:
         restricting: set[str] = set()
         skipped: list[str] = []
         rejection = SUCCESS
-        for plugin in self._pre_filter_plugins:
+        for plugin in pod_class.asked:
             result, status = self._pre_filter(plugin, state, pod, snapshot, pod_class)
             if status.code is Code.SKIP:
                 skipped.append(plugin.NAME)
@@ -271,7 +270,7 @@ class Filtering:
             names = result.node_names if names is None else names & result.node_names
             if not names:
                 return PreFiltered(_nothing_left(restricting), names, frozenset(restricting))
-        state.write(_SKIPPED, frozenset(skipped))
+        state.write(_SKIPPED, pod_class.skipped.union(skipped))
         return PreFiltered(rejection, names, frozenset(restricting))
 
     def _pre_filter(
