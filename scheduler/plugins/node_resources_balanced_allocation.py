@@ -90,7 +90,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
         columns = prepared.columns
         allocatable = columns.allocatable(snapshot.table, rows)
         used = columns.requested(snapshot.table, rows) + prepared.steps
-        if len(columns) == _PAIR and np.count_nonzero(allocatable) == allocatable.size:
+        if len(columns.names) == _PAIR and np.count_nonzero(allocatable) == allocatable.size:
             deviation = _deviation_of_pair(used, allocatable)
         else:
             deviation = _deviation(used, allocatable)

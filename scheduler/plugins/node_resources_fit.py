@@ -181,7 +181,7 @@ class NodeResourcesFit(
         for line, position, has, taken in oversized:
             asked = pod.shape.requests[columns.names[line]]
             is_short[line, position] = asked > int64(has - int64(taken))
-        lacks_column = len(columns) < len(fit.names)
+        lacks_column = len(columns.names) < len(fit.names)
         if not (lacks_column or np.count_nonzero(is_full) or np.count_nonzero(is_short)):
             return None
         masks = np.ones((fit.lines, len(is_full)), np.bool_)

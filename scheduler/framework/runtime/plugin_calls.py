@@ -74,9 +74,7 @@ class PluginCalls:
         """Note that something else of the present cycle is done."""
         self.steps.append((self.now(), name))
 
-    def point_done(
-        self, point: str, status: Code, start: float, *, is_step: bool = True
-    ) -> float:
+    def point_done(self, point: str, status: Code, start: float, *, is_step: bool = True) -> float:
         """Report a whole extension point, whatever plugins it has.
 
         Args:

@@ -404,10 +404,11 @@ def call_normalize(
     plugin = scored.normalizer
     if plugin is None:
         return column
-    check = None if scored.is_trusted else answers.final_scores
+    point, normalize = "ScoreExtensionNormalize", plugin.normalize_score
+    if scored.is_trusted:
+        return calls.call(plugin, point, None, None, normalize, state, pod, column)
     alive = np.ones(len(column), np.bool_)
-    point = "ScoreExtensionNormalize"
-    return calls.call(plugin, point, check, alive, plugin.normalize_score, state, pod, column)
+    return calls.call(plugin, point, answers.final_scores, alive, normalize, state, pod, column)
 
 
 def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:

@@ -77,7 +77,7 @@ class Scoring:
         if len(rows) <= 1:
             return Best(rows, len(rows))
         totals = self.totals(found, pod, snapshot, rows)
-        return Best(rows[np.flatnonzero(totals == totals.max())], len(rows))
+        return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows))
 
     def _best_cached(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
         """The usual case of a plain pod: its class keeps the totals of all rows."""
@@ -116,10 +116,9 @@ class Scoring:
         pod_class = found.pod_class
         if not found.is_row_local or pod_class.score_failure is not None or self._only_preparing:
             return False
-        for raw in pod_class.raw_scores:
-            if raw.varies:
-                return False
-        return all([self._skips_score(scored, pod, snapshot) for scored in self._cluster])
+        if any(raw.varies for raw in pod_class.raw_scores):
+            return False
+        return all(self._skips_score(scored, pod, snapshot) for scored in self._cluster)
 
     def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
         plugin = scored.pre_score
