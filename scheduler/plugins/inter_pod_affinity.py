@@ -11,6 +11,7 @@ Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity (v1.36).
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
@@ -52,7 +53,8 @@ from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
 from scheduler.snapshot.pod_selectors import pod_selector_of
 from scheduler.snapshot.row_counts import RowCounts
-from scheduler.snapshot.term_counts import TermKind
+from scheduler.snapshot.row_log import RowLog
+from scheduler.snapshot.term_counts import TermClass, TermKind
 
 REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -69,6 +71,10 @@ _EXISTING_ANTI_AFFINITY: Final = np.uint64(4)
 _NO_REASON: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 
+_FEW_TERMS: Final = 4
+"""So many terms of running pods are looked at anew for each pod."""
+_MAX_EXISTING_BYTES: Final = 16 * 2**20
+
 _Sums: TypeAlias = dict[str, NDArray[np.float64]]
 """By topology key, a sum by domain; 0 for nodes that lack the key."""
 
@@ -83,19 +89,24 @@ class _RequiredState:
         near: by key, the pods that satisfy all its affinity terms.
         away: by key, the pods its anti-affinity terms speak of.
         existing: by key, the anti-affinity terms of running pods that speak of it.
+        forbidden: what these come to by row, where it is known.
     """
 
-    __slots__ = ("away", "existing", "near", "own")
+    __slots__ = ("away", "existing", "forbidden", "near", "own")
 
-    def __init__(self, own: OwnTerms, near: _Sums, away: _Sums, existing: _Sums) -> None:
+    def __init__(
+        self, own: OwnTerms, near: _Sums, away: _Sums, existing: _Sums, forbidden: Bits | None
+    ) -> None:
         self.own = own
         self.near = near
         self.away = away
         self.existing = existing
+        self.forbidden = forbidden
 
     def clone(self) -> "_RequiredState":
         """A copy to try pods on."""
-        return _RequiredState(self.own, self.near.copy(), self.away.copy(), self.existing.copy())
+        near, away, existing = self.near.copy(), self.away.copy(), self.existing.copy()
+        return _RequiredState(self.own, near, away, existing, self.forbidden)
 
     def count(self, pod: PodInfo, snapshot: Snapshot, other: PodInfo, row: int, sign: int) -> None:
         """Count another pod in (`sign` 1) or out (-1) on the node of a row."""
@@ -110,7 +121,29 @@ class _RequiredState:
         affinity = other.shape.affinity
         for theirs in () if affinity is None else affinity.required_anti:
             if speaks_of(pod_selector_of(theirs, other.namespace), pod, namespaces):
+                self.forbidden = None
                 _count(self.existing, snapshot, theirs.topology_key, row, sign)
+
+
+class _Existing(msgspec.Struct, frozen=True):
+    """What the anti-affinity terms of running pods come to, for all pods of which they speak.
+
+    Attributes:
+        terms: which terms; as long as it is the same list they are the same.
+        stamp: changes of their counts, and the node log with its position.
+        sums: by key, the terms by domain.
+        forbidden: the verdict by row.
+    """
+
+    terms: list[TermClass]
+    stamp: tuple[int, RowLog, int]
+    sums: _Sums
+    forbidden: Bits
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that the arrays take."""
+        return self.forbidden.nbytes + sum(sums.nbytes for sums in self.sums.values())
 
 
 _REQUIRED: Final = StateKey[_RequiredState]("PreFilterInterPodAffinity")
@@ -137,6 +170,7 @@ class InterPodAffinity(
         self._hard_pod_affinity_weight = args.hard_pod_affinity_weight
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
         self._own_terms = OwnTermsCache()
+        self._existing: dict[int, _Existing] = {}
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -160,9 +194,8 @@ class InterPodAffinity(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
         own = self._own_terms.terms_of(pod, snapshot)
-        existing: _Sums = {}
-        for cls in snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod):
-            _add_sums(existing, snapshot, cls.topology_key, cls.counts)
+        terms = snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod)
+        existing, forbidden = self._existing_terms(terms, snapshot)
         if not own.has_required and not existing:
             return None, SKIP
         near: _Sums = {}
@@ -173,8 +206,30 @@ class InterPodAffinity(
         away: _Sums = {}
         for term in own.away:
             _add_sums(away, snapshot, term.topology_key, snapshot.pod_counts(term.pods))
-        state.write(_REQUIRED, _RequiredState(own, near, away, existing))
+        state.write(_REQUIRED, _RequiredState(own, near, away, existing, forbidden))
         return None, SUCCESS
+
+    def _existing_terms(
+        self, terms: list[TermClass], snapshot: Snapshot
+    ) -> tuple[_Sums, Bits | None]:
+        """By key the terms of running pods by domain; of many also the verdict by row."""
+        if len(terms) <= _FEW_TERMS:
+            return _sums_of(terms, snapshot), None
+        log = snapshot.node_log
+        stamp = (sum([cls.counts.changes for cls in terms]), log, log.position)
+        known = self._existing.get(id(terms))
+        if known is None or known.terms is not terms or known.stamp != stamp:
+            verdicts = _Verdicts()
+            sums = _sums_of(terms, snapshot)
+            for key, by_domain in sums.items():
+                verdicts.reject(key, by_domain > 0, _EXISTING_ANTI_AFFINITY)
+            forbidden = verdicts.of(snapshot, snapshot.table.all_rows)
+            if forbidden is None:
+                return sums, None
+            self._existing[id(terms)] = known = _Existing(terms, stamp, sums, forbidden)
+            if sum([each.size_bytes for each in self._existing.values()]) > _MAX_EXISTING_BYTES:
+                self._existing = {id(terms): known}
+        return known.sums.copy(), known.forbidden
 
     @override
     def add_pod(
@@ -198,9 +253,10 @@ class InterPodAffinity(
             verdicts.reject(key, unmet, _AFFINITY)
         for key, sums in required.away.items():
             verdicts.reject(key, sums > 0, _ANTI_AFFINITY)
-        for key, sums in required.existing.items():
-            verdicts.reject(key, sums > 0, _EXISTING_ANTI_AFFINITY)
-        return verdicts.of(snapshot, rows)
+        if required.forbidden is None:
+            for key, sums in required.existing.items():
+                verdicts.reject(key, sums > 0, _EXISTING_ANTI_AFFINITY)
+        return verdicts.of(snapshot, rows, required.forbidden)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
@@ -275,14 +331,14 @@ class _Verdicts:
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1
 
-    def of(self, snapshot: Snapshot, rows: Rows) -> Bits | None:
+    def of(self, snapshot: Snapshot, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
         """Per given row the reason that comes first, which is the lowest bit."""
-        found: Bits | None = None
+        found = None if forbidden is None else forbidden[rows]
         for key, by_domain in self._by_key.items():
             bits = by_domain.take(snapshot.topology(key)[0][rows])
             found = bits if found is None else found | bits
-        if found is not None and self._kinds > 1:
-            found &= ~found + _ONE
+        if found is not None and self._kinds + (forbidden is not None) > 1:
+            found = found & (~found + _ONE)
         return found
 
 
@@ -304,6 +360,13 @@ def _add_sums(
         by_domain *= weight
     known = sums.get(key)
     sums[key] = by_domain if known is None else known + by_domain
+
+
+def _sums_of(terms: list[TermClass], snapshot: Snapshot) -> _Sums:
+    sums: _Sums = {}
+    for cls in terms:
+        _add_sums(sums, snapshot, cls.topology_key, cls.counts)
+    return sums
 
 
 def _count(sums: _Sums, snapshot: Snapshot, key: str, row: int, sign: int) -> None:
