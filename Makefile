@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := $(VENV)-tools
 SEEDS ?= 0:2000
+ROOM ?= engine
+COUNT ?= 30
 
 .DEFAULT_GOAL := help
 
@@ -70,6 +72,10 @@ oracle: ## Build the judge: kube-scheduler's own framework as a program (needs G
 parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on random clusters (SEEDS=0:2000)
 	$(BIN)/python -m tests.parity.run --seeds $(SEEDS)
 	$(BIN)/python -m tests.parity.hints
+
+.PHONY: mutants
+mutants: $(VENV)/dev.stamp ## Plant small random faults and see whether tests notice (ROOM=engine COUNT=30)
+	$(BIN)/python -m tests.mutants --room $(ROOM) --count $(COUNT)
 
 .PHONY: bench
 bench: $(VENV)/dev.stamp ## Measure side by side with kube-scheduler (hours; see docs/performance.md)

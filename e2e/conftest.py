@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from e2e.support import kind
+from e2e.support.audit import AuditEvent
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.processes import Program
@@ -21,6 +22,9 @@ from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.stowage import start_stowage
 
 StartStowage = Callable[..., Program]
+
+ASKED_ELSEWHERE = pytest.StashKey[list[AuditEvent]]()
+"""In the session's configuration: what daemons asked of clusters that are gone by the end."""
 
 _REPORTERS = pytest.StashKey[list[Callable[[], str]]]()
 

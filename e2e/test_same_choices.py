@@ -26,10 +26,6 @@ ENOUGH: Final = 200
 DECISION_SECONDS: Final = 20.0
 KUBE_SCHEDULER: Final = "reference"
 NOT_HERE: Final = (
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
     "DynamicResources",
     "DefaultPreemption",
 )

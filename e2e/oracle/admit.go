@@ -15,12 +15,21 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/storage"
+	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
 	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
 	"k8s.io/kubernetes/pkg/registry/core/namespace"
 	"k8s.io/kubernetes/pkg/registry/core/node"
+	"k8s.io/kubernetes/pkg/registry/core/persistentvolume"
+	"k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
 	"k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/pkg/registry/core/replicationcontroller"
+	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
+	"k8s.io/kubernetes/pkg/registry/storage/csinode"
+	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
+	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
+	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
 )
 
 // creation is the part of a registry strategy that shapes and judges a new object.
@@ -77,6 +86,26 @@ func admitObject(obj runtime.Object) (runtime.Object, field.ErrorList) {
 		errs = create(replicaset.Strategy, o, o.Namespace)
 	case *apps.StatefulSet:
 		errs = create(statefulset.Strategy, o, o.Namespace)
+	case *core.PersistentVolume:
+		status := o.Status
+		errs = create(persistentvolume.Strategy, o, "")
+		o.Status = status
+	case *core.PersistentVolumeClaim:
+		status := o.Status
+		errs = create(persistentvolumeclaim.Strategy, o, o.Namespace)
+		o.Status = status
+	case *storage.StorageClass:
+		errs = create(storageclass.Strategy, o, "")
+	case *storage.CSINode:
+		errs = create(csinode.Strategy, o, "")
+	case *storage.CSIDriver:
+		errs = create(csidriver.Strategy, o, "")
+	case *storage.CSIStorageCapacity:
+		errs = create(csistoragecapacity.Strategy, o, o.Namespace)
+	case *storage.VolumeAttachment:
+		status := o.Status
+		errs = create(volumeattachment.Strategy, o, "")
+		o.Status = status
 	default:
 		return obj, nil
 	}

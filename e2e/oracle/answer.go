@@ -28,7 +28,10 @@ type PodAnswer struct {
 	PreFilter  *Rejection   `json:"preFilter"`
 	Nodes      []NodeAnswer `json:"nodes"`
 	Message    string       `json:"message"`
-	Error      string       `json:"error,omitempty"`
+
+	Preemption *PreemptionAnswer `json:"preemption,omitempty"`
+
+	Error string `json:"error,omitempty"`
 }
 
 // Gate is the first PreEnqueue plugin that holds a pod back.

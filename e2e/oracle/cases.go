@@ -21,6 +21,7 @@ import (
 type clusterCase struct {
 	rawConfig json.RawMessage
 	objects   []runtime.Object
+	preempt   bool // whether pods that fit nowhere may preempt
 }
 
 func caseFromJSON(line []byte) (*clusterCase, error) {

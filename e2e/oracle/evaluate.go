@@ -33,6 +33,9 @@ func evaluate(c *clusterCase) ([]PodAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.preempt {
+		tryAllNodes(cfg)
+	}
 	objects := c.schedulerObjects()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -56,7 +59,7 @@ func evaluate(c *clusterCase) ([]PodAnswer, error) {
 		if err := s.updateSnapshot(ctx, fw); err != nil {
 			return nil, err
 		}
-		answers = append(answers, s.judge(ctx, fw, pod))
+		answers = append(answers, s.judge(ctx, fw, pod, c.preempt))
 	}
 	slices.SortFunc(answers, func(a, b PodAnswer) int { return strings.Compare(a.Pod, b.Pod) })
 	return answers, nil
@@ -86,14 +89,14 @@ func (c *clusterCase) schedulerObjects() []runtime.Object {
 
 // judge runs the scheduling cycle's steps for one pod without stopping early, and compares the
 // outcome with the scheduler's own.
-func (s *realScheduler) judge(ctx context.Context, fw framework.Framework, pod *v1.Pod) PodAnswer {
+func (s *realScheduler) judge(ctx context.Context, fw framework.Framework, pod *v1.Pod, preempts bool) PodAnswer {
 	result := PodAnswer{Pod: pod.Namespace + "/" + pod.Name, Profile: fw.ProfileName(), Nodes: []NodeAnswer{}}
 	if result.PreEnqueue = preEnqueue(ctx, fw, pod); result.PreEnqueue != nil {
 		return result
 	}
 	nodes, err := fw.SnapshotSharedLister().NodeInfos().List()
 	if err == nil {
-		err = s.judgeNodes(ctx, fw, pod, nodes, &result)
+		err = s.judgeNodes(ctx, fw, pod, nodes, preempts, &result)
 	}
 	if err == nil {
 		err = s.crossCheck(ctx, fw, pod, &result)
@@ -114,7 +117,7 @@ func preEnqueue(ctx context.Context, fw framework.Framework, pod *v1.Pod) *Gate 
 	return nil
 }
 
-func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, pod *v1.Pod, nodes []fwk.NodeInfo, result *PodAnswer) error {
+func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, pod *v1.Pod, nodes []fwk.NodeInfo, preempts bool, result *PodAnswer) error {
 	if len(nodes) == 0 {
 		result.Message = scheduler.ErrNoNodesAvailable.Error()
 		return nil
@@ -149,6 +152,11 @@ func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, 
 		}
 	}
 	result.Message = (&framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: diagnosis}).Error()
+	if preempts {
+		var err error
+		result.Preemption, err = preempt(ctx, fw, state, pod, diagnosis.NodeToStatus)
+		return err
+	}
 	return nil
 }
 

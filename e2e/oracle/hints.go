@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -185,7 +186,35 @@ func eventsOf(question hintQuestion) (happened []fwk.ClusterEvent, old, changed 
 			happened = []fwk.ClusterEvent{framework.EventUnscheduledPodDelete}
 		}
 	default:
-		err = fmt.Errorf("neither pod nor node: %T", object)
+		resource, known := storageResource(object)
+		if !known {
+			err = fmt.Errorf("no event is made of a %T", object)
+		}
+		if isUpdate {
+			action = fwk.Update
+		}
+		happened = []fwk.ClusterEvent{{Resource: resource, ActionType: action}}
 	}
 	return happened, old, changed, err
+}
+
+// storageResource returns what an event about a storage object is about.
+func storageResource(object runtime.Object) (resource fwk.EventResource, known bool) {
+	switch object.(type) {
+	case *v1.PersistentVolume:
+		return fwk.PersistentVolume, true
+	case *v1.PersistentVolumeClaim:
+		return fwk.PersistentVolumeClaim, true
+	case *storagev1.StorageClass:
+		return fwk.StorageClass, true
+	case *storagev1.CSINode:
+		return fwk.CSINode, true
+	case *storagev1.CSIDriver:
+		return fwk.CSIDriver, true
+	case *storagev1.CSIStorageCapacity:
+		return fwk.CSIStorageCapacity, true
+	case *storagev1.VolumeAttachment:
+		return fwk.VolumeAttachment, true
+	}
+	return "", false
 }

@@ -6,7 +6,7 @@
 // prints comes from the framework's own calls, and each answer is checked against the scheduler's
 // own SchedulePod.
 //
-//	oracle [-admit] [-workers N]           cases as JSON lines on standard input, answers on output
+//	oracle [-admit] [-preempt] [-workers N]           cases as JSON lines on standard input, answers on output
 //	oracle -f FILE... [-profile-config F]  objects from YAML or JSON files, one answer
 //	oracle -check                          cases on standard input, their invalid objects on output
 //	oracle -hints                          cases with questions about queueing hints, answers on output
@@ -30,6 +30,7 @@ func main() {
 	flag.Var(&files, "f", "file of Kubernetes objects; further files may follow as arguments")
 	profileConfig := flag.String("profile-config", "", "KubeSchedulerConfiguration used with -f")
 	admitCases := flag.Bool("admit", false, "treat objects as creation requests: default, mutate and validate them as the API server would, and print them with the answer")
+	preempt := flag.Bool("preempt", false, "let pods that fit nowhere preempt, all nodes being candidates")
 	check := flag.Bool("check", false, "only report objects the API server would refuse")
 	hints := flag.Bool("hints", false, "answer the cases' questions about queueing hints")
 	configFile := flag.String("config", "", "check one KubeSchedulerConfiguration file")
@@ -48,14 +49,14 @@ func main() {
 	case *configs:
 		err = eachLine(os.Stdin, os.Stdout, *workers, checkConfigLine)
 	case len(files) > 0:
-		err = answerFiles(append(files, flag.Args()...), *profileConfig)
+		err = answerFiles(append(files, flag.Args()...), *profileConfig, *preempt)
 	case *hints:
 		err = eachLine(os.Stdin, os.Stdout, *workers, hintsLine)
 	case *check:
 		err = eachLine(os.Stdin, os.Stdout, *workers, checkCase)
 	default:
 		err = eachLine(os.Stdin, os.Stdout, *workers, func(line []byte) any {
-			return answerLine(line, *admitCases)
+			return answerLine(line, *admitCases, *preempt)
 		})
 	}
 	if err != nil {
@@ -74,21 +75,23 @@ func (l *stringList) Set(value string) error {
 	return nil
 }
 
-func answerFiles(files []string, configFile string) error {
+func answerFiles(files []string, configFile string, preempt bool) error {
 	c, err := caseFromFiles(files, configFile)
 	if err != nil {
 		return err
 	}
+	c.preempt = preempt
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(answer(c))
 }
 
-func answerLine(line []byte, admitObjects bool) any {
+func answerLine(line []byte, admitObjects, preempt bool) any {
 	c, err := caseFromJSON(line)
 	if err != nil {
 		return Answer{Pods: []PodAnswer{}, Error: err.Error()}
 	}
+	c.preempt = preempt
 	if !admitObjects {
 		return answer(c)
 	}

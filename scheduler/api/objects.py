@@ -4,7 +4,7 @@ Every type decodes straight from the bytes of the API server (`scheduler.api.dec
 fields are ignored. Objects are immutable and hold no cycles, so the garbage collector need not
 look at them (`gc=False`). Field names are upstream's in Python spelling, JSON names are upstream's.
 
-Source: k8s.io/api core/v1, apps/v1 types.go (v0.36).
+Source: k8s.io/api core/v1, apps/v1, policy/v1 types.go (v0.36).
 """
 
 from typing import Final, TypeAlias
@@ -247,6 +247,29 @@ class RBDVolumeSource(ApiStruct, frozen=True):
     read_only: bool = False
 
 
+class NamedDiskVolumeSource(ApiStruct, frozen=True):
+    """A Cinder or Portworx volume."""
+
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class AzureDiskVolumeSource(ApiStruct, frozen=True):
+    """An Azure disk."""
+
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str | None = None
+
+
+class CSIVolumeSource(ApiStruct, frozen=True):
+    """A volume that a CSI driver makes for the pod's life."""
+
+    driver: str = ""
+
+
+class UnreadVolumeSource(ApiStruct, frozen=True):
+    """A volume of which scheduling reads only that it is there."""
+
+
 class ImageVolumeSource(ApiStruct, frozen=True):
     """An OCI image mounted as a volume."""
 
@@ -263,6 +286,12 @@ class Volume(ApiStruct, frozen=True):
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
+    cinder: NamedDiskVolumeSource | None = None
+    portworx_volume: NamedDiskVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: UnreadVolumeSource | None = None
+    vsphere_volume: UnreadVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
 
@@ -427,6 +456,35 @@ class Workload(ApiStruct, frozen=True):
 
 ReplicaSet = Workload
 StatefulSet = Workload
+
+# --- objects that limit evictions ----------------------------------------------------------------
+
+
+class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
+    """Which pods the budget is about."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
+    """What the disruption controller allows at present.
+
+    Attributes:
+        disruptions_allowed: evictions that are left.
+        disrupted_pods: by name, pods whose eviction has been counted already; when.
+    """
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str | None] = {}
+
+
+class PodDisruptionBudget(ApiStruct, frozen=True):
+    """policy/v1 PodDisruptionBudget."""
+
+    metadata: ObjectMeta
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
 
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"

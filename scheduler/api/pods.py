@@ -16,6 +16,9 @@ from scheduler.api.resources import non_zero_requests, pod_requests, scoring_req
 from scheduler.api.selectors import SelectorError
 
 _KEPT_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
+_STORAGE_SOURCES: Final = tuple(
+    field for field in Volume.__struct_fields__ if field not in ("name", "image")
+)
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
@@ -186,15 +189,7 @@ def _move_volumes(pod: Pod) -> None:
 
 
 def _is_storage(volume: Volume) -> bool:
-    sources = (
-        volume.persistent_volume_claim,
-        volume.ephemeral,
-        volume.gce_persistent_disk,
-        volume.aws_elastic_block_store,
-        volume.iscsi,
-        volume.rbd,
-    )
-    return any(source is not None for source in sources)
+    return any(getattr(volume, source) is not None for source in _STORAGE_SOURCES)
 
 
 def _drop_unread_conditions(pod: Pod) -> None:

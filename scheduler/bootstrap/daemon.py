@@ -27,6 +27,7 @@ from scheduler.bootstrap.measuring import (
     counted,
     watch_sizes,
 )
+from scheduler.bootstrap.recording import Recorders
 from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
@@ -39,7 +40,7 @@ from scheduler.config.notices import not_in_effect
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
-from scheduler.driver.daemon import Daemon
+from scheduler.driver.daemon import Daemon, LeaseLostError
 from scheduler.driver.driver import Driver
 from scheduler.driver.feeding import Feed
 from scheduler.driver.outbox import Outbox, OutboxSettings
@@ -122,15 +123,26 @@ class RunningDaemon:
         writes = PodWrites(
             self._session, fence=None if self._elector is None else self._elector.is_leading
         )
+        seed = self._rng.getrandbits(32)
+        plugins = out_of_tree_plugins() if out_of_tree is None else out_of_tree
         builder = FrameworkBuilder(
             clock.monotonic,
             instruments=self.metrics.instruments,
             time_limit=lambda: plugin_time_limit(PLUGIN_SECONDS),
             on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
-            out_of_tree=out_of_tree_plugins() if out_of_tree is None else out_of_tree,
+            out_of_tree=plugins,
         )
         builder.backing.api = writes
-        self.driver = Driver(self._build_engine(builder), clock)
+        self._recorders = Recorders(
+            config,
+            clock,
+            seed=seed,
+            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
+            out_of_tree=plugins,
+            directory=options.record,
+        )
+        engine = self._build_engine(builder, seed)
+        self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self.driver.outbox = Outbox(
             writes,
             clock,
@@ -168,7 +180,13 @@ class RunningDaemon:
             if server is not None:
                 await server.start()
             await self.daemon.run([renewing])
+        except LeaseLostError:
+            raise
+        except Exception:
+            self._recorders.crashed()
+            raise
         finally:
+            self._recorders.close()
             if server is not None:
                 await server.stop()
             await self._session.close()
@@ -189,6 +207,7 @@ class RunningDaemon:
                 is_synced=lambda: health.handlers_synced,
                 blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
             ),
+            recording=lambda: self._recorders.flight.copy().dump,
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
@@ -252,7 +271,7 @@ class RunningDaemon:
             ),
         )
 
-    def _build_engine(self, builder: FrameworkBuilder) -> Engine:
+    def _build_engine(self, builder: FrameworkBuilder, seed: int) -> Engine:
         frameworks = builder.build(self._config)
         for name, framework in frameworks.items():
             self.metrics.declare_plugins(name, counted(framework.plugins))
@@ -260,7 +279,7 @@ class RunningDaemon:
             self._config,
             builder,
             frameworks,
-            seed=self._rng.getrandbits(32),
+            seed=seed,
             max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
             recorder=CycleMetrics(self.metrics, CycleTracer(log, self._spans)),
             queue_recorder=QueueMetrics(self.metrics),

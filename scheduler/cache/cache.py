@@ -224,7 +224,9 @@ class Cache:
             entry.state = PodState.ADDED
             self._assumed_count -= 1
         if _counts_alike(old, pod):
-            self.nodes[pod.node_name].pods[pod.uid] = pod
+            info = self.nodes[pod.node_name]
+            info.pods[pod.uid] = pod
+            self._touch(info)
         else:
             self._take_away(old)
             self._place(pod)

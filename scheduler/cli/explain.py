@@ -63,6 +63,12 @@ class _Wanted(msgspec.Struct, frozen=True):
     help="Ask every plugin about every node, not only until the first one rejects it.",
 )
 @click.option(
+    "--preempt",
+    "preempts",
+    is_flag=True,
+    help="For pods that fit nowhere: which less important pods would be evicted where.",
+)
+@click.option(
     "--top",
     type=click.IntRange(1),
     default=10,
@@ -98,6 +104,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     pods: tuple[str, ...],
     nodes: tuple[str, ...],
     all_reasons: bool,
+    preempts: bool,
     top: int,
     config_file: str | None,
     output: Output,
@@ -116,19 +123,19 @@ def explain(  # noqa: PLR0913 - one argument per option
     The exit status is 2 when a file or the configuration cannot be used, 1 when a plugin failed.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
-        _answer_lines()
+        _answer_lines(preempts=preempts)
         return
     wanted = _Wanted(pods, nodes, all_reasons, top)
     try:
         objects = read_files((*files, *more_files))
-        profiles, notices = read_profiles(config_file)
+        profiles, notices = read_profiles(config_file, tries_all_nodes=preempts)
         cluster = profiles.load(objects)
         chosen = _chosen_pods(objects, profiles, cluster, wanted.pods)
         _check_nodes(cluster, wanted.nodes)
     except SchedulerError as problem:
         click.echo(f"stowage explain: {problem}", err=True)
         sys.exit(BAD_INPUT)
-    explainer = Explainer(profiles, cluster, all_reasons=all_reasons)
+    explainer = Explainer(profiles, cluster, all_reasons=all_reasons, preempts=preempts)
     if output == "json":
         answers = tuple(_narrowed(explainer.explain(pod), wanted.nodes) for pod in chosen)
         _write(Answer(answers))
@@ -226,10 +233,10 @@ def _check_nodes(cluster: Cluster, names: tuple[str, ...]) -> None:
             raise InputError(f"--node {name}: the files have no such node")
 
 
-def _answer_lines() -> None:
+def _answer_lines(*, preempts: bool) -> None:
     for line in sys.stdin:
         if line.strip():
-            _write(answer_case(line))
+            _write(answer_case(line, preempts=preempts))
 
 
 def _write(answer: Answer) -> None:

@@ -14,7 +14,6 @@ from scheduler.offline.findings import Group, Miss, Reasons, best_nodes, groups_
 
 _NAMES_SHOWN: Final = 3
 _TAINTS_SHOWN: Final = 5
-_VOLUME_PLUGIN: Final = "VolumeBinding"
 
 
 class PodReport(msgspec.Struct, frozen=True):
@@ -84,13 +83,10 @@ def _remarks(report: PodReport) -> Iterator[str]:
     nominated = report.pod.pod.status.nominated_node_name
     if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
-    claims = [
-        volume.persistent_volume_claim.claim_name
-        for volume in report.pod.pod.volumes
-        if volume.persistent_volume_claim is not None
-    ]
-    if claims and _VOLUME_PLUGIN not in report.framework.plugins.by_name:
-        yield f"Its volumes are not looked at in this version: {_names(claims)}."
+    for found in report.answer.claims or ():
+        volume = f" (volume {found.volume})" if found.volume else ""
+        where = _names(found.nodes)
+        yield f"Claim {found.claim}{volume}: {found.reason}, on {_nodes(len(found.nodes))}: {where}"
 
 
 def _narrowed(report: PodReport) -> PodAnswer:

@@ -47,15 +47,21 @@ def read_files(files: Iterable[str]) -> ClusterObjects:
     return objects_from_documents(documents)
 
 
-def read_profiles(file: str | None) -> tuple[Profiles, tuple[str, ...]]:
+def read_profiles(
+    file: str | None, *, tries_all_nodes: bool = False
+) -> tuple[Profiles, tuple[str, ...]]:
     """The profiles of a configuration file, and what of it has no effect.
+
+    Args:
+        file: the file; None for the default profile.
+        tries_all_nodes: as for `Profiles`.
 
     Raises:
         SchedulerError: the configuration is wrong, cannot be read, or names what does not exist.
     """
     out_of_tree = out_of_tree_plugins()
     if file is None:
-        return Profiles(None, out_of_tree), ()
+        return Profiles(None, out_of_tree, tries_all_nodes=tries_all_nodes), ()
     implemented = implemented_plugins(out_of_tree)
     own = {name: points for name, points in implemented.items() if name not in IN_TREE}
     text = _text(file)
@@ -66,7 +72,7 @@ def read_profiles(file: str | None) -> tuple[Profiles, tuple[str, ...]]:
     config = config_called(DEFAULT_PROFILE)
     # A name that was written does not depend on what we would have called the profile.
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
-    profiles = Profiles(config, out_of_tree, is_named=is_named)
+    profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
     return profiles, not_in_effect(config, implemented.keys())
 
 

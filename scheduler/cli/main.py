@@ -27,6 +27,9 @@ _COMMANDS: Final = {
     "simulate": _Command(
         "scheduler.cli.simulate", "simulate", "Show where waiting pods would go, from files."
     ),
+    "replay": _Command(
+        "scheduler.cli.replay", "replay", "Replay what `run --record` has recorded, and compare."
+    ),
     "config": _Command(
         "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
     ),

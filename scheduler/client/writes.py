@@ -10,7 +10,7 @@ import msgspec
 
 from scheduler.api.written import Condition
 from scheduler.client.direct import JSON, Fence
-from scheduler.client.errors import NotFoundError
+from scheduler.client.errors import ConflictError, NotFoundError
 from scheduler.client.event_series import Occurrence
 from scheduler.client.events import event_body, events_path, series_body
 from scheduler.client.patches import pod_status_patch
@@ -117,6 +117,36 @@ class PodWrites:
             fence=self._fence,
             timeout=self._timeout,
         )
+
+    async def evict(
+        self, namespace: str, name: str, uid: str, now: datetime, condition: Condition | None
+    ) -> None:
+        """Deletes a pod with its own grace period, after writing why into its status.
+
+        A pod that is gone, or has a successor of the same name, is left alone.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        try:
+            if condition is not None:
+                await self.patch_status(namespace, name, uid, now, condition=condition)
+            await self._session.request(
+                "DELETE",
+                _path(namespace, name, ""),
+                json_string(
+                    {
+                        "apiVersion": "v1",
+                        "kind": "DeleteOptions",
+                        "preconditions": {"uid": uid},
+                    }
+                ),
+                fence=self._fence,
+                timeout=self._timeout,
+            )
+        except (NotFoundError, ConflictError):
+            return
 
     async def event(self, occurrence: Occurrence) -> None:
         """Writes an event, or that it has happened again.

@@ -260,6 +260,13 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
     "Logs": (
         Flag("v", "How much is logged, 0 to 10.", _int(-_INT32_MAX - 1, _INT32_MAX), "LEVEL"),
         Flag("logging-format", "text or json.", _choice("text", "json"), "FORMAT"),
+        Flag(
+            "record",
+            "Record all decisions into this directory, for `stowage replay` (not in "
+            "kube-scheduler).",
+            _text,
+            "DIR",
+        ),
         Flag("vmodule", "Levels by file.", _text, "PATTERN=LEVEL,...", "-v holds everywhere"),
         _time("log-flush-frequency", "Time between flushes.", _NO_LOG_CONTROL),
         Flag("log-json-info-buffer-size", "Buffer.", _text, "SIZE", _NO_LOG_CONTROL),

@@ -74,6 +74,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     pod_max_in_unschedulable_pods_duration: float = 300.0
     v: int = 0
     logging_format: str = "text"
+    record: str = ""
+    """Our own: the directory that everything the engine is told is recorded in."""
 
     given: tuple[tuple[str, str], ...] = ()
     """Flags as they were written, those without effect included (`/flagz`)."""

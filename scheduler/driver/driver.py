@@ -23,6 +23,7 @@ from scheduler.engine.events import (
 from scheduler.engine.instructions import (
     Bind,
     Cancel,
+    Evict,
     Instruction,
     PatchStatus,
     ReadPod,
@@ -81,6 +82,7 @@ class Driver:
             RunPreBind: lambda i: self._start(i.attempt, self._pre_bind(i.attempt)),
             Cancel: self._cancel,
             ReadPod: lambda i: self.outbox.read(i),  # noqa: PLW0108 - the outbox comes later
+            Evict: lambda i: self.outbox.evict(i),  # noqa: PLW0108 - see above
             PatchStatus: lambda i: self.outbox.patch(i),  # noqa: PLW0108 - see above
             Tell: self._tell,
             WakeMeAt: self._wake_me_at,

@@ -29,8 +29,16 @@ from scheduler.client.event_series import EventSeries, Occurrence
 from scheduler.client.events import Event
 from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock
-from scheduler.engine.events import BindFailed, Bound, Event as EngineEvent, PodRead, ReadFailed
-from scheduler.engine.instructions import Bind, PatchStatus, ReadPod, Tell
+from scheduler.engine.events import (
+    BindFailed,
+    Bound,
+    Event as EngineEvent,
+    Evicted,
+    EvictFailed,
+    PodRead,
+    ReadFailed,
+)
+from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
 from scheduler.informers.kinds import PODS, MalformedObjectError
 from scheduler.observability.logs import get_logger
 
@@ -104,6 +112,7 @@ class Outbox:
         self._series = EventSeries()
         self._binds: deque[Bind] = deque()
         self._reads: deque[ReadPod] = deque()
+        self._evicts: deque[Evict] = deque()
         self._patches: dict[str, PatchStatus] = {}
         self._patching: dict[str, Bind | None] = {}
         """UIDs whose status is being written, each with the bind that waits for the end of it."""
@@ -170,6 +179,11 @@ class Outbox:
     def read(self, read: ReadPod) -> None:
         """Ask how a pod is."""
         self._reads.append(read)
+        self._wake()
+
+    def evict(self, evict: Evict) -> None:
+        """Delete a pod, to make room."""
+        self._evicts.append(evict)
         self._wake()
 
     def patch(self, patch: PatchStatus) -> None:
@@ -266,6 +280,8 @@ class Outbox:
             return self._bind(self._binds.popleft())
         if self._reads:
             return self._read(self._reads.popleft())
+        if self._evicts:
+            return self._evict(self._evicts.popleft())
         if self._others_in_flight < self._settings.concurrency - FOR_BINDS:
             job = self._next_patch() or self._next_event()
             if job is not None:
@@ -318,6 +334,16 @@ class Outbox:
             return
         is_there = pod is not None and pod.uid == read.uid and not is_terminal(pod.pod)
         self._answer(PodRead(read.attempt, pod if is_there else None))
+
+    async def _evict(self, evict: Evict) -> None:
+        try:
+            await self._writes.evict(
+                evict.namespace, evict.name, evict.uid, self._clock.wall(), evict.condition
+            )
+        except (ApiError, FencedError) as problem:
+            self._answer(EvictFailed(evict.uid, str(problem)))
+        else:
+            self._answer(Evicted(evict.uid))
 
     async def _patch(self, patch: PatchStatus) -> None:
         self._patching[patch.uid] = None

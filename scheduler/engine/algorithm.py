@@ -5,9 +5,8 @@ numFeasibleNodesToFind, prioritizeNodes) v1.36.
 Differs: all nodes are looked at unless percentageOfNodesToScore is set.
 """
 
-from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.runtime import Diagnosis, Feasibility, Framework, Verdicts
+from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.snapshot import Snapshot
 
@@ -24,8 +24,6 @@ MIN_FEASIBLE_NODES_TO_FIND: Final = 100
 
 _ALL_NODES: Final = 100
 """Percent."""
-
-Nominated: TypeAlias = Mapping[str, Sequence[PodInfo]]
 
 
 class ScheduleResult(msgspec.Struct):
@@ -79,7 +77,7 @@ class SchedulingAlgorithm:
         framework: Framework,
         pod: PodInfo,
         snapshot: Snapshot,
-        nominated: Nominated | None = None,
+        nominated: NominatedPods | None = None,
     ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
         """The node for the pod, or why there is none.
 

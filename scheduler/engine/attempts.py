@@ -39,6 +39,7 @@ from scheduler.engine.instructions import (
     WakeMeAt,
 )
 from scheduler.framework.events import ASSIGNED_POD_DELETE
+from scheduler.framework.interface import PostFilterResult
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.status import Code, unschedulable
 from scheduler.framework.types import QueuedPodInfo
@@ -59,12 +60,19 @@ MAX_QUESTIONS: Final = 16
 class Attempts:
     """All attempts that have not come to their end."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, make_room: Callable[[PodInfo, PostFilterResult], None]) -> None:
+        """Begin without any.
+
+        Args:
+            core: the engine's state.
+            make_room: does what PostFilter has decided.
+        """
         self._core = core
+        self._make_room = make_room
         self._attempts: dict[int, Attempt] = {}
         self._by_uid: dict[str, Attempt] = {}
         self._doubtful: dict[int, Attempt] = {}
-        """Those in UNSURE, or long in BOUND: the API server must be asked."""
+        """Those in UNSURE, or long in BOUND: the API server must be asked, the first one first."""
         self._bound: dict[int, tuple[float, Attempt]] = {}
         """Those in BOUND in the order in which they came there, each with when it did."""
         self._last_id = 0
@@ -118,20 +126,19 @@ class Attempts:
         start = core.stopwatch()
         too_much = exceeded_limit(pod.shape)
         if too_much:
-            self._fail(attempt, Failure(too_much, is_rejection=True))
+            self.fail(attempt, Failure(too_much, is_rejection=True))
             return
         core.catch_up()
         framework.calls.step("Snapshot")
-        nominator = core.queue.nominator
-        nominated = nominator.nominated_pods_before(pod) if len(nominator) else None
+        nominated = core.queue.nominator
         decision = core.algorithm.schedule_pod(framework, pod, core.snapshot, nominated)
         core.recorder.algorithm_done(core.stopwatch() - start)
         if isinstance(decision, ScheduleResult):
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
-            self._fail(attempt, no_nodes(decision))
+            self.fail(attempt, no_nodes(decision))
         else:
-            self._fail(attempt, self._after_filters(attempt, decision))
+            self.fail(attempt, self._after_filters(attempt, decision))
 
     def _after_filters(self, attempt: Attempt, decision: Unschedulable) -> Failure:
         """No node fits: PostFilter plugins may make room."""
@@ -141,6 +148,8 @@ class Attempts:
         result, status = framework.run_post_filter_plugins(
             decision.state, attempt.pod, self._core.snapshot, decision.diagnosis
         )
+        if status.is_success and result is not None:
+            self._make_room(attempt.pod, result)
         decision.diagnosis.post_filter_message = status.message
         return failure_of(
             decision.diagnosis, None if result is None else result.nominated_node_name
@@ -161,7 +170,7 @@ class Attempts:
         self._advance(attempt, AttemptEvent.RESERVE)
         status = framework.run_reserve_plugins(result.state, pod, pod.node_name)
         if not status.is_success:
-            self._fail(attempt, rejected_by(status))
+            self.fail(attempt, rejected_by(status))
             return
         status, timeouts = framework.run_permit_plugins(result.state, pod, pod.node_name)
         if status.code is Code.WAIT:
@@ -169,7 +178,7 @@ class Attempts:
         elif status.is_success:
             self._begin_binding(attempt)
         else:
-            self._fail(attempt, rejected_by(status))
+            self.fail(attempt, rejected_by(status))
 
     # --- Permit ---------------------------------------------------------------------------------
 
@@ -195,7 +204,7 @@ class Attempts:
         """A held pod may not be bound."""
         waiting = self._core.waiting.get(uid)
         if waiting is not None:
-            self._fail(
+            self.fail(
                 self._attempts[waiting.attempt], rejected_by(unschedulable(message).by(plugin))
             )
 
@@ -232,7 +241,7 @@ class Attempts:
         if attempt is None:
             return
         if problem:
-            self._fail(attempt, Failure(problem))
+            self.fail(attempt, Failure(problem))
         else:
             self._bind(attempt)
 
@@ -242,6 +251,7 @@ class Attempts:
         if attempt is not None:
             self._report_bind(attempt, Code.SUCCESS)
             self._advance(attempt, AttemptEvent.ACCEPT)
+            self._doubtful.pop(attempt.id, None)
             self._bound[attempt.id] = (self._core.now, attempt)
             self._finish(attempt)
 
@@ -252,11 +262,10 @@ class Attempts:
             return
         self._report_bind(attempt, Code.ERROR)
         if is_certain:
-            self._fail(attempt, Failure(message))
+            self.fail(attempt, Failure(message))
             return
         attempt.doubt = message
         self._advance(attempt, AttemptEvent.DOUBT)
-        self._doubtful[attempt.id] = attempt
         self._ask(attempt)
 
     def _report_bind(self, attempt: Attempt, code: Code) -> None:
@@ -289,33 +298,23 @@ class Attempts:
         if not was_told:
             self._finish(attempt)
 
-    def leave(self, attempt: Attempt, why: str) -> bool:
-        """The pod needs nothing from this attempt any more; says whether room was given back."""
+    def leave(self, attempt: Attempt, why: str) -> None:
+        """The pod needs nothing from this attempt any more: its room is free for others."""
         freed = self._undo(attempt, AttemptEvent.LEAVE, why)
         for queued in attempt.members:
             self._core.queue.done(queued.pod_info.uid)
-        return freed
+        self._free(attempt, freed=freed)
 
-    def pod_read(self, attempt_id: int, pod: PodInfo | None) -> PodInfo | None:
-        """How a pod is that there was doubt about.
+    def in_doubt(self, attempt_id: int) -> Attempt | None:
+        """The attempt, if it is still to be found out whether its pod is bound."""
+        return self._in(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
 
-        Returns:
-            The pod when it must be tried again: it was said to be bound, and is not.
-        """
-        attempt = self._in(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
-        if attempt is None:
-            return None
-        if pod is not None and pod.node_name == attempt.pod.node_name:
-            self._core.cache.add_pod(pod)
-            self.confirmed(attempt)
-        elif pod is None or pod.node_name:
-            self._free(attempt, freed=self.leave(attempt, "deleted or bound by somebody else"))
-        elif attempt.state is AttemptState.UNSURE:
-            self._fail(attempt, Failure(attempt.doubt))
+    def not_bound(self, attempt: Attempt) -> None:
+        """The pod of an attempt in doubt has no node; one that was said to have is let go."""
+        if attempt.state is AttemptState.UNSURE:
+            self.fail(attempt, Failure(attempt.doubt))
         else:
-            self._free(attempt, freed=self.leave(attempt, "not bound after all"))
-            return pod
-        return None
+            self.leave(attempt, "not bound after all")
 
     def took_long(self, seconds: float) -> None:
         """The last decision took so long that its pod has to wait for others from now on."""
@@ -339,19 +338,21 @@ class Attempts:
         for since, attempt in self._bound.values():
             if since + CONFIRM_SECONDS > core.now:
                 break
-            self._doubtful[attempt.id] = attempt
+            self._doubtful.setdefault(attempt.id, attempt)
         for attempt in list(self._doubtful.values())[:MAX_QUESTIONS]:
             if attempt.asked_at + ASK_AGAIN_SECONDS <= core.now:
                 self._ask(attempt)
 
     def _ask(self, attempt: Attempt) -> None:
+        """Ask the API server; the next time it is the others' turn first."""
         attempt.asked_at = self._core.now
+        self._doubtful[attempt.id] = self._doubtful.pop(attempt.id, attempt)
         pod = attempt.pod
         self._core.out.append(ReadPod(attempt.id, pod.namespace, pod.name, pod.uid))
 
     # --- failing --------------------------------------------------------------------------------
 
-    def _fail(self, attempt: Attempt, failure: Failure) -> None:
+    def fail(self, attempt: Attempt, failure: Failure) -> None:
         """Give everything back, put the pods into the queue again, and say why.
 
         A pod that was rejected must not be woken by the end of its own reservation: the event then
@@ -446,11 +447,11 @@ class Attempts:
         try:
             step(attempt)
         except PluginError as problem:
-            self._fail(attempt, Failure(str(problem)))
+            self.fail(attempt, Failure(str(problem)))
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
             trace = traceback.format_exc(-TRACE_LINES)
             self._core.report("Unexpected error", attempt.pod.key, problem, trace=trace)
-            self._fail(attempt, unexpected(problem))
+            self.fail(attempt, unexpected(problem))
 
     def _in(self, attempt_id: int, *states: AttemptState) -> Attempt | None:
         """The attempt if it is in one of the states: answers may come too late."""

@@ -40,13 +40,28 @@ _CAN_BE_TAKEN_BACK: Final = frozenset({AttemptState.HELD, AttemptState.PREBINDIN
 class PodChanges:
     """Pods with a node go to the cache, pods of our profiles without one to the queue."""
 
-    def __init__(self, core: Core, attempts: Attempts) -> None:
+    def __init__(self, core: Core, attempts: Attempts, on_leaving: Callable[[str], None]) -> None:
+        """Take what is changed.
+
+        Args:
+            core: the engine's state.
+            attempts: those under way.
+            on_leaving: hears the UIDs of pods that are gone or being deleted, before anybody is
+                woken by it.
+        """
         self._core = core
         self._attempts = attempts
+        self._read: dict[str, PodInfo] = {}
+        """Pods that were read, until the watch has come as far: what it brings late is over."""
+        self._on_leaving = on_leaving
 
     def set(self, new: PodInfo) -> None:
         """A pod is new, or is now like this."""
         core, uid = self._core, new.uid
+        read = self._read.pop(uid, None)
+        if read is not None and _is_older(new, read):
+            self._read[uid] = read
+            return
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -68,13 +83,13 @@ class PodChanges:
     def gone(self, event: ObjectGone) -> None:
         """A pod is gone, or has ended."""
         core, uid = self._core, event.uid
+        self._read.pop(uid, None)
+        self._on_leaving(uid)
         assigned = core.cache.get_pod(uid)
         attempt = self._attempts.of(uid)
         if attempt is not None:
             core.queue.delete(attempt.queued.pod_info)
-            freed = self._attempts.leave(attempt, "deleted")
-            if freed and assigned is not None:
-                self._wake(ASSIGNED_POD_DELETE, assigned, None)
+            self._attempts.leave(attempt, "deleted")
         elif assigned is not None:
             core.cache.remove_pod(assigned)
             self._wake(ASSIGNED_POD_DELETE, assigned, None)
@@ -84,6 +99,20 @@ class PodChanges:
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
                 if waiting.pod.status.nominated_node_name:
                     self._free_nomination(waiting)
+
+    def read(self, attempt_id: int, pod: PodInfo | None) -> None:
+        """How a pod is, or that it is not, whose binding was in doubt."""
+        attempt = self._attempts.in_doubt(attempt_id)
+        if attempt is None:
+            return
+        if pod is None:
+            known = attempt.pod
+            self.gone(ObjectGone("pods", known.namespace, known.name, known.uid))
+            return
+        if not pod.node_name:
+            self._attempts.not_bound(attempt)
+        self.set(pod)
+        self._read[pod.uid] = pod
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.spec.scheduler_name in self._core.frameworks
@@ -111,6 +140,8 @@ class PodChanges:
         core = self._core
         old = core.cache.get_pod(new.uid)
         core.cache.update_pod(new)
+        if new.is_terminating:
+            self._on_leaving(new.uid)
         if old is not None:
             for event in pod_scheduling_properties_change(old, new):
                 self._wake(event, old, new)
@@ -121,9 +152,7 @@ class PodChanges:
             self._core.queue.update(old, new)
         attempt = self._attempts.of(new.uid)
         if new.is_terminating and attempt is not None and attempt.state in _CAN_BE_TAKEN_BACK:
-            assumed = attempt.pod
-            if self._attempts.leave(attempt, "being deleted"):
-                self._wake(ASSIGNED_POD_DELETE, assumed, None)
+            self._attempts.leave(attempt, "being deleted")
 
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
         core = self._core
@@ -152,6 +181,15 @@ class PodChanges:
         start = core.stopwatch()
         method(pod)
         core.recorder.event_handled(event.label, core.stopwatch() - start)
+
+
+def _is_older(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether a version of a pod comes before another.
+
+    Source: KEP-5504, resource versions are numbers that grow; others are never older.
+    """
+    version, read = pod.pod.metadata.resource_version, other.pod.metadata.resource_version
+    return version.isdecimal() and read.isdecimal() and int(version) < int(read)
 
 
 class NodeChanges:

@@ -20,6 +20,8 @@ from scheduler.engine.events import (
     Bound,
     Decide,
     Event,
+    Evicted,
+    EvictFailed,
     ObjectGone,
     ObjectSet,
     PodRead,
@@ -30,6 +32,7 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
+from scheduler.engine.evicting import Evicting
 from scheduler.engine.failure import reference
 from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Tell
@@ -132,9 +135,14 @@ class Engine:
             story=Story(),
             out=[],
         )
-        self.attempts = Attempts(self.core)
+        self.attempts = Attempts(
+            self.core,
+            lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
+        )
+        self._evicting = Evicting(self.core, self.attempts)
+        pods = PodChanges(self.core, self.attempts, self._evicting.gone)
         self._changes: dict[str, Changes] = {
-            "pods": PodChanges(self.core, self.attempts),
+            "pods": pods,
             "nodes": NodeChanges(self.core),
             "namespaces": NamespaceChanges(self.core),
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
@@ -151,10 +159,12 @@ class Engine:
                 e.attempt, e.message, is_certain=e.is_certain
             ),
             PreBound: lambda e: self.attempts.pre_bound(e.attempt, e.problem),
-            PodRead: self._pod_read,
+            PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
             Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
             Rejected: lambda e: self.attempts.rejected(e.uid, e.plugin, e.message),
+            Evicted: lambda e: self._evicting.evicted(e.uid),
+            EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             Say: lambda e: self.core.out.append(e.tell),
             TookLong: lambda e: self.attempts.took_long(e.seconds),
@@ -249,8 +259,3 @@ class Engine:
         self.attempts.tick()
         core.catch_up()
         core.audit()
-
-    def _pod_read(self, event: PodRead) -> None:
-        again: PodInfo | None = self.attempts.pod_read(event.attempt, event.pod)
-        if again is not None:
-            self._changes["pods"].set(again)

@@ -95,6 +95,19 @@ class Rejected(_Event, frozen=True):
     message: str
 
 
+class Evicted(_Event, frozen=True):
+    """A victim is being deleted, or was gone already."""
+
+    uid: str
+
+
+class EvictFailed(_Event, frozen=True):
+    """A victim could not be deleted."""
+
+    uid: str
+    message: str
+
+
 class Activate(_Event, frozen=True):
     """A plugin wants waiting pods to be tried at once."""
 
@@ -125,6 +138,8 @@ Event: TypeAlias = (
     | ReadFailed
     | Allowed
     | Rejected
+    | Evicted
+    | EvictFailed
     | Activate
     | Say
     | TookLong

@@ -110,6 +110,20 @@ def scheduled(pod: PodInfo) -> Tell:
     )
 
 
+def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -> Tell:
+    """The event of a pod that has to go."""
+    note = f"Preempted by pod {preemptor.uid} on node {victim.node_name}"
+    return Tell(
+        reference(victim),
+        "Preempted",
+        "Preempting",
+        f"{note} (in kube-scheduler memory)." if in_memory else note,
+        preemptor.spec.scheduler_name,
+        related=reference(preemptor),
+        is_repeatable=False,
+    )
+
+
 def status_patch(pod: PodInfo, failure: Failure) -> PatchStatus | None:
     """How the pod's status is to change; None when it says all this already."""
     nominated = failure.nominated_node_name

@@ -68,6 +68,24 @@ class PatchStatus(_Instruction, frozen=True):
     nominated_node_name: str | None = None
 
 
+class Evict(_Instruction, frozen=True):
+    """Delete a pod, this very one, after writing why; answered by `Evicted` or `EvictFailed`.
+
+    Attributes:
+        preemptor: UID of the pod that needs the room.
+        namespace: of the victim.
+        name: of the victim.
+        uid: of the victim.
+        condition: why; None when its status says so already.
+    """
+
+    preemptor: str
+    namespace: str
+    name: str
+    uid: str
+    condition: Condition | None = None
+
+
 class Tell(_Instruction, frozen=True):
     """Record an event for people.
 
@@ -115,5 +133,5 @@ class Report(_Instruction, frozen=True):
 
 
 Instruction: TypeAlias = (
-    Bind | RunPreBind | Cancel | ReadPod | PatchStatus | Tell | WakeMeAt | Report
+    Bind | RunPreBind | Cancel | ReadPod | PatchStatus | Evict | Tell | WakeMeAt | Report
 )

@@ -32,6 +32,9 @@ class EngineRecorder(Protocol):
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod held by Permit was let go or rejected."""
 
+    def preempted(self, victims: int) -> None:
+        """So many pods have to go for one."""
+
     def event_handled(self, event: str, seconds: float) -> None:
         """A change in the cluster was taken over, by its label."""
 
@@ -59,6 +62,10 @@ class NoRecorder(EngineRecorder):
 
     @override
     def permit_waited(self, result: str, seconds: float) -> None:
+        pass
+
+    @override
+    def preempted(self, victims: int) -> None:
         pass
 
     @override

@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod, Taint
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.handle import Handle
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.pod_kinds import OtherPods
 
 MAX_NODE_SCORE: Final = 100
 MIN_NODE_SCORE: Final = 0
@@ -147,8 +148,15 @@ class PreFilterResult(msgspec.Struct, frozen=True):
     node_names: frozenset[str] | None = None
 
 
+NOT_REACHED: Final[StateKey[frozenset[str]]] = StateKey("not reached")
+"""The plugins whose PreFilter did not run because an earlier one ended it, if any."""
+
+
 class PreFilterPlugin(Plugin, Protocol):
     """Prepares an attempt, may reject the pod or narrow the nodes."""
+
+    NEEDS_VOLUMES: ClassVar[bool] = False
+    """Whether the plugin skips every pod without volumes; it is not asked about them then."""
 
     @abstractmethod
     def pre_filter(
@@ -216,6 +224,44 @@ class FilterPlugin(Plugin, Protocol):
         return [reason for i, reason in enumerate(known) if answer >> i & 1]
 
 
+class Counting(Protocol):
+    """What one filter counts of other pods, and its verdict if some rows held more, or less, of it.
+
+    Made for one pod, some rows and some kinds of other pods. Each row is a world of its own: what
+    comes to it or goes from it is not seen from the other rows.
+    """
+
+    weights: NDArray[np.float64]
+    """What a pod of each kind adds to each counter. Shape (counters, kinds)."""
+
+    @abstractmethod
+    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+        """The reasons that reject rows; None when no row is rejected.
+
+        Args:
+            at: which of the rows, by their place among those given.
+            changes: by how much the counters of each differ, shape (counters, rows).
+        """
+
+
+class CountingFilterPlugin(FilterPlugin, Protocol):
+    """A filter that other pods change by what they add up to: the column form of AddPod, RemovePod.
+
+    A filter that reads pods and has no such form is asked row by row, on a fork of the snapshot.
+    """
+
+    @abstractmethod
+    def counting(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        others: OtherPods,
+    ) -> Counting:
+        """Prepare to judge rows to which pods of the kinds given come, or from which they go."""
+
+
 class NodeFilterPlugin(Plugin, Protocol):
     """Node form of Filter."""
 
@@ -241,10 +287,35 @@ class Diagnosis(Protocol):
         ...
 
 
+class Candidate(msgspec.Struct, frozen=True):
+    """A node that could take the pod if others left it.
+
+    Attributes:
+        node_name: the node.
+        victims: who would have to leave, most important first.
+        pdb_violations: how many of them leave against a PodDisruptionBudget.
+    """
+
+    node_name: str
+    victims: tuple[PodInfo, ...]
+    pdb_violations: int
+
+
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """Where the pod is nominated to run; an empty name clears the nomination."""
+    """What is to be done so that the pod may fit later. A decision only: nothing is done yet.
+
+    Attributes:
+        nominated_node_name: where the pod is to run; empty withdraws its nomination.
+        victims: the pods to evict there, most important first; those that are being deleted
+            already are among them, and need nothing more.
+        cleared: less important pods that lose their nomination to the same node.
+        candidates: the nodes to choose from, the chosen one included; made when read.
+    """
 
     nominated_node_name: str = ""
+    victims: tuple[PodInfo, ...] = ()
+    cleared: tuple[PodInfo, ...] = ()
+    candidates: Sequence[Candidate] = ()
 
 
 class PostFilterPlugin(Plugin, Protocol):

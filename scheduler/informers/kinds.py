@@ -6,23 +6,40 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import checked_node
 from scheduler.api.objects import (
     Namespace,
     Node,
     ObjectMeta,
     Pod,
+    PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
     Service,
     StatefulSet,
 )
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.storage import (
+    ClaimWire,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeWire,
+    checked_capacity,
+    claim_from_wire,
+    volume_from_wire,
+)
 from scheduler.client.errors import cut
 from scheduler.framework.events import ObjectKind
 
 T = TypeVar("T")
 
+_STORAGE: Final = "/apis/storage.k8s.io/v1"
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
 
@@ -59,6 +76,7 @@ class Kind(Generic[T]):
         self.path = path
         self.field_selector = field_selector
         self.meta_of = meta_of
+        self._wire = wire
         self._build = build
         self._decoder = msgspec.json.Decoder(wire)
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", wire)], gc=False)
@@ -88,6 +106,14 @@ class Kind(Generic[T]):
             return event.type, self._built(event.object)
         except Exception as problem:
             raise MalformedObjectError(_told(problem)) from problem
+
+    def convert(self, raw: Mapping[str, Any]) -> T:
+        """An object from what its JSON or YAML says.
+
+        Raises:
+            ValueError: a field is missing, of the wrong type, or cannot be read.
+        """
+        return self._built(msgspec.convert(raw, self._wire))
 
     def _built(self, decoded: Any) -> T:
         if self._build is None:
@@ -123,6 +149,40 @@ REPLICA_SETS: Final = Kind[ReplicaSet](
 STATEFUL_SETS: Final = Kind[StatefulSet](
     "statefulsets", "/apis/apps/v1/statefulsets", StatefulSet, kind="StatefulSet"
 )
+PERSISTENT_VOLUME_CLAIMS: Final = Kind[PersistentVolumeClaim](
+    "persistentvolumeclaims",
+    "/api/v1/persistentvolumeclaims",
+    ClaimWire,
+    claim_from_wire,
+    kind="PersistentVolumeClaim",
+)
+PERSISTENT_VOLUMES: Final = Kind[PersistentVolume](
+    "persistentvolumes",
+    "/api/v1/persistentvolumes",
+    VolumeWire,
+    volume_from_wire,
+    kind="PersistentVolume",
+)
+STORAGE_CLASSES: Final = Kind[StorageClass](
+    "storageclasses", f"{_STORAGE}/storageclasses", StorageClass
+)
+CSI_NODES: Final = Kind[CSINode]("csinodes", f"{_STORAGE}/csinodes", CSINode)
+CSI_DRIVERS: Final = Kind[CSIDriver]("csidrivers", f"{_STORAGE}/csidrivers", CSIDriver)
+CSI_STORAGE_CAPACITIES: Final = Kind[CSIStorageCapacity](
+    "csistoragecapacities",
+    f"{_STORAGE}/csistoragecapacities",
+    CSIStorageCapacity,
+    checked_capacity,
+)
+VOLUME_ATTACHMENTS: Final = Kind[VolumeAttachment](
+    "volumeattachments", f"{_STORAGE}/volumeattachments", VolumeAttachment
+)
+POD_DISRUPTION_BUDGETS: Final = Kind[DisruptionBudget](
+    "poddisruptionbudgets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    PodDisruptionBudget,
+    disruption_budget,
+)
 
 KINDS: Final[tuple[Kind[Any], ...]] = (
     PODS,
@@ -132,14 +192,31 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     REPLICATION_CONTROLLERS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+    POD_DISRUPTION_BUDGETS,
 )
 
-_FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
+FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
     ObjectKind("Service"): SERVICES,
     ObjectKind("ReplicationController"): REPLICATION_CONTROLLERS,
     ObjectKind("ReplicaSet", "apps/v1"): REPLICA_SETS,
     ObjectKind("StatefulSet", "apps/v1"): STATEFUL_SETS,
+    ObjectKind("PersistentVolumeClaim"): PERSISTENT_VOLUME_CLAIMS,
+    ObjectKind("PersistentVolume"): PERSISTENT_VOLUMES,
+    ObjectKind("StorageClass", "storage.k8s.io/v1"): STORAGE_CLASSES,
+    ObjectKind("CSINode", "storage.k8s.io/v1"): CSI_NODES,
+    ObjectKind("CSIDriver", "storage.k8s.io/v1"): CSI_DRIVERS,
+    ObjectKind("CSIStorageCapacity", "storage.k8s.io/v1"): CSI_STORAGE_CAPACITIES,
+    ObjectKind("VolumeAttachment", "storage.k8s.io/v1"): VOLUME_ATTACHMENTS,
+    ObjectKind("PodDisruptionBudget", "policy/v1"): POD_DISRUPTION_BUDGETS,
 }
+"""The kinds that in-tree plugins watch."""
 
 
 def watched_kind(declared: ObjectKind) -> Kind[Any]:
@@ -148,7 +225,7 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
     Raises:
         ValueError: the kind is unknown, and its plural is not given.
     """
-    known = _FOR_PLUGINS.get(declared)
+    known = FOR_PLUGINS.get(declared)
     if known is not None:
         return known
     if not declared.plural:

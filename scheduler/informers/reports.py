@@ -48,7 +48,7 @@ class Reports:
         self._kind = kind
         self._hooks = hooks
         self._clock = clock
-        self._complaint = ""
+        self._complains_since: float | None = None
         self._complain_again = 0.0
         self._reported: dict[str, str] = {}
         """Versions of malformed objects that were told of, by key."""
@@ -58,15 +58,20 @@ class Reports:
         self._hooks.on_restart(self._kind, reason)
 
     def all_is_well(self) -> None:
-        """What was complained about is over: the next complaint is news."""
-        self._complaint = ""
+        """What was complained about is over: that is said, and the next complaint is news."""
+        if self._complains_since is not None:
+            seconds = round(self._clock.monotonic() - self._complains_since, 1)
+            log.info("Watching again", kind=self._kind, after_seconds=seconds)
+            self._complains_since = None
 
     def complain(self, reason: str, pause: float) -> None:
-        """Says what is wrong once, and again when it changes or has lasted for long."""
+        """Says what is wrong once, and again when it has lasted for long."""
         now = self._clock.monotonic()
-        if reason == self._complaint and now < self._complain_again and not verbose(3):
+        if self._complains_since is None:
+            self._complains_since = now
+        elif now < self._complain_again and not verbose(3):
             return
-        self._complaint, self._complain_again = reason, now + COMPLAIN_AGAIN_SECONDS
+        self._complain_again = now + COMPLAIN_AGAIN_SECONDS
         log.warning(
             "Cannot list or watch; trying again",
             kind=self._kind,

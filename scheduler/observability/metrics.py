@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from scheduler.observability.build_info import declare_build_info, declare_process_metrics
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import EMPTY, Instruments, exponential
+from scheduler.observability.volume_metrics import VolumeMetrics
 
 _EVALUATED_AT: Final = frozenset(("PreFilter", "Filter", "PreScore", "Score"))
 """The extension points plugin_evaluation_total counts."""
@@ -43,6 +44,7 @@ class SchedulerMetrics:
         self._declare_attempts()
         self._declare_queue()
         self.framework = FrameworkMetrics(self.instruments)
+        VolumeMetrics(self.instruments)
         self._declare_preemption()
         self._declare_client()
         self._declare_own()

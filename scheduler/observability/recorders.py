@@ -67,6 +67,10 @@ class CycleMetrics:
         if queued.was_flushed:
             metrics.pod_scheduled_after_flush.inc()
 
+    def preempted(self, victims: int) -> None:
+        """So many pods have to go for one."""
+        self._metrics.preemption_victims.observe(victims)
+
     def event_handled(self, event: str, seconds: float) -> None:
         """A change in the cluster was taken over, by its label."""
         self._metrics.event_handling_duration[event].observe(seconds)

@@ -3,6 +3,8 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from scheduler.volumes.obstacles import ClaimObstacle
+
 
 class Wire(msgspec.Struct, frozen=True, rename="camel"):
     """Common settings of the output types."""
@@ -56,8 +58,33 @@ class RejectedNode(Wire, frozen=True):
     rejections: tuple[Rejection, ...] | UnsetType = UNSET
 
 
+class CandidateNode(Wire, frozen=True):
+    """A node that could be cleared for the pod, by the eviction of whom."""
+
+    node: str
+    victims: tuple[str, ...]
+    pdb_violations: int
+
+
+class Preempting(Wire, frozen=True):
+    """Who would be evicted where, so that a pod fits that fits nowhere.
+
+    The message says why nobody would be; the node is empty then.
+    """
+
+    nominated_node: str
+    victims: tuple[str, ...]
+    candidates: tuple[CandidateNode, ...]
+    message: str
+
+
 class PodAnswer(Wire, frozen=True):
-    """Everything about one pod. `error` is there only when a plugin failed."""
+    """Everything about one pod.
+
+    `claims` is there only when claims are in the way: which keeps the pod from which nodes.
+    `preemption` is there with `--preempt` only, for pods that fit nowhere. `error` is there only
+    when a plugin failed.
+    """
 
     pod: str
     profile: str
@@ -65,6 +92,8 @@ class PodAnswer(Wire, frozen=True):
     pre_filter: Rejection | None = None
     nodes: tuple[FeasibleNode | RejectedNode, ...] = ()
     message: str = ""
+    claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
+    preemption: Preempting | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
 

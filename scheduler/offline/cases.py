@@ -10,17 +10,17 @@ from scheduler.offline.explain import Explainer
 from scheduler.offline.reading import InputError, objects_from_documents
 
 
-def answer_case(line: str) -> Answer:
+def answer_case(line: str, *, preempts: bool = False) -> Answer:
     """The answer to one case; a broken one gives an error, not a crash."""
     try:
-        return _answer(line)
+        return _answer(line, preempts=preempts)
     except msgspec.DecodeError as problem:
         return Answer(error=f"not valid JSON: {problem}")
     except SchedulerError as problem:
         return Answer(error=str(problem))
 
 
-def _answer(line: str) -> Answer:
+def _answer(line: str, *, preempts: bool) -> Answer:
     case = msgspec.json.decode(line)
     if not isinstance(case, dict):
         raise InputError('expected an object with "objects"')
@@ -32,8 +32,8 @@ def _answer(line: str) -> Answer:
         config = load_object(
             case["config"], source="config", default_scheduler_name=DEFAULT_PROFILE
         )
-    profiles = Profiles(config)
+    profiles = Profiles(config, tries_all_nodes=preempts)
     documents = ((f"objects[{i}]", raw) for i, raw in enumerate(raw_objects))
     cluster = profiles.load(objects_from_documents(documents))
-    explainer = Explainer(profiles, cluster)
+    explainer = Explainer(profiles, cluster, preempts=preempts)
     return Answer(tuple(explainer.explain(pod) for pod in cluster.waiting))

@@ -9,16 +9,20 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder, build_engine
+from scheduler.bootstrap.engine import MAX_IN_UNSCHEDULABLE_SECONDS
+from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.load import default_configuration
-from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
 from scheduler.engine import Engine
 from scheduler.engine.events import ObjectSet, Tick
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework
 from scheduler.informers.kinds import watched_kind
 from scheduler.offline.reading import ClusterObjects
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
+from scheduler.volumes.catalog import VolumeCatalog
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
@@ -73,18 +77,22 @@ class Profiles:
         out_of_tree: Mapping[str, type[Plugin]] | None = None,
         *,
         is_named: bool = True,
+        tries_all_nodes: bool = False,
     ) -> None:
         """Build the profiles.
 
         Args:
             config: what they are; None for the default profile.
             out_of_tree: plugins beside the in-tree ones, by name.
+            tries_all_nodes: whether preemption has every node that may help for a candidate.
             is_named: False when the only profile of the configuration was given no name.
 
         Raises:
             SchedulerError: a profile cannot be built.
         """
         self.config = config or default_configuration(DEFAULT_PROFILE)
+        if tries_all_nodes:
+            self.config = _with_all_candidates(self.config)
         self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
@@ -97,11 +105,11 @@ class Profiles:
             objects: the cluster.
             seed: breaks ties between nodes.
         """
-        engine = build_engine(self.config, self._builder, self.frameworks, seed=seed)
+        engine = self.engine(seed)
         told = chain(
             (ObjectSet("namespaces", namespace) for namespace in objects.namespaces),
             (ObjectSet("nodes", node) for node in objects.nodes),
-            (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.workloads),
+            (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched),
             (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation)),
         )
         for number, event in enumerate(told):
@@ -118,6 +126,23 @@ class Profiles:
             ),
         )
 
+    @property
+    def storage(self) -> VolumeCatalog:
+        """The storage of the cluster that was loaded last."""
+        return self._builder.states.shared(VolumeCatalog, "")
+
+    def engine(
+        self, seed: int, max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
+    ) -> Engine:
+        """A fresh engine; one at a time, as it shares its plugins with every other."""
+        return build_engine(
+            self.config,
+            self._builder,
+            self.frameworks,
+            seed=seed,
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+        )
+
     def framework_of(self, pod: PodInfo) -> Framework:
         """The profile that decides about the pod."""
         return self.frameworks[pod.spec.scheduler_name]
@@ -126,3 +151,18 @@ class Profiles:
 def _creation(pod: PodInfo) -> str:
     """Sorts pods by their creation; those that do not say it come last."""
     return pod.pod.metadata.creation_timestamp or "~"
+
+
+def _with_all_candidates(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration with preemption that leaves out no node."""
+    name = DefaultPreemption.NAME
+    profiles = []
+    for profile in config.profiles:
+        args = msgspec.structs.replace(
+            profile.args(DefaultPreemptionArgs), min_candidate_nodes_percentage=100
+        )
+        others = tuple(each for each in profile.plugin_config if each.name != name)
+        profiles.append(
+            msgspec.structs.replace(profile, plugin_config=(*others, PluginConfig(name, args)))
+        )
+    return msgspec.structs.replace(config, profiles=tuple(profiles))

@@ -22,7 +22,7 @@ _WORDS: Final = {
     "null": "nothing",
 }
 _QUANTITIES: Final = frozenset(
-    {"requests", "limits", "overhead", "allocatable", "allocatedResources"}
+    {"requests", "limits", "overhead", "allocatable", "allocatedResources", "capacity"}
 )
 _LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}

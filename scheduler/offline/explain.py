@@ -1,26 +1,32 @@
 """What every plugin says about every node, for every waiting pod on its own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.engine.algorithm import NoNodesAvailable
 from scheduler.framework.interface import Reason
 from scheduler.framework.runtime import Feasibility, Framework, PluginError
+from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Code, Status
 from scheduler.offline.answers import (
+    CandidateNode,
     FeasibleNode,
     Gate,
     PluginScore,
     PodAnswer,
+    Preempting,
     RejectedNode,
     Rejection,
 )
 from scheduler.offline.cluster import Cluster, Profiles
+from scheduler.plugins.default_preemption import MESSAGE_PREFIX
 from scheduler.snapshot import Snapshot
+from scheduler.volumes.obstacles import claim_obstacles
 
 
 class Explainer:
@@ -30,17 +36,26 @@ class Explainer:
         reasons: by rejected node, why it cannot take the pod explained last, with the numbers.
     """
 
-    def __init__(self, profiles: Profiles, cluster: Cluster, *, all_reasons: bool = False) -> None:
+    def __init__(
+        self,
+        profiles: Profiles,
+        cluster: Cluster,
+        *,
+        all_reasons: bool = False,
+        preempts: bool = False,
+    ) -> None:
         """Take what is to be judged.
 
         Args:
             profiles: who decides.
             cluster: what about.
             all_reasons: ask every plugin about every node, beyond the first that rejects it.
+            preempts: say who would be evicted for pods that fit nowhere.
         """
         self._profiles = profiles
         self._cluster = cluster
         self._all_reasons = all_reasons
+        self._preempts = preempts
         self.reasons: dict[str, list[Reason]] = {}
 
     def explain(self, pod: PodInfo) -> PodAnswer:
@@ -62,12 +77,18 @@ class Explainer:
         snapshot = self._cluster.snapshot
         if not snapshot.table.count:
             return PodAnswer(pod.key, profile, message=NoNodesAvailable().message)
-        nominated = self._cluster.nominator.nominated_pods_before(pod)
+        nominated = self._cluster.nominator
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
         message = found.diagnosis(snapshot).message()
+        claims = claim_obstacles(pod, self._profiles.storage, snapshot) or UNSET
         if found.verdicts is None:
             return PodAnswer(
-                pod.key, profile, pre_filter=_rejection(found.pre_filter), message=message
+                pod.key,
+                profile,
+                pre_filter=_rejection(found.pre_filter),
+                message=message,
+                claims=claims,
+                preemption=self._preemption(framework, pod, found),
             )
         rows = found.feasible_rows()
         nodes: list[FeasibleNode | RejectedNode] = []
@@ -76,14 +97,40 @@ class Explainer:
             nodes.extend(_feasible(framework, found, pod, snapshot, rows))
             message = ""
         nodes.sort(key=lambda node: node.node)
-        return PodAnswer(pod.key, profile, nodes=tuple(nodes), message=message)
+        preemption = UNSET if len(rows) else self._preemption(framework, pod, found)
+        return PodAnswer(
+            pod.key,
+            profile,
+            nodes=tuple(nodes),
+            message=message,
+            claims=claims,
+            preemption=preemption,
+        )
+
+    def _preemption(
+        self, framework: Framework, pod: PodInfo, found: Feasibility
+    ) -> Preempting | UnsetType:
+        if not self._preempts:
+            return UNSET
+        snapshot = self._cluster.snapshot
+        result, status = framework.run_post_filter_plugins(
+            found.state, pod, snapshot, found.diagnosis(snapshot)
+        )
+        if result is None or not status.is_success:
+            return Preempting("", (), (), _preemption_message(status))
+        candidates = [
+            CandidateNode(c.node_name, _keys(c.victims), c.pdb_violations)
+            for c in result.candidates
+        ]
+        candidates.sort(key=lambda candidate: candidate.node)
+        return Preempting(result.nominated_node_name, _keys(result.victims), tuple(candidates), "")
 
     def _rejected(
         self,
         framework: Framework,
         pod: PodInfo,
         found: Feasibility,
-        nominated: Mapping[str, Sequence[PodInfo]],
+        nominated: NominatedPods,
     ) -> Iterator[RejectedNode]:
         verdicts = found.verdicts
         if verdicts is None:
@@ -143,3 +190,13 @@ def _with_rejections(node: RejectedNode, statuses: Sequence[Status]) -> Rejected
 
 def _rejection(status: Status) -> Rejection:
     return Rejection(status.plugin, status.code.upstream_name, status.reasons)
+
+
+def _keys(pods: Sequence[PodInfo]) -> tuple[str, ...]:
+    return tuple(pod.key for pod in pods)
+
+
+def _preemption_message(status: Status) -> str:
+    """What preemption says, without what other PostFilter plugins say."""
+    own = [reason for reason in status.reasons if reason.startswith(MESSAGE_PREFIX)]
+    return own[0].removeprefix(MESSAGE_PREFIX) if own else status.message

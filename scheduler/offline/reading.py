@@ -10,29 +10,19 @@ import msgspec
 import yaml
 
 from scheduler.api.nodes import InvalidNodeError, checked_node
-from scheduler.api.objects import (
-    Namespace,
-    Node,
-    Pod,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-    is_terminal,
-)
+from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
+from scheduler.api.storage import InvalidStorageError
 from scheduler.errors import SchedulerError
 from scheduler.framework.events import ObjectKind
+from scheduler.informers.kinds import FOR_PLUGINS
 from scheduler.offline import complaints
 from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
 
-_WORKLOAD_KINDS: Final[Mapping[str, Any]] = {
-    "Service": Service,
-    "ReplicationController": ReplicationController,
-    "ReplicaSet": ReplicaSet,
-    "StatefulSet": StatefulSet,
-}
-_API_VERSIONS: Final = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1"}
+_WATCHED: Final[Mapping[str, ObjectKind]] = {kind.kind: kind for kind in FOR_PLUGINS}
+_CLUSTER_WIDE: Final = frozenset(
+    {"PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"}
+)
 _CORE: Final = "v1"
 
 
@@ -47,14 +37,14 @@ class ClusterObjects:
         nodes: all nodes, by name.
         pods: pods that have not ended, by namespace and name.
         namespaces: namespaces.
-        workloads: kind and object of what groups pods.
+        watched: kind and object of what plugins watch.
     """
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.pods: list[PodInfo] = []
         self.namespaces: list[Namespace] = []
-        self.workloads: list[tuple[ObjectKind, Any]] = []
+        self.watched: list[tuple[ObjectKind, Any]] = []
 
 
 class _UnknownWordError(Exception):
@@ -78,7 +68,7 @@ class _Collector:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[tuple[str, str], PodInfo] = {}
         self._namespaces: dict[str, Namespace] = {}
-        self._workloads: dict[tuple[str, str, str], Any] = {}
+        self._watched: dict[tuple[str, str, str], Any] = {}
         self._takers: dict[str, Callable[[dict[str, Any]], None]] = {
             "Node": self._take_node,
             "Pod": self._take_pod,
@@ -94,7 +84,7 @@ class _Collector:
         kind = raw.get("kind")
         if not isinstance(kind, str):
             raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
-        if kind not in self._takers and kind not in _WORKLOAD_KINDS:
+        if kind not in self._takers and kind not in _WATCHED:
             return
         if raw.get("apiVersion", _api_version(kind)) != _api_version(kind):
             # Somebody else's Service.
@@ -106,15 +96,15 @@ class _Collector:
         if not name:
             raise InputError(f"{place}: metadata.name: required")
         try:
-            if kind in _WORKLOAD_KINDS:
-                self._take_workload(kind, in_namespace(raw))
+            if kind in _WATCHED:
+                self._take_watched(kind, raw if kind in _CLUSTER_WIDE else in_namespace(raw))
             else:
                 self._takers[kind](dict(raw))
         except msgspec.ValidationError as problem:
             raise InputError(f"{place}: {complaints.of_type(problem, raw)}") from problem
         except _UnknownWordError as problem:
             raise InputError(f"{place}: {problem}") from problem
-        except (InvalidPodError, InvalidNodeError) as problem:
+        except (InvalidPodError, InvalidNodeError, InvalidStorageError) as problem:
             cause = problem.__cause__
             told = cause if isinstance(cause, ValueError) else problem
             raise InputError(f"{place}: {complaints.of_value(told, raw)}") from problem
@@ -125,9 +115,9 @@ class _Collector:
         objects.nodes = [node for _, node in sorted(self._nodes.items())]
         objects.pods = [pod for _, pod in sorted(self._pods.items())]
         objects.namespaces = [namespace for _, namespace in sorted(self._namespaces.items())]
-        objects.workloads = [
-            (ObjectKind(kind, _api_version(kind)), found)
-            for (kind, _, _), found in sorted(self._workloads.items())
+        objects.watched = [
+            (_WATCHED[kind], found)
+            for (kind, *_), found in sorted(self._watched.items(), key=lambda item: item[0])
         ]
         return objects
 
@@ -147,9 +137,9 @@ class _Collector:
         namespace = msgspec.convert(raw, Namespace)
         self._namespaces[namespace.metadata.name] = namespace
 
-    def _take_workload(self, kind: str, raw: dict[str, Any]) -> None:
-        workload = msgspec.convert(raw, _WORKLOAD_KINDS[kind])
-        self._workloads[kind, workload.metadata.namespace, workload.metadata.name] = workload
+    def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
+        found = FOR_PLUGINS[_WATCHED[kind]].convert(raw)
+        self._watched[kind, found.metadata.namespace, found.metadata.name] = found
 
 
 def objects_from_documents(documents: Iterable[tuple[str, Any]]) -> ClusterObjects:
@@ -224,7 +214,7 @@ def _items(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def _api_version(kind: str) -> str:
-    return _API_VERSIONS.get(kind, _CORE)
+    return _WATCHED[kind].api_version if kind in _WATCHED else _CORE
 
 
 def _shown(value: Any) -> str:

@@ -1,10 +1,24 @@
 """Where all waiting pods would go: the real queue, the real decisions, nothing bound."""
 
+from typing import Final
+
 import msgspec
 
-from scheduler.engine.events import Allowed, Bound, Decide, Event, ObjectSet, PreBound, Tick
-from scheduler.engine.instructions import Bind, RunPreBind
+from scheduler.engine.events import (
+    Allowed,
+    Bound,
+    Decide,
+    Event,
+    Evicted,
+    ObjectGone,
+    ObjectSet,
+    PreBound,
+    Tick,
+)
+from scheduler.engine.instructions import Bind, Evict, RunPreBind
 from scheduler.offline.cluster import Cluster
+
+EVICTED: Final = "evicted for a more important pod"
 
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
@@ -13,8 +27,8 @@ class Placement(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         pod: namespace/name.
         node: where it goes, or None.
-        nominated_node: where room is made for it; None, as nobody is evicted in this version.
-        victims: who is evicted for it; empty in this version.
+        nominated_node: where room is made for it.
+        victims: who is evicted for it.
         message: why it stays pending.
     """
 
@@ -48,6 +62,8 @@ class _Simulation:
         self._engine = cluster.engine
         self._now = cluster.engine.core.now
         self._placed: dict[str, Placement] = {}
+        self._victims: dict[str, list[str]] = {}
+        """By the UID of the pod that they made room for."""
 
     def run(self) -> Outcome:
         """Empty the queue, and see who is left."""
@@ -56,8 +72,17 @@ class _Simulation:
             self._allow_held_pods()
         self._handle(Tick())
         messages = {entry["uid"]: str(entry["message"]) for entry in self._engine.core.queue.dump()}
+        nominator = self._engine.core.queue.nominator
+        nominated = {
+            pod.uid: node for node in nominator for pod in nominator.nominated_pods_for_node(node)
+        }
         pending = (
-            Placement(pod.key, message=messages.get(pod.uid, ""))
+            Placement(
+                pod.key,
+                nominated_node=nominated.get(pod.uid),
+                victims=tuple(self._victims.get(pod.uid, ())),
+                message=messages.get(pod.uid, EVICTED),
+            )
             for pod in self._cluster.waiting
             if pod.uid not in self._placed
         )
@@ -69,13 +94,24 @@ class _Simulation:
                 self._handle(PreBound(instruction.attempt))
             elif isinstance(instruction, Bind):
                 self._bind(instruction)
+            elif isinstance(instruction, Evict):
+                self._evict(instruction)
+
+    def _evict(self, evict: Evict) -> None:
+        """The victim is gone at once; what it was given before is taken back."""
+        self._placed.pop(evict.uid, None)
+        self._victims.setdefault(evict.preemptor, []).append(f"{evict.namespace}/{evict.name}")
+        self._handle(Evicted(evict.uid))
+        self._handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
 
     def _bind(self, bind: Bind) -> None:
         attempt = self._engine.attempts.get(bind.attempt)
         if attempt is None:
             return
         pod = attempt.pod
-        self._placed[pod.uid] = Placement(pod.key, bind.node)
+        self._placed[pod.uid] = Placement(
+            pod.key, bind.node, victims=tuple(self._victims.get(pod.uid, ()))
+        )
         self._handle(Bound(bind.attempt))
         # The API server would confirm it, and those who wait for such a pod would be woken.
         self._handle(ObjectSet("pods", pod))

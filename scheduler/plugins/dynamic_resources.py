@@ -4,7 +4,7 @@ Pods without resource claims are treated as upstream treats them: nothing is fil
 node scores 0. Pods with claims are rejected until a version allocates devices: bound without them,
 they would sit on a node on which they cannot start.
 
-Extension points: PreFilter, Filter, Score.
+Extension points: PreFilter, Filter, PostFilter, Score.
 Events: none; nothing that happens in the cluster makes this version allocate devices.
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (v1.36).
 Differs: see above.
@@ -20,9 +20,13 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.interface import (
+    NOT_REACHED,
     Bits,
+    Diagnosis,
     EnqueueExtensions,
     FilterPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
     PreFilterPlugin,
     PreFilterResult,
     Reads,
@@ -31,7 +35,7 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
-from scheduler.framework.status import SKIP, Status, unresolvable
+from scheduler.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from scheduler.plugins.columns import count_of
 from scheduler.snapshot import Rows, Snapshot
 
@@ -40,7 +44,9 @@ REASON: Final = "pods with resource claims are not supported by this scheduler"
 _PREPARED: Final[StateKey[bool]] = StateKey("DynamicResources/prepared")
 
 
-class DynamicResources(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtensions, SignPlugin):
+class DynamicResources(
+    PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin, EnqueueExtensions, SignPlugin
+):
     """Rejects pods that claim devices."""
 
     NAME: ClassVar[str] = "DynamicResources"
@@ -82,6 +88,19 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """See `FilterPlugin.reasons`."""
         return ()
+
+    @override
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        """There is nothing to take back from anybody.
+
+        When PreFilter ended before this plugin upstream fails here, which keeps the plugins that
+        come next, such as preemption, from trying.
+        """
+        if self.NAME in (state.get(NOT_REACHED) or ()):
+            return None, error("not found")
+        return None, unschedulable("no new claims to deallocate")
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:

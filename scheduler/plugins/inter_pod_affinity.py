@@ -3,13 +3,13 @@
 Required terms reject nodes, preferred ones score domains. Running pods have a say as well: their
 required anti-affinity keeps an incoming pod away, their other terms attract or repel it.
 
-Extension points: PreFilter (with AddPod and RemovePod), Filter, PreScore, Score, NormalizeScore.
+Extension points: PreFilter, Filter (counting), PreScore, Score, NormalizeScore.
 Events: placed pods that start or stop to match; nodes that join or change a domain.
 Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity (v1.36).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -29,10 +29,10 @@ from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Bits,
+    Counting,
+    CountingFilterPlugin,
     EnqueueExtensions,
-    FilterPlugin,
     NormalizeScorePlugin,
-    PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -48,10 +48,19 @@ from scheduler.plugins.inter_pod_affinity_hints import (
     is_schedulable_after_node_change,
     is_schedulable_after_pod_change,
 )
-from scheduler.plugins.own_affinity_terms import OwnTerms, OwnTermsCache, speaks_of
+from scheduler.plugins.inter_pod_affinity_required import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    EXISTING_ANTI_AFFINITY,
+    Company,
+    RequiredState,
+    Sums,
+    first_reason,
+)
+from scheduler.plugins.own_affinity_terms import OwnTermsCache, speaks_of
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
-from scheduler.snapshot.pod_selectors import pod_selector_of
+from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.term_counts import TermClass, TermKind
@@ -65,64 +74,11 @@ _REASONS: Final = (
     Reason(REASON_ANTI_AFFINITY),
     Reason(REASON_EXISTING_ANTI_AFFINITY),
 )
-_AFFINITY: Final = np.uint64(1)
-_ANTI_AFFINITY: Final = np.uint64(2)
-_EXISTING_ANTI_AFFINITY: Final = np.uint64(4)
 _NO_REASON: Final = np.uint64(0)
-_ONE: Final = np.uint64(1)
 
 _FEW_TERMS: Final = 4
 """So many terms of running pods are looked at anew for each pod."""
 _MAX_EXISTING_BYTES: Final = 16 * 2**20
-
-_Sums: TypeAlias = dict[str, NDArray[np.float64]]
-"""By topology key, a sum by domain; 0 for nodes that lack the key."""
-
-
-class _RequiredState:
-    """Who is where, as far as required terms ask for it.
-
-    The arrays are replaced, never written to, when pods come and go, so that copies may share them.
-
-    Attributes:
-        own: the terms of the incoming pod.
-        near: by key, the pods that satisfy all its affinity terms.
-        away: by key, the pods its anti-affinity terms speak of.
-        existing: by key, the anti-affinity terms of running pods that speak of it.
-        forbidden: what these come to by row, where it is known.
-    """
-
-    __slots__ = ("away", "existing", "forbidden", "near", "own")
-
-    def __init__(
-        self, own: OwnTerms, near: _Sums, away: _Sums, existing: _Sums, forbidden: Bits | None
-    ) -> None:
-        self.own = own
-        self.near = near
-        self.away = away
-        self.existing = existing
-        self.forbidden = forbidden
-
-    def clone(self) -> "_RequiredState":
-        """A copy to try pods on."""
-        near, away, existing = self.near.copy(), self.away.copy(), self.existing.copy()
-        return _RequiredState(self.own, near, away, existing, self.forbidden)
-
-    def count(self, pod: PodInfo, snapshot: Snapshot, other: PodInfo, row: int, sign: int) -> None:
-        """Count another pod in (`sign` 1) or out (-1) on the node of a row."""
-        namespaces = snapshot.namespaces
-        own = self.own
-        if own.near is not None and speaks_of(own.near, other, namespaces):
-            for key in own.affinity_keys:
-                _count(self.near, snapshot, key, row, sign)
-        for term in own.away:
-            if speaks_of(term.pods, other, namespaces):
-                _count(self.away, snapshot, term.topology_key, row, sign)
-        affinity = other.shape.affinity
-        for theirs in () if affinity is None else affinity.required_anti:
-            if speaks_of(pod_selector_of(theirs, other.namespace), pod, namespaces):
-                self.forbidden = None
-                _count(self.existing, snapshot, theirs.topology_key, row, sign)
 
 
 class _Existing(msgspec.Struct, frozen=True):
@@ -137,7 +93,7 @@ class _Existing(msgspec.Struct, frozen=True):
 
     terms: list[TermClass]
     stamp: tuple[int, RowLog, int]
-    sums: _Sums
+    sums: Sums
     forbidden: Bits
 
     @property
@@ -146,15 +102,14 @@ class _Existing(msgspec.Struct, frozen=True):
         return self.forbidden.nbytes + sum(sums.nbytes for sums in self.sums.values())
 
 
-_REQUIRED: Final = StateKey[_RequiredState]("PreFilterInterPodAffinity")
-_PREFERRED: Final = StateKey[_Sums]("PreScoreInterPodAffinity")
+_REQUIRED: Final = StateKey[RequiredState]("PreFilterInterPodAffinity")
+_PREFERRED: Final = StateKey[Sums]("PreScoreInterPodAffinity")
 
 
 class InterPodAffinity(
     EnqueueExtensions,
     PreFilterPlugin,
-    PreFilterExtensions,
-    FilterPlugin,
+    CountingFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     NormalizeScorePlugin,
@@ -198,20 +153,20 @@ class InterPodAffinity(
         existing, forbidden = self._existing_terms(terms, snapshot)
         if not own.has_required and not existing:
             return None, SKIP
-        near: _Sums = {}
+        near: Sums = {}
         if own.near is not None:
             counts = snapshot.pod_counts(own.near)
             for key in dict.fromkeys(own.affinity_keys):
                 _add_sums(near, snapshot, key, counts)
-        away: _Sums = {}
+        away: Sums = {}
         for term in own.away:
             _add_sums(away, snapshot, term.topology_key, snapshot.pod_counts(term.pods))
-        state.write(_REQUIRED, _RequiredState(own, near, away, existing, forbidden))
+        state.write(_REQUIRED, RequiredState(own, near, away, existing, forbidden))
         return None, SUCCESS
 
     def _existing_terms(
         self, terms: list[TermClass], snapshot: Snapshot
-    ) -> tuple[_Sums, Bits | None]:
+    ) -> tuple[Sums, Bits | None]:
         """By key the terms of running pods by domain; of many also the verdict by row."""
         if len(terms) <= _FEW_TERMS:
             return _sums_of(terms, snapshot), None
@@ -222,26 +177,14 @@ class InterPodAffinity(
             verdicts = _Verdicts()
             sums = _sums_of(terms, snapshot)
             for key, by_domain in sums.items():
-                verdicts.reject(key, by_domain > 0, _EXISTING_ANTI_AFFINITY)
+                verdicts.reject(key, by_domain > 0, EXISTING_ANTI_AFFINITY)
             forbidden = verdicts.of(snapshot, snapshot.table.all_rows)
             if forbidden is None:
                 return sums, None
             self._existing[id(terms)] = known = _Existing(terms, stamp, sums, forbidden)
             if sum([each.size_bytes for each in self._existing.values()]) > _MAX_EXISTING_BYTES:
                 self._existing = {id(terms): known}
-        return known.sums.copy(), known.forbidden
-
-    @override
-    def add_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
-    ) -> Status:
-        return _recount(state, pod, snapshot, added, row, 1)
-
-    @override
-    def remove_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
-    ) -> Status:
-        return _recount(state, pod, snapshot, removed, row, -1)
+        return known.sums, known.forbidden
 
     @override
     def filter(
@@ -250,13 +193,24 @@ class InterPodAffinity(
         required = state.read(_REQUIRED)
         verdicts = _Verdicts()
         for key, unmet in _unmet_affinity(required, pod, snapshot).items():
-            verdicts.reject(key, unmet, _AFFINITY)
+            verdicts.reject(key, unmet, AFFINITY)
         for key, sums in required.away.items():
-            verdicts.reject(key, sums > 0, _ANTI_AFFINITY)
+            verdicts.reject(key, sums > 0, ANTI_AFFINITY)
         if required.forbidden is None:
             for key, sums in required.existing.items():
-                verdicts.reject(key, sums > 0, _EXISTING_ANTI_AFFINITY)
+                verdicts.reject(key, sums > 0, EXISTING_ANTI_AFFINITY)
         return verdicts.of(snapshot, rows, required.forbidden)
+
+    @override
+    def counting(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        others: OtherPods,
+    ) -> Counting:
+        return Company(state.read(_REQUIRED), pod, snapshot, rows, others)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
@@ -281,7 +235,7 @@ class InterPodAffinity(
         own = self._own_terms.terms_of(pod, snapshot)
         if self._ignores_existing and not own.preferred:
             return SKIP
-        scores: _Sums = {}
+        scores: Sums = {}
         for term in own.preferred:
             counts = snapshot.pod_counts(term.pods)
             _add_sums(scores, snapshot, term.topology_key, counts, term.weight)
@@ -338,16 +292,14 @@ class _Verdicts:
             bits = by_domain.take(snapshot.topology(key)[0][rows])
             found = bits if found is None else found | bits
         if found is not None and self._kinds + (forbidden is not None) > 1:
-            found = found & (~found + _ONE)
+            found = first_reason(found)
         return found
 
 
 # --- sums by domain -----------------------------------------------------------------------------
 
 
-def _add_sums(
-    sums: _Sums, snapshot: Snapshot, key: str, counts: RowCounts, weight: int = 1
-) -> None:
+def _add_sums(sums: Sums, snapshot: Snapshot, key: str, counts: RowCounts, weight: int = 1) -> None:
     """Add counts by domain; a key under which nothing counts is left out."""
     if counts.is_empty:
         return
@@ -362,36 +314,15 @@ def _add_sums(
     sums[key] = by_domain if known is None else known + by_domain
 
 
-def _sums_of(terms: list[TermClass], snapshot: Snapshot) -> _Sums:
-    sums: _Sums = {}
+def _sums_of(terms: list[TermClass], snapshot: Snapshot) -> Sums:
+    sums: Sums = {}
     for cls in terms:
         _add_sums(sums, snapshot, cls.topology_key, cls.counts)
     return sums
 
 
-def _count(sums: _Sums, snapshot: Snapshot, key: str, row: int, sign: int) -> None:
-    """Count one more, or one less, in the domain of a row."""
-    ids, domains = snapshot.topology(key)
-    if ids[row] == ABSENT:
-        return
-    known = sums.get(key)
-    sums[key] = changed = np.zeros(domains) if known is None else known.copy()
-    changed[ids[row]] += sign
-
-
-def _recount(
-    state: CycleState, pod: PodInfo, snapshot: Snapshot, other: PodInfo, row: int, sign: int
-) -> Status:
-    """Source: filtering.go updateWithPod."""
-    required = state.get(_REQUIRED)
-    # Without state PreFilter skipped the pod: nothing of this plugin takes part in the attempt.
-    if required is not None:
-        required.count(pod, snapshot, other, row, sign)
-    return SUCCESS
-
-
 def _unmet_affinity(
-    required: _RequiredState, pod: PodInfo, snapshot: Snapshot
+    required: RequiredState, pod: PodInfo, snapshot: Snapshot
 ) -> Mapping[str, NDArray[np.bool_]]:
     """By topology key, the domains where a required affinity term is not satisfied.
 

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.pods import HostPort, PodInfo
@@ -23,8 +24,9 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import (
     Bits,
+    Counting,
+    CountingFilterPlugin,
     EnqueueExtensions,
-    FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
     Reads,
@@ -32,8 +34,8 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SKIP, SUCCESS, Status
-from scheduler.plugins.columns import Mask
 from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.port_counts import WILDCARD_IP
 
 REASONS: Final = (Reason("node(s) didn't have free ports for the requested pod ports"),)
@@ -41,7 +43,28 @@ REASONS: Final = (Reason("node(s) didn't have free ports for the requested pod p
 _WANTED: Final[StateKey[tuple[HostPort, ...]]] = StateKey("NodePorts/wanted")
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+class _Held(Counting):
+    """Counts the pods that hold a wanted port."""
+
+    def __init__(
+        self,
+        wanted: tuple[HostPort, ...],
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        others: OtherPods,
+    ) -> None:
+        holders = _holders(wanted, snapshot)
+        self._held = np.zeros(len(rows)) if holders is None else holders[rows]
+        held = [sum(conflict(w, h) for w in wanted for h in o.shape.host_ports) for o in others]
+        self.weights = np.array([held], np.float64)
+
+    @override
+    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+        taken = self._held[at] + changes[0] > 0
+        return taken.astype(np.uint64) if taken.any() else None
+
+
+class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPlugin):
     """Rejects nodes on which a wanted host port is taken."""
 
     NAME: ClassVar[str] = "NodePorts"
@@ -77,17 +100,39 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
         """See `FilterPlugin.filter`."""
-        taken: Mask | None = None
-        for port in state.read(_WANTED):
-            column = snapshot.ports.conflicts(port, snapshot.table.size)
-            if column is not None:
-                taken = column if taken is None else taken | column
-        return None if taken is None else taken[rows].astype(np.uint64)
+        holders = _holders(state.read(_WANTED), snapshot)
+        return None if holders is None else (holders[rows] > 0).astype(np.uint64)
+
+    @override
+    def counting(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        others: OtherPods,
+    ) -> Counting:
+        """See `CountingFilterPlugin.counting`.
+
+        Differs: upstream keeps a set of ports per node, so that of two pods with one port either
+        frees it; here the last one does. Two such pods cannot be placed on one node.
+        """
+        return _Held(state.read(_WANTED), snapshot, rows, others)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """See `FilterPlugin.reasons`."""
         return REASONS
+
+
+def _holders(wanted: tuple[HostPort, ...], snapshot: Snapshot) -> NDArray[np.float64] | None:
+    """How many pods hold a wanted port, by row; None when all are free everywhere."""
+    holders: NDArray[np.float64] | None = None
+    for port in wanted:
+        column = snapshot.ports.conflicts(port, snapshot.table.size)
+        if column is not None:
+            holders = column if holders is None else holders + column
+    return holders
 
 
 def is_schedulable_after_pod_deleted(

@@ -7,7 +7,7 @@ Differs: extended resources that a DeviceClass stands for are not left to dynami
 allocation, which Stowage does not have; so changes of DeviceClasses wake nobody.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
@@ -42,8 +42,9 @@ from scheduler.framework.events import (
 from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     Bits,
+    Counting,
+    CountingFilterPlugin,
     EnqueueExtensions,
-    FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -55,10 +56,12 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.plugins.columns import Mask
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.plugins.resource_scores import Weights, strategy_of
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.interning import Interner
+from scheduler.snapshot.pod_kinds import OtherPods
 
 TOO_MANY_PODS: Final = Reason("Too many pods")
 HOPELESS: Final = Reason("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -91,6 +94,19 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
         """How many reasons there may be."""
         return len(self.names) + 2
 
+    @property
+    def lacks_column(self) -> bool:
+        """Whether no node offers some of what is asked for."""
+        return len(self.columns.names) < len(self.names)
+
+    def answers(self, is_full: Mask, is_short: NDArray[np.bool_], is_hopeless: Mask) -> Bits:
+        """The reasons by row: no place, too little of which offered resource, no hope."""
+        masks = np.ones((self.lines, len(is_full)), np.bool_)
+        masks[_PODS] = is_full
+        masks[[1 + self.names.index(name) for name in self.columns.names]] = is_short
+        masks[-1] = is_hopeless
+        return _bits(masks) if self.combinations is None else _answers(masks, self.combinations)
+
     def reasons(self) -> tuple[Reason, ...]:
         """Too many pods, then one per resource, then `HOPELESS`."""
         return (TOO_MANY_PODS, *(Reason(f"Insufficient {n}") for n in self.names), HOPELESS)
@@ -107,9 +123,36 @@ _FIT: Final[StateKey[FitState]] = StateKey("NodeResourcesFit/fit")
 _SCORE: Final[StateKey[ScoreState]] = StateKey("NodeResourcesFit/score")
 
 
+class _Room(Counting):
+    """Counts pods and what they take of the resources that are asked for."""
+
+    def __init__(
+        self, fit: FitState, snapshot: Snapshot, rows: NDArray[np.intp], others: OtherPods
+    ) -> None:
+        table = snapshot.table
+        allocatable = fit.columns.allocatable(table, rows)
+        self._fit = fit
+        self._amounts = fit.columns.amounts
+        self._free = allocatable - fit.columns.requested(table, rows)
+        self._free_places = table.max_pods[rows] - table.pod_count[rows]
+        self._is_hopeless: Mask = np.any(self._amounts > allocatable, axis=0)
+        self._is_hopeless |= fit.lacks_column
+        taken = [others.column(("occupied", name), _taker(name)) for name in fit.columns.names]
+        self.weights = np.array([np.ones(len(others)), *taken])
+
+    @override
+    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+        is_full = changes[0] >= self._free_places[at]
+        is_short = self._amounts > self._free[:, at] - changes[1:]
+        fit = self._fit
+        if not (fit.lacks_column or is_full.any() or is_short.any()):
+            return None
+        return fit.answers(is_full, is_short, self._is_hopeless[at])
+
+
 class NodeResourcesFit(
     PreFilterPlugin,
-    FilterPlugin,
+    CountingFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     EnqueueExtensions,
@@ -181,18 +224,29 @@ class NodeResourcesFit(
         for line, position, has, taken in oversized:
             asked = pod.shape.requests[columns.names[line]]
             is_short[line, position] = asked > int64(has - int64(taken))
-        lacks_column = len(columns.names) < len(fit.names)
-        if not (lacks_column or np.count_nonzero(is_full) or np.count_nonzero(is_short)):
+        if not (fit.lacks_column or np.count_nonzero(is_full) or np.count_nonzero(is_short)):
             return None
-        masks = np.ones((fit.lines, len(is_full)), np.bool_)
-        masks[_PODS] = is_full
-        masks[[1 + fit.names.index(name) for name in columns.names]] = is_short
-        if not lacks_column:
-            exceeds = columns.amounts > allocatable
-            for line, position, has, _ in oversized:
-                exceeds[line, position] = pod.shape.requests[columns.names[line]] > has
-            masks[-1] = exceeds.any(axis=0)
-        return _bits(masks) if fit.combinations is None else _answers(masks, fit.combinations)
+        exceeds = columns.amounts > allocatable
+        for line, position, has, _ in oversized:
+            exceeds[line, position] = pod.shape.requests[columns.names[line]] > has
+        is_hopeless: Mask = np.any(exceeds, axis=0)
+        is_hopeless |= fit.lacks_column
+        return fit.answers(is_full, is_short, is_hopeless)
+
+    @override
+    def counting(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        others: OtherPods,
+    ) -> Counting:
+        """See `CountingFilterPlugin.counting`."""
+        fit = state.read(_FIT)
+        if fit.columns.layout is not snapshot.table.layout:
+            fit = _prepare_fit(state, pod, snapshot, fit.names)
+        return _Room(fit, snapshot, rows, others)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
@@ -302,6 +356,10 @@ def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) 
     before = whole_units(old.status.allocatable)
     has_more = any(now.get(name, 0) > before.get(name, 0) for name in (PODS, *requests))
     return QueueingHint.QUEUE if has_more else QueueingHint.SKIP
+
+
+def _taker(name: str) -> Callable[[PodInfo], float]:
+    return lambda pod: pod.shape.occupied.get(name, 0)
 
 
 def _in_order(requests: Requests) -> Iterable[str]:

@@ -3,7 +3,7 @@
 Hard constraints (DoNotSchedule) reject nodes whose domain is too far ahead of the emptiest one;
 soft ones (ScheduleAnyway) score domains by how full they are.
 
-Extension points: PreFilter (with AddPod and RemovePod), Filter, PreScore, Score, NormalizeScore.
+Extension points: PreFilter, Filter (counting), PreScore, Score, NormalizeScore.
 Events: pods of the same namespace that start or stop to count; nodes that join, leave or change a
 domain.
 Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread (v1.36).
@@ -11,7 +11,7 @@ Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread (v1.36).
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,10 @@ from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Bits,
+    Counting,
+    CountingFilterPlugin,
     EnqueueExtensions,
-    FilterPlugin,
     NormalizeScorePlugin,
-    PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -59,6 +59,7 @@ from scheduler.plugins.spread_constraints import (
 from scheduler.plugins.topology_scope import NO_PODS, Domains
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
+from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.row_counts import RowCounts
 
 REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
@@ -72,6 +73,8 @@ _SKEWED: Final = np.uint64(1)
 _KEY_MISSING: Final = np.uint64(2)
 _FITS: Final = np.uint64(0)
 
+Counts: TypeAlias = float | NDArray[np.float64]
+
 _HOSTNAME: Final = "kubernetes.io/hostname"
 """The key whose domains count the pods of each node by itself when scoring."""
 
@@ -82,8 +85,7 @@ class _HardState:
     Attributes:
         plan: the constraints.
         domains: per constraint.
-        sums: per constraint, pods by domain. Replaced, never written to, when pods come and go, so
-            that copies may share them.
+        sums: per constraint, pods by domain.
     """
 
     __slots__ = ("domains", "plan", "sums")
@@ -95,24 +97,63 @@ class _HardState:
         self.domains = domains
         self.sums = sums
 
-    def clone(self) -> "_HardState":
-        """A copy to try pods on."""
-        return _HardState(self.plan, self.domains, self.sums.copy())
+    def limit(self, index: int, pod: PodInfo, lowest: Counts) -> Counts:
+        """How many pods a domain may hold before one more is too many."""
+        constraint = self.plan.hard[index]
+        return constraint.max_skew - constraint.selector.matches(pod.labels) + lowest
 
-    def lowest(self, index: int) -> float:
-        """What the emptiest domain holds; 0 when there are fewer domains than demanded."""
+    def lowest(self, index: int) -> tuple[float, float, int]:
+        """What the emptiest domain holds, what the emptiest of the others holds, and which it is.
+
+        0 when there are fewer domains than demanded.
+        """
         domains = self.domains[index]
         if domains.present_count < max(self.plan.hard[index].min_domains, 1):
-            return 0.0
-        return float(self.sums[index][domains.present].min())
+            return 0.0, 0.0, ABSENT
+        sums = self.sums[index][domains.present]
+        at = int(sums.argmin())
+        others = min(sums[:at].min(initial=np.inf), sums[at + 1 :].min(initial=np.inf))
+        return float(sums[at]), float(others), int(np.arange(domains.count)[domains.present][at])
 
-    def count(self, pod: PodInfo, row: int, sign: int) -> None:
-        """Count a pod in (`sign` 1) or out (-1) on the node of a row."""
-        labels = pod.labels
-        for i, (constraint, domains) in enumerate(zip(self.plan.hard, self.domains, strict=True)):
-            if domains.eligible[row] and constraint.selector.matches(labels):
-                self.sums[i] = sums = self.sums[i].copy()
-                sums[domains.ids[row]] += sign
+
+class _Skews(Counting):
+    """Counts, for each hard constraint, the pods that it is about.
+
+    Source: filtering.go updateWithPod. Like there, a pod that is being deleted is taken off
+    although it was never counted.
+    """
+
+    def __init__(
+        self, hard: _HardState, pod: PodInfo, rows: NDArray[np.intp], others: OtherPods
+    ) -> None:
+        self._hard = hard
+        self._pod = pod
+        self._domains = [(d.ids[rows], d.eligible[rows]) for d in hard.domains]
+        self._lowest = [hard.lowest(i) for i in range(len(hard.domains))]
+        self.weights = np.array(
+            [
+                [o.namespace == pod.namespace and c.selector.matches(o.labels) for o in others]
+                for c in hard.plan.hard
+            ],
+            np.float64,
+        )
+
+    @override
+    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+        rejected: Bits | None = None
+        hard = self._hard
+        for i, (all_ids, eligible) in enumerate(self._domains):
+            ids = all_ids[at]
+            counts = hard.sums[i][ids] + changes[i] * eligible[at]
+            lowest, next_lowest, emptiest = self._lowest[i]
+            least: Counts = lowest
+            if emptiest != ABSENT:
+                others = np.where(ids == emptiest, next_lowest, lowest)
+                least = np.where(eligible[at], np.minimum(others, counts), lowest)
+            answer = np.where(counts > hard.limit(i, self._pod, least), _SKEWED, _FITS)
+            answer[ids == ABSENT] = _KEY_MISSING
+            rejected = answer if rejected is None else np.where(rejected, rejected, answer)
+        return rejected
 
 
 class _SoftState:
@@ -139,8 +180,7 @@ _SOFT_STATE: Final = StateKey[_SoftState]("PreScorePodTopologySpread")
 class PodTopologySpread(
     EnqueueExtensions,
     PreFilterPlugin,
-    PreFilterExtensions,
-    FilterPlugin,
+    CountingFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     NormalizeScorePlugin,
@@ -212,27 +252,13 @@ class PodTopologySpread(
         return None, SUCCESS
 
     @override
-    def add_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
-    ) -> Status:
-        return _recount(state, pod, added, row, 1)
-
-    @override
-    def remove_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
-    ) -> Status:
-        return _recount(state, pod, removed, row, -1)
-
-    @override
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
         hard = state.read(_HARD_STATE)
         rejected: Bits | None = None
-        for i, (constraint, domains) in enumerate(zip(hard.plan.hard, hard.domains, strict=True)):
-            itself = constraint.selector.matches(pod.labels)
-            limit = constraint.max_skew - itself + hard.lowest(i)
-            skewed = hard.sums[i] > limit
+        for i, domains in enumerate(hard.domains):
+            skewed = hard.sums[i] > hard.limit(i, pod, hard.lowest(i)[0])
             skewed[ABSENT] = False
             if domains.is_complete and not skewed.any():
                 continue
@@ -242,6 +268,17 @@ class PodTopologySpread(
             # The first constraint that a node fails gives the reason.
             rejected = answer if rejected is None else np.where(rejected, rejected, answer)
         return rejected
+
+    @override
+    def counting(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        others: OtherPods,
+    ) -> Counting:
+        return _Skews(state.read(_HARD_STATE), pod, rows, others)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
@@ -369,15 +406,6 @@ class PodTopologySpread(
 
 def _counts(constraint: SpreadConstraint, snapshot: Snapshot) -> RowCounts:
     return NO_PODS if constraint.counted is None else snapshot.pod_counts(constraint.counted)
-
-
-def _recount(state: CycleState, pod: PodInfo, other: PodInfo, row: int, sign: int) -> Status:
-    """Source: filtering.go updateWithPod."""
-    hard = state.get(_HARD_STATE)
-    # Without state PreFilter skipped the pod: nothing of this plugin takes part in the attempt.
-    if hard is not None and other.namespace == pod.namespace:
-        hard.count(other, row, sign)
-    return SUCCESS
 
 
 def _rounded(scores: Scores) -> Scores:

@@ -84,7 +84,7 @@ class RequestedToCapacityRatio(Strategy):
     """Prefers nodes whose utilisation scores high on a given shape."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
-        by_utilization = [_shape_score(shape, p) for p in range(MAX_UTILIZATION + 1)]
+        by_utilization = [shape_score(shape, p) for p in range(MAX_UTILIZATION + 1)]
         self._by_utilization = np.array(by_utilization, np.float64)
 
     @override
@@ -130,7 +130,7 @@ def _mean(parts: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
     return np.floor(mean, out=mean)
 
 
-def _shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
+def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
     """The score of a utilisation on the broken line through the points of the shape."""
     scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
     points = [(point.utilization, point.score * scale) for point in shape]

@@ -307,7 +307,8 @@ class SchedulingQueue:
         queued = self._find(uid)
         if queued is not None:
             queued.is_slow = True
-            self._active.rekey(uid, self._sort_key(queued))
+            if uid in self._active:
+                self._active.rekey(uid, self._sort_key(queued))
             self._backoff.rekey(uid, self._sort_key(queued))
         return queued
 

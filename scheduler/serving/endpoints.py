@@ -1,7 +1,8 @@
 """What can be looked at besides health: metrics, configuration, flags, cache and queue.
 
 Source: cmd/kube-scheduler/app server.go newEndpointsHandler; k8s.io/apiserver pkg/server/routes,
-statusz, flagz (1.36.3). Differs: /debug/cache and /debug/queue are ours; there is no
+statusz, flagz (1.36.3). Differs: /debug/cache, /debug/queue and
+/debug/recording are ours; there is no
 /debug/pprof and no /metrics/resources.
 """
 
@@ -41,6 +42,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
     debug: Mapping[str, Callable[[], object]] = {}
     """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
+    recording: Callable[[], Callable[[], bytes]] | None = None
+    """Served at /debug/recording; what it gives is called in a thread."""
     level_can_be_set: bool = True
     """enableProfiling: whether /debug/flags/v is there."""
 
@@ -70,6 +73,8 @@ class Endpoints:
             routes += health.routes()
         for name, show in shown.debug.items():
             routes.append(web.get(f"/debug/{name}", _dump(show)))
+        if shown.recording is not None:
+            routes.append(web.get("/debug/recording", _download(shown.recording)))
         if shown.level_can_be_set:
             routes.append(web.route("*", "/debug/flags/v", _level))
         return routes
@@ -127,6 +132,14 @@ def _dump(show: Callable[[], object]) -> Any:
             await asyncio.sleep(0)
         await response.write_eof()
         return response
+
+    return handle
+
+
+def _download(take: Callable[[], Callable[[], bytes]]) -> Any:
+    async def handle(_request: web.Request) -> web.Response:
+        body = await asyncio.to_thread(take())
+        return web.Response(body=body, content_type="application/octet-stream", headers=NOT_CACHED)
 
     return handle
 

@@ -37,18 +37,18 @@ class PortCounts:
                 if not by_address and self._original is None:
                     del self._by_port[port.protocol, port.port]
 
-    def conflicts(self, port: HostPort, size: int) -> NDArray[np.bool_] | None:
-        """Per row whether the port is taken; None when it is free everywhere.
+    def conflicts(self, port: HostPort, size: int) -> NDArray[np.float64] | None:
+        """How many pods of each row hold the port; None when it is free everywhere.
 
         Two addresses conflict when they are equal or one of them is the wildcard.
         Source: k8s.io/kube-scheduler framework/types.go HostPortInfo.CheckConflict.
         """
-        taken: NDArray[np.bool_] | None = None
+        holders: NDArray[np.float64] | None = None
         for ip, counts in self.find((port.protocol, port.port)).items():
             if WILDCARD_IP in (ip, port.host_ip) or ip == port.host_ip:
-                column = counts.column(size) > 0
-                taken = column if taken is None else taken | column
-        return taken
+                column = counts.column(size)
+                holders = column if holders is None else holders + column
+        return holders
 
     def at(self, row: int) -> dict[HostPort, int]:
         """How many pods of a row hold each port."""

@@ -28,6 +28,7 @@ from scheduler.snapshot.images import ImageIndex
 from scheduler.snapshot.label_columns import LabelColumn, LabelColumns
 from scheduler.snapshot.node_order import interleaved, zone_key
 from scheduler.snapshot.node_table import NodeTable
+from scheduler.snapshot.pod_kinds import PodKinds
 from scheduler.snapshot.pod_selectors import PodSelector
 from scheduler.snapshot.port_counts import PortCounts
 from scheduler.snapshot.row_counts import RowCounts
@@ -47,6 +48,7 @@ class Snapshot:
         table: one row per node.
         ports: host ports in use.
         images: images by node.
+        kinds: numbers for kinds of pods; forks share them.
         namespaces: labels by namespace.
         namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
@@ -58,6 +60,7 @@ class Snapshot:
         self.table = NodeTable()
         self.ports = PortCounts()
         self.images = ImageIndex()
+        self.kinds = PodKinds()
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.namespace_epoch = 0
         self.node_log = RowLog()

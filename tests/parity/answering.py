@@ -80,17 +80,18 @@ def running(command: list[str]) -> Iterator[Answerer]:
         answerer.close()
 
 
-def oracle_command(*, admit: bool = True) -> list[str]:
+def oracle_command(*, admit: bool = True, preempt: bool = False) -> list[str]:
     """Return the oracle's command line; `admit` makes it play the API server first."""
     if not ORACLE.exists():
         message = f"the oracle is not built: {ORACLE} is missing (make oracle)"
         raise SystemExit(message)
-    return [str(ORACLE), *(["-admit"] if admit else [])]
+    return [str(ORACLE), *(["-admit"] if admit else []), *(["-preempt"] if preempt else [])]
 
 
-def stowage_command() -> list[str]:
+def stowage_command(*, preempt: bool = False) -> list[str]:
     """Return the command line that answers cases with our own engine."""
-    return [sys.executable, "-m", "scheduler", "explain", "--jsonl", "-o", "json"]
+    command = [sys.executable, "-m", "scheduler", "explain", "--jsonl", "-o", "json"]
+    return [*command, *(["--preempt"] if preempt else [])]
 
 
 def pipelined(answerer: Answerer, cases: Iterable[object]) -> Iterator[Any]:

@@ -6,11 +6,13 @@ nodes are looked at. Reasons are a set: kube-scheduler itself gives extended res
 order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from typing_extensions import override
+
+from tests.parity.choice import equally_good
 
 Answer = dict[str, Any]
 """One line of `stowage explain --jsonl -o json`."""
@@ -33,12 +35,15 @@ class Difference:
         return f"{self.where}: expected {self.expected!r}, got {self.actual!r}"
 
 
-def compare(expected: Answer, actual: Answer) -> list[Difference]:
-    """Return every difference between the oracle's answer and ours."""
-    return list(_answers(expected, actual))
+def compare(expected: Answer, actual: Answer, objects: Sequence[Answer] = ()) -> list[Difference]:
+    """Return every difference between the oracle's answer and ours.
+
+    The objects that were asked about tell which nodes preemption may choose from by chance.
+    """
+    return list(_answers(expected, actual, objects))
 
 
-def _answers(expected: Answer, actual: Answer) -> Iterator[Difference]:
+def _answers(expected: Answer, actual: Answer, objects: Sequence[Answer]) -> Iterator[Difference]:
     if bool(expected.get("error")) != bool(actual.get("error")):
         yield Difference("case", "error", expected.get("error"), actual.get("error"))
         return
@@ -48,6 +53,7 @@ def _answers(expected: Answer, actual: Answer) -> Iterator[Difference]:
             yield Difference(name, "pod", name in theirs, name in ours)
         else:
             yield from _pods(name, theirs[name], ours[name])
+            yield from _preemption(name, theirs[name], ours[name], objects)
     yield from _repeated(expected["pods"], actual["pods"], "pod", "case")
 
 
@@ -67,6 +73,26 @@ def _pods(name: str, expected: Answer, actual: Answer) -> Iterator[Difference]:
         else:
             yield from _nodes(where, theirs[node], ours[node])
     yield from _repeated(expected["nodes"], actual["nodes"], "node", name)
+
+
+def _preemption(
+    name: str, expected: Answer, actual: Answer, objects: Sequence[Answer]
+) -> Iterator[Difference]:
+    theirs, ours = expected.get("preemption"), actual.get("preemption")
+    if theirs is None or ours is None:
+        if theirs is not ours:
+            yield Difference(f"{name} preemption", "preemption", theirs, ours)
+        return
+    yield from _field(f"{name} preemption", "message", theirs["message"], ours["message"])
+    found = _by_key(theirs["candidates"], "node"), _by_key(ours["candidates"], "node")
+    for node in sorted(found[0].keys() | found[1].keys()):
+        yield from _field(f"{name} {node}", "candidate", found[0].get(node), found[1].get(node))
+    nodes = {theirs["nominatedNode"], ours["nominatedNode"]}
+    if len(nodes) > 1 and not nodes <= equally_good(theirs["candidates"], objects):
+        yield Difference(f"{name} nominatedNode", "nominatedNode", theirs, ours)
+    for side in (theirs, ours):
+        chosen = _by_key(side["candidates"], "node").get(side["nominatedNode"], {"victims": []})
+        yield from _field(f"{name} preemption", "victims", chosen["victims"], side["victims"])
 
 
 def _nodes(where: str, expected: Answer, actual: Answer) -> Iterator[Difference]:

@@ -2,10 +2,10 @@
 
     python -m tests.parity.hints --seeds 0:500
 
-Each case is a random cluster with questions: a waiting pod, and a pod or node that is new, gone or
-changed. Compared are the events that the change amounts to, and for each of them which plugins
-registered and what they say. Prints counts, every difference with its seed, and exits 1 when there
-is any.
+Each case is a random cluster with questions: a waiting pod, and a pod, node or storage object that
+is new, gone or changed. Compared are the events that the change amounts to, and for each of them
+which plugins registered and what they say. Prints counts, every difference with its seed, and exits
+1 when there is any.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from scheduler.offline.reading import objects_from_documents
 from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.generator.draw import POD_LABELS, Draw, Object
 from tests.parity.generator.families import make_case
+from tests.parity.generator.storage_changes import STORAGE_KINDS, change_storage
 
 HINTING: Final = (
     "InterPodAffinity",
@@ -37,9 +38,13 @@ HINTING: Final = (
     "NodePorts",
     "NodeResourcesFit",
     "NodeUnschedulable",
+    "NodeVolumeLimits",
     "PodTopologySpread",
     "SchedulingGates",
     "TaintToleration",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
 )
 """The plugins whose hints are compared: all in effect whose rejections an event can undo."""
 
@@ -52,6 +57,7 @@ FAMILIES: Final = (
     "inter-pod",
     "declared-features",
     "mixed",
+    "volumes",
 )
 QUESTIONS: Final = 30
 PRINTED: Final = 20
@@ -72,8 +78,12 @@ def make_questions(family: str, seed: int) -> Object:
     """Make the case of a seed, with changes that may or may not matter to its waiting pods."""
     case = make_case(family, seed)
     draw = Draw(f"hints:{family}:{seed}")
+    if family == "volumes":
+        # A profile without some of the plugins has nothing to compare.
+        case.pop("config", None)
     pods = [o for o in case["objects"] if o["kind"] == "Pod"]
     nodes = [o for o in case["objects"] if o["kind"] == "Node"]
+    storage = [o for o in case["objects"] if o["kind"] in STORAGE_KINDS]
     for pod in pods:
         # The oracle has one default profile here, which is everybody's.
         pod["spec"].pop("schedulerName", None)
@@ -81,13 +91,23 @@ def make_questions(family: str, seed: int) -> Object:
     for pod in waiting:
         if draw.maybe(0.2):
             pod["spec"]["schedulingGates"] = [{"name": "example.com/late"}]
-    case["questions"] = [_question(draw, waiting, pods, nodes) for _ in range(QUESTIONS)]
+    case["questions"] = [_question(draw, waiting, pods, nodes, storage) for _ in range(QUESTIONS)]
     return case
 
 
-def _question(draw: Draw, waiting: list[Object], pods: list[Object], nodes: list[Object]) -> Object:
+def _question(
+    draw: Draw,
+    waiting: list[Object],
+    pods: list[Object],
+    nodes: list[Object],
+    storage: list[Object],
+) -> Object:
     pod = draw.pick(waiting)
-    if nodes and draw.maybe(0.4):
+    if storage and draw.maybe(0.6):
+        kind = draw.pick(sorted({thing["kind"] for thing in storage}))
+        alike = [thing for thing in storage if thing["kind"] == kind]
+        old, new = _change(draw, draw.pick(alike), draw.pick(alike), change_storage)
+    elif nodes and draw.maybe(0.4):
         old, new = _change(draw, draw.pick(nodes), draw.pick(nodes), _change_node)
     elif draw.maybe(0.3):
         old, new = pod, _changed(draw, pod, draw.pick(pods), _change_pod)
@@ -221,7 +241,8 @@ class OwnHints:
             if name in HINTING
         }
         answers: Hints = {}
-        for event in _events(old, new):
+        kind = (question["new"] or question["old"])["kind"]
+        for event in _events(kind, old, new):
             says = answers.setdefault(event.label, {})
             for plugin, registrations in registered.items():
                 for registration in registrations:
@@ -233,14 +254,22 @@ class OwnHints:
         return answers
 
 
-def _decoded(raw: Object | None) -> PodInfo | Node | None:
+def _decoded(raw: Object | None) -> Any:
     if raw is None:
         return None
     objects = objects_from_documents([("question", raw)])
+    if objects.watched:
+        return objects.watched[0][1]
     return objects.pods[0] if raw["kind"] == "Pod" else objects.nodes[0]
 
 
-def _events(old: PodInfo | Node | None, new: PodInfo | Node | None) -> tuple[ClusterEvent, ...]:
+def _events(kind: str, old: Any, new: Any) -> tuple[ClusterEvent, ...]:
+    if kind in STORAGE_KINDS:
+        group = "" if kind.startswith("Persistent") else "storage.k8s.io/"
+        action = ActionType.UPDATE
+        if old is None or new is None:
+            action = ActionType.ADD if old is None else ActionType.DELETE
+        return (ClusterEvent(EventResource(f"{group}{kind}"), action),)
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
         return pod_scheduling_properties_change(old, new)
     if isinstance(old, Node) and isinstance(new, Node):

@@ -1,6 +1,6 @@
 """Record cases with the oracle's answers, for the tests that run without Go.
 
-    python -m tests.parity.record
+    python -m tests.parity.record [FAMILY]...
 
 Rewrites `tests/parity/recorded/`. The seeds differ from those `tests.parity.run` starts with, so
 that the recorded cases add to a run instead of repeating it.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.parity.answering import oracle_command, pipelined, running
-from tests.parity.generator.families import FAMILIES, make_case
+from tests.parity.generator.families import FAMILIES, PREEMPTING, make_case
 from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -28,14 +28,16 @@ HINT_CASES = 4
 
 
 def main() -> int:
-    """Record every family."""
+    """Record every family, or those named."""
     RECORDED.mkdir(exist_ok=True)
-    with running(oracle_command()) as oracle:
-        for family in FAMILIES:
+    for family in sys.argv[1:] or FAMILIES:
+        with running(oracle_command(preempt=family in PREEMPTING)) as oracle:
             seeds = range(FIRST_SEED, FIRST_SEED + CASES)
             answers = pipelined(oracle, (make_case(family, seed) for seed in seeds))
             lines = [_line(seed, admitted) for seed, admitted in zip(seeds, answers, strict=True)]
             _write(family, lines)
+    if sys.argv[1:]:
+        return 0
     with running(hints_command()) as oracle:
         lines = []
         for family in HINT_FAMILIES:

@@ -23,7 +23,7 @@ from tests.parity.answering import (
     stowage_command,
 )
 from tests.parity.compare import compare
-from tests.parity.generator.families import FAMILIES, make_case
+from tests.parity.generator.families import FAMILIES, PREEMPTING, make_case
 
 PRINTED = 20
 """Differences printed per family before only counting goes on."""
@@ -60,6 +60,15 @@ class Tally:
                 self.feasible += node["feasible"]
                 if not node["feasible"]:
                     self.plugins[node["plugin"] or "(node-name set)"] += 1
+            preemption = pod.get("preemption")
+            if preemption:
+                self.plugins[f"preemption: {_sort_of(preemption)}"] += 1
+
+
+def _sort_of(preemption: dict[str, Any]) -> str:
+    if not preemption["nominatedNode"]:
+        return "nobody" if preemption["message"].startswith("0/") else preemption["message"]
+    return "one candidate" if len(preemption["candidates"]) == 1 else "a choice"
 
 
 def main() -> int:
@@ -70,8 +79,8 @@ def main() -> int:
     families = arguments.family or list(FAMILIES)
     first, last = (int(part) for part in arguments.seeds.split(":"))
     differing = 0
-    with running(oracle_command()) as oracle, _ours(arguments) as stowage:
-        for family in families:
+    for family in families:
+        with _judge(family) as oracle, _ours(arguments, family) as stowage:
             tally = _run_family(family, range(first, last), oracle, stowage)
             _print_tally(family, tally, verbose=arguments.verbose)
             differing += tally.differing + tally.invalid
@@ -96,8 +105,14 @@ class _Nobody:
     def __exit__(self, *_: object) -> None: ...
 
 
-def _ours(arguments: argparse.Namespace) -> Any:
-    return _Nobody() if arguments.oracle_only else running(stowage_command())
+def _judge(family: str) -> Any:
+    return running(oracle_command(preempt=family in PREEMPTING))
+
+
+def _ours(arguments: argparse.Namespace, family: str) -> Any:
+    if arguments.oracle_only:
+        return _Nobody()
+    return running(stowage_command(preempt=family in PREEMPTING))
 
 
 def _run_family(family: str, seeds: range, oracle: Answerer, stowage: Answerer | None) -> Tally:
@@ -111,7 +126,7 @@ def _run_family(family: str, seeds: range, oracle: Answerer, stowage: Answerer |
         if stowage is None:
             continue
         stowage.send({key: admitted[key] for key in ("config", "objects") if key in admitted})
-        differences = compare(admitted["answer"], stowage.receive())
+        differences = compare(admitted["answer"], stowage.receive(), admitted["objects"])
         if differences:
             tally.differing += 1
             tally.kinds.update(difference.kind for difference in differences)
@@ -146,17 +161,17 @@ def _print_tally(family: str, tally: Tally, *, verbose: bool) -> None:
 
 def _dump(name: str) -> int:
     family, _, seed = name.rpartition(":")
-    with running(oracle_command()) as oracle:
+    with _judge(family) as oracle:
         oracle.send(make_case(family, int(seed)))
         admitted = oracle.receive()
     json.dump(admitted, sys.stdout, indent=1)
     if not admitted.get("invalid"):
-        with running(stowage_command()) as stowage:
+        with running(stowage_command(preempt=family in PREEMPTING)) as stowage:
             stowage.send({key: admitted[key] for key in ("config", "objects") if key in admitted})
             actual = stowage.receive()
         json.dump(actual, sys.stdout, indent=1)
         print()
-        print(*compare(admitted["answer"], actual), sep="\n")
+        print(*compare(admitted["answer"], actual, admitted["objects"]), sep="\n")
     return 0
 
 

@@ -18,8 +18,10 @@ REJECTING = {
     "inter-pod": {"InterPodAffinity"},
     "declared-features": {"NodeDeclaredFeatures"},
     "nominated": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
+    "preemption": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "configuration": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity"},
     "mixed": {"NodeResourcesFit", "TaintToleration", "PodTopologySpread", "InterPodAffinity"},
+    "volumes": {"VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone"},
 }
 """Plugins that must reject some node of a family's recorded cases; "" is a node-name set."""
 
@@ -76,3 +78,17 @@ def test_recorded_cases_tell_nodes_apart(family: str, plugins: set[str]) -> None
     }
 
     assert telling == plugins
+
+
+def test_recorded_preemptions_are_of_every_sort() -> None:
+    """Pods preempt with and against budgets, where there is a choice, in vain, and not at all."""
+    answers = [pod["preemption"] for pod in verdicts("preemption") if "preemption" in pod]
+    chosen = [answer for answer in answers if answer["nominatedNode"]]
+    candidates = [candidate for answer in chosen for candidate in answer["candidates"]]
+
+    assert len(chosen) >= 20
+    assert any(len(answer["candidates"]) > 1 for answer in chosen)
+    assert any(len(candidate["victims"]) > 1 for candidate in candidates)
+    assert any(candidate["pdbViolations"] for candidate in candidates)
+    assert any("No preemption victims" in answer["message"] for answer in answers)
+    assert any("preemptionPolicy=Never" in answer["message"] for answer in answers)

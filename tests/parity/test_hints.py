@@ -55,7 +55,7 @@ def test_a_seed_asks_the_same_questions_again(family: str) -> None:
 
 def test_equal_hints_have_no_difference() -> None:
     """Hints do not differ from themselves; plugins that are not in effect do not count."""
-    other = {**EXPECTED, "NodeAdd": {**EXPECTED["NodeAdd"], "VolumeBinding": "Queue"}}
+    other = {**EXPECTED, "NodeAdd": {**EXPECTED["NodeAdd"], "DefaultPreemption": "Queue"}}
 
     assert differences(other, EXPECTED) == []
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.parity.answering import Answerer, pipelined, running, stowage_command
 from tests.parity.compare import compare
-from tests.parity.generator.families import FAMILIES
+from tests.parity.generator.families import FAMILIES, PREEMPTING
 from tests.parity.record import CASES, recorded_cases
 
 pytestmark = pytest.mark.parity
@@ -22,17 +22,26 @@ def stowage() -> Iterator[Answerer]:
         yield answerer
 
 
+@pytest.fixture(scope="module")
+def preempting() -> Iterator[Answerer]:
+    """Run one `stowage explain --jsonl --preempt` for the families in which pods preempt."""
+    with running(stowage_command(preempt=True)) as answerer:
+        yield answerer
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_recorded_clusters_get_the_same_answers(family: str, stowage: Answerer) -> None:
+def test_recorded_clusters_get_the_same_answers(
+    family: str, stowage: Answerer, preempting: Answerer
+) -> None:
     """Every verdict, score, total and message of the family's recorded cases is the same."""
     recorded = list(recorded_cases(family))
     questions = ({k: c[k] for k in ("config", "objects") if k in c} for c in recorded)
 
-    answers = list(pipelined(stowage, questions))
+    answers = list(pipelined(preempting if family in PREEMPTING else stowage, questions))
     differences = [
         f"{family}:{case['seed']} {difference}"
         for case, answer in zip(recorded, answers, strict=True)
-        for difference in compare(case["answer"], answer)
+        for difference in compare(case["answer"], answer, case["objects"])
     ]
 
     assert len(recorded) == CASES

@@ -47,7 +47,11 @@ def test_a_pod_that_fits_nowhere_waits() -> None:
         world.pod("p", cpu="2")
 
         await world.rejected("p")
-        message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
+        message = (
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). "
+            "no new claims to deallocate, preemption: "
+            "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        )
         assert world.condition("p") == {
             "type": "PodScheduled",
             "status": "False",

@@ -91,7 +91,11 @@ def test_filter_and_score_in_node_form() -> None:
         await world.rejected("q")
         condition = world.condition("q")
         assert condition is not None
-        assert condition["message"] == "0/5 nodes are available: 5 node(s) were not red."
+        assert condition["message"] == (
+            "0/5 nodes are available: 5 node(s) were not red. no new claims to deallocate, "
+            "preemption: 0/5 nodes are available: "
+            "5 No preemption victims found for incoming pod."
+        )
         world.sandbox.patch("nodes", "n4", {"metadata": {"labels": {"color": "red"}}})
         assert await world.bound("q") == ["n4"]
 

@@ -146,7 +146,11 @@ def test_a_node_that_reports_nothing_takes_no_pod() -> None:
         await world.rejected("p")
         condition = world.condition("p")
         assert condition is not None
-        assert condition["message"] == "0/1 nodes are available: 1 Too many pods."
+        assert condition["message"] == (
+            "0/1 nodes are available: 1 Too many pods. no new claims to deallocate, "
+            "preemption: 0/1 nodes are available: "
+            "1 No preemption victims found for incoming pod."
+        )
 
         world.sandbox.patch(
             "nodes", "empty", {"status": {"allocatable": {"pods": "1"}}}, "", subresource="status"

@@ -48,6 +48,7 @@ class World:
         out_of_tree: OutOfTree | None = None,
         informer_options: InformerOptions | None = None,
         synced: bool = True,
+        record: str = "",
     ) -> RunningDaemon:
         """Start a daemon as `stowage run` would, and wait until it knows the cluster."""
         plugins = out_of_tree or {}
@@ -61,7 +62,7 @@ class World:
         own = {name: points for name, points in implemented.items() if name not in IN_TREE}
         clock = SystemClock()
         daemon = RunningDaemon(
-            RunOptions(secure_port=0),
+            RunOptions(secure_port=0, record=record),
             load_object(document, out_of_tree=own),
             await load_connection(master=self.sandbox.url, environ={}, clock=clock),
             clock,

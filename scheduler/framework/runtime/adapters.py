@@ -41,7 +41,7 @@ class NodeFilterAdapter:
 
     def __init__(self, plugin: NodeFilterPlugin) -> None:
         self.NAME = plugin.NAME
-        self._plugin = plugin
+        self.plugin = plugin
         self._given: StateKey[dict[Status, int]] = StateKey(f"{plugin.NAME}/given")
 
     def filter(
@@ -61,7 +61,7 @@ class NodeFilterAdapter:
         indices = row_indices(rows)
         answer = np.zeros(len(indices), np.uint64)
         for i, row in enumerate(indices.tolist()):
-            said = self._plugin.filter(state, pod.pod, snapshot.info(row))
+            said = self.plugin.filter(state, pod.pod, snapshot.info(row))
             status = answers.status(said, answers.FILTER)
             if not status.is_success:
                 answer[i] = given.setdefault(status, len(given) + 1)
@@ -79,6 +79,11 @@ class NodeFilterAdapter:
         given = state.read(self._given)
         status = list(given)[answer - 1]
         return [Reason(text, status.code) for text in status.reasons or ("",)]
+
+
+def written_plugin(plugin: object) -> object:
+    """The plugin as its author wrote it."""
+    return plugin.plugin if isinstance(plugin, NodeFilterAdapter) else plugin
 
 
 class NodeScoreAdapter:

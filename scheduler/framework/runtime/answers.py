@@ -16,6 +16,7 @@ from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
     Bits,
+    Counting,
     PostFilterResult,
     PreFilterResult,
     Reason,
@@ -98,6 +99,15 @@ def permit(answer: Any, _: None) -> tuple[Status, float]:
     if not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
         wrong(seconds, "seconds, 0 or more")
     return status(said, PERMIT), float(seconds)
+
+
+def counting(answer: Any, kinds: int) -> Counting:
+    """A filter in the form that counts, with a weight for each kind of pods."""
+    weights: object = getattr(answer, "weights", None)
+    if not isinstance(weights, np.ndarray) or weights.ndim != 2 or weights.shape[1] != kinds:  # noqa: PLR2004 - lines and columns
+        wrong(answer, f"a Counting with weights of shape (counters, {kinds})")
+    found: Counting = answer
+    return found
 
 
 def bits(answer: Any, count: int) -> Bits | None:

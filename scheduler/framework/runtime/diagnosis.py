@@ -3,9 +3,12 @@
 Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.framework.runtime.judging import FilterAttempt
 from scheduler.framework.runtime.verdicts import Verdicts
 from scheduler.framework.status import Code, Status
 from scheduler.snapshot import Snapshot
@@ -22,6 +25,8 @@ class Diagnosis:
         verdicts: the verdict per row looked at, or None when the pod as a whole was rejected.
         absent: the status of nodes that were not looked at, or None when all were.
         groups: distinct rejections of nodes, each with the positions in `verdicts` it is about.
+        attempt: the filters that looked at nodes, to be asked "what if"; None when PreFilter ended
+            the attempt for good.
         post_filter_message: what PostFilter plugins add to the sentence.
     """
 
@@ -33,7 +38,9 @@ class Diagnosis:
         verdicts: Verdicts | None = None,
         absent: Status | None = None,
         restricting_plugins: frozenset[str] = frozenset(),
+        attempt: FilterAttempt | None = None,
     ) -> None:
+        self.attempt = attempt
         self.num_all_nodes = snapshot.table.count
         self.pre_filter = pre_filter
         self.verdicts = verdicts
@@ -79,13 +86,12 @@ class Diagnosis:
 
     def message(self) -> str:
         """The sentence of the FailedScheduling event."""
-        text = f"0/{self.num_all_nodes} nodes are available:"
-        if self.pre_filter is not None and self.pre_filter.message:
-            text += f" {self.pre_filter.message}."
-        elif self.pre_filter is None:
-            counted = sorted(f"{count} {reason}" for reason, count in self.reason_counts().items())
-            if counted:
-                text += f" {', '.join(counted)}."
+        if self.pre_filter is None:
+            text = no_fit_message(self.num_all_nodes, self.reason_counts())
+        else:
+            text = no_fit_message(self.num_all_nodes, {})
+            if self.pre_filter.message:
+                text += f" {self.pre_filter.message}."
         if self.post_filter_message:
             text += f" {self.post_filter_message}"
         return text
@@ -96,3 +102,13 @@ class Diagnosis:
             statuses.append(self.pre_filter)
         wanted = {s.plugin for s in statuses if (s.code is Code.PENDING) is pending}
         return frozenset(wanted) if pending else frozenset(wanted) | self._restricting_plugins
+
+
+def no_fit_message(num_all_nodes: int, reason_counts: Mapping[str, int]) -> str:
+    """How many nodes each reason rejects, as a sentence.
+
+    Source: types.go FitError.Error.
+    """
+    text = f"0/{num_all_nodes} nodes are available:"
+    counted = sorted(f"{count} {reason}" for reason, count in reason_counts.items())
+    return f"{text} {', '.join(counted)}." if counted else text

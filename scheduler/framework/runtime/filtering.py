@@ -5,8 +5,8 @@ RunFilterPluginsWithNominatedPods), pkg/scheduler/schedule_one.go (findNodesThat
 evaluateNominatedNode) v1.36.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -14,19 +14,17 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.interface import (
-    PreFilterExtensions,
-    PreFilterPlugin,
-    PreFilterResult,
-)
+from scheduler.framework.interface import NOT_REACHED, PreFilterPlugin, PreFilterResult
 from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.diagnosis import Diagnosis
-from scheduler.framework.runtime.judging import IndexedFilter, Reasons, judge
+from scheduler.framework.runtime.judging import FilterAttempt, IndexedFilter, Reasons, judge
+from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.runtime.plugin_calls import PluginCalls
 from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
 from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.framework.runtime.pod_classes import PodClasses
-from scheduler.framework.runtime.verdicts import FEASIBLE, Verdicts, blank_verdicts
+from scheduler.framework.runtime.room_for_nominated import with_nominated_pods
+from scheduler.framework.runtime.verdicts import Verdicts, blank_verdicts
 from scheduler.framework.status import SUCCESS, Code, Status, unresolvable
 from scheduler.snapshot import Snapshot
 
@@ -44,6 +42,7 @@ class Feasibility(msgspec.Struct):
         pre_filter: the rejection of the pod as a whole, or success.
         absent: the status of nodes that were not looked at, or None.
         restricting: plugins that narrowed the search to a set of nodes.
+        attempt: the filters that looked at nodes; None when PreFilter ended the attempt for good.
         is_row_local: whether the verdicts are the class's own columns and nothing else.
     """
 
@@ -53,6 +52,7 @@ class Feasibility(msgspec.Struct):
     pre_filter: Status = SUCCESS
     absent: Status | None = None
     restricting: frozenset[str] = frozenset()
+    attempt: FilterAttempt | None = None
     is_row_local: bool = False
 
     def feasible_rows(self) -> NDArray[np.intp]:
@@ -71,6 +71,7 @@ class Feasibility(msgspec.Struct):
             verdicts=self.verdicts,
             absent=self.absent,
             restricting_plugins=self.restricting,
+            attempt=self.attempt,
         )
 
 
@@ -92,6 +93,8 @@ class Filtering:
     """The PreFilter and Filter plugins of one profile."""
 
     def __init__(self, plugins: PluginSet, calls: PluginCalls, classes: PodClasses) -> None:
+        self._pre_filter_plugins = plugins.pre_filter
+        self._need_volumes = [p.NAME for p in plugins.pre_filter if p.NEEDS_VOLUMES]
         self._calls = calls
         self._classes = classes
         self._cluster_filters = [
@@ -99,20 +102,20 @@ class Filtering:
             for i, p in enumerate(plugins.filter)
             if not is_row_local(p)
         ]
-        self._extensions = [p for p in plugins.pre_filter if PreFilterExtensions in type(p).__mro__]
 
     def find_nodes_that_fit(
         self,
         pod: PodInfo,
         snapshot: Snapshot,
-        nominated: Mapping[str, Sequence[PodInfo]] | None = None,
+        nominated: NominatedPods | None = None,
     ) -> Feasibility:
         """Which nodes can take the pod, and why the others cannot.
 
         Args:
             pod: the pod.
             snapshot: the cluster.
-            nominated: by node, the pods that are to be thought of as running there already.
+            nominated: pods that wait for a node to be cleared; those of no lower priority than the
+                pod are to be thought of as running there already.
 
         Raises:
             PluginError: a plugin failed.
@@ -120,25 +123,35 @@ class Filtering:
         start = self._calls.now()
         pod_class, state, found = self._begin(pod, snapshot)
         start = self._calls.point_done("PreFilter", found.status.code, start)
-        if not found.status.is_success:
+        if found.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return Feasibility(
                 state, pod_class, None, pre_filter=found.status, restricting=found.restricting
             )
         cluster_filters = self._active_cluster_filters(state)
-        filters = (*pod_class.filters, *cluster_filters)
-        table = Reasons(self._calls, filters, state, pod, snapshot)
+        attempt = self._attempt((*pod_class.filters, *cluster_filters), state, pod, snapshot)
+        if not found.status.is_success:
+            return Feasibility(
+                state,
+                pod_class,
+                None,
+                pre_filter=found.status,
+                restricting=found.restricting,
+                attempt=attempt,
+            )
         rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
             # The columns of the class are not ours to change.
-            is_changed = bool(cluster_filters or nominated)
-            verdicts = pod_class.verdicts(self._calls, snapshot, table, copied=is_changed)
+            alone = pod_class.verdicts(
+                self._calls, snapshot, attempt.reasons, copied=bool(cluster_filters)
+            )
             if cluster_filters:
-                judge(self._calls, cluster_filters, state, pod, snapshot, verdicts)
+                judge(self._calls, cluster_filters, state, pod, snapshot, alone)
         else:
-            verdicts = blank_verdicts(snapshot, rows, table)
-            judge(self._calls, filters, state, pod, snapshot, verdicts)
-        if nominated:
-            self._look_again_with_nominated_pods(filters, state, pod, snapshot, verdicts, nominated)
+            alone = blank_verdicts(snapshot, rows, attempt.reasons)
+            judge(self._calls, attempt.filters, state, pod, snapshot, alone)
+        is_own = rows is None and not cluster_filters
+        own_class = pod_class if is_own else None
+        verdicts = with_nominated_pods(attempt, snapshot, alone, nominated, own_class)
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
         return Feasibility(
@@ -147,8 +160,19 @@ class Filtering:
             verdicts,
             absent=_absent_status(found, pod, snapshot, verdicts),
             restricting=found.restricting,
-            is_row_local=rows is None and not cluster_filters and not nominated,
+            attempt=attempt,
+            is_row_local=is_own and verdicts is alone,
         )
+
+    def _attempt(
+        self,
+        filters: Sequence[IndexedFilter],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> FilterAttempt:
+        reasons = Reasons(self._calls, filters, state, pod, snapshot)
+        return FilterAttempt(self._calls, filters, state, pod, reasons)
 
     def run_filters(
         self,
@@ -173,16 +197,15 @@ class Filtering:
         """
         row_of = snapshot.table.row_of
         names = [name for name in node_names if name in row_of]
-        pod_class, state, found = self._begin(pod, snapshot)
+        fork = snapshot.fork(
+            [other for other in add if other.node_name in row_of],
+            [other for other in remove if other.node_name in row_of],
+        )
+        pod_class = self._classes.class_of(pod, snapshot)
+        state = CycleState(pod_class.state)
+        found = self.pre_filter(state, pod, fork, pod_class)
         if not found.status.is_success:
             return dict.fromkeys(names, found.status)
-        added = [other for other in add if other.node_name in row_of]
-        removed = [other for other in remove if other.node_name in row_of]
-        fork = snapshot.fork(added, removed)
-        for other in added:
-            self.add_pod(state, pod, snapshot, other, row_of[other.node_name])
-        for other in removed:
-            self.remove_pod(state, pod, snapshot, other, row_of[other.node_name])
         filters = (*pod_class.filters, *self._active_cluster_filters(state))
         rows = np.array([row_of[name] for name in names], np.intp)
         table = Reasons(self._calls, filters, state, pod, fork)
@@ -202,7 +225,7 @@ class Filtering:
         found: Feasibility,
         pod: PodInfo,
         snapshot: Snapshot,
-        nominated: Mapping[str, Sequence[PodInfo]] | None = None,
+        nominated: NominatedPods | None = None,
     ) -> list[Verdicts]:
         """What each filter says about every row, whoever else rejects it. For people.
 
@@ -215,16 +238,13 @@ class Filtering:
         Raises:
             PluginError: a plugin failed.
         """
-        filters = [*found.pod_class.filters, *self._active_cluster_filters(found.state)]
         every = []
+        filters = () if found.attempt is None else found.attempt.filters
         for each in sorted(filters, key=lambda f: f.index):
-            table = Reasons(self._calls, (each,), found.state, pod, snapshot)
-            verdicts = blank_verdicts(snapshot, None, table)
+            attempt = self._attempt((each,), found.state, pod, snapshot)
+            verdicts = blank_verdicts(snapshot, None, attempt.reasons)
             judge(self._calls, (each,), found.state, pod, snapshot, verdicts)
-            if nominated:
-                self._look_again_with_nominated_pods(
-                    (each,), found.state, pod, snapshot, verdicts, nominated
-                )
+            verdicts = with_nominated_pods(attempt, snapshot, verdicts, nominated)
             verdicts.raise_failure()
             every.append(verdicts)
         return every
@@ -252,14 +272,17 @@ class Filtering:
         """
         names: frozenset[str] | None = None
         restricting: set[str] = set()
-        skipped: list[str] = []
+        asked, skipped = pod_class.asked, []
+        if not pod.pod.volumes:
+            asked, skipped = pod_class.asked_without_volumes, self._need_volumes.copy()
         rejection = SUCCESS
-        for plugin in pod_class.asked:
+        for plugin in asked:
             result, status = self._pre_filter(plugin, state, pod, snapshot, pod_class)
             if status.code is Code.SKIP:
                 skipped.append(plugin.NAME)
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                self._end_pre_filter(state, plugin)
                 return PreFiltered(status.by(plugin.NAME))
             if status.code is Code.UNSCHEDULABLE:
                 rejection = status.by(plugin.NAME)
@@ -269,9 +292,15 @@ class Filtering:
             restricting.add(plugin.NAME)
             names = result.node_names if names is None else names & result.node_names
             if not names:
+                self._end_pre_filter(state, plugin)
                 return PreFiltered(_nothing_left(restricting), names, frozenset(restricting))
         state.write(_SKIPPED, pod_class.skipped.union(skipped))
         return PreFiltered(rejection, names, frozenset(restricting))
+
+    def _end_pre_filter(self, state: CycleState, last: PreFilterPlugin) -> None:
+        plugins = self._pre_filter_plugins
+        rest = plugins[plugins.index(last) + 1 :]
+        state.write(NOT_REACHED, frozenset(plugin.NAME for plugin in rest))
 
     def _pre_filter(
         self,
@@ -287,81 +316,6 @@ class Filtering:
         return self._calls.call(
             plugin, "PreFilter", answers.pre_filter, None, plugin.pre_filter, state, pod, snapshot
         )
-
-    def add_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
-    ) -> None:
-        """Account for a pod as if it ran on the row.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        self._change_pod(state, pod, snapshot, added, row)
-
-    def remove_pod(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
-    ) -> None:
-        """Account for a pod on the row as if it were gone.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        self._change_pod(state, pod, snapshot, removed, row, removed=True)
-
-    def _change_pod(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        other: PodInfo,
-        row: int,
-        *,
-        removed: bool = False,
-    ) -> None:
-        skipped = state.read(_SKIPPED)
-        point = f"PreFilterExtension{'RemovePod' if removed else 'AddPod'}"
-        for plugin in self._extensions:
-            if plugin.NAME in skipped:
-                continue
-            extension = cast("PreFilterExtensions", plugin)
-            method = extension.remove_pod if removed else extension.add_pod
-            expected = answers.OK_ONLY
-            self._calls.call(
-                plugin, point, answers.status, expected, method, state, pod, snapshot, other, row
-            )
-
-    def _look_again_with_nominated_pods(
-        self,
-        filters: Sequence[IndexedFilter],
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        verdicts: Verdicts,
-        nominated: Mapping[str, Sequence[PodInfo]],
-    ) -> None:
-        """Reject nodes that would not fit once the pods nominated to them run there.
-
-        Upstream looks with these pods first and without them only when that passes. So where they
-        are in the way, their verdict is the one reported, whatever was found without them.
-        """
-        row_of = snapshot.table.row_of
-        present = [(row_of[name], name) for name in nominated if name in row_of]
-        fork = snapshot.fork(p.on_node(name) for _, name in present for p in nominated[name])
-        for row, name in present:
-            position = verdicts.position_of(row)
-            if position is None:
-                continue
-            trial = state.clone()
-            for added in nominated[name]:
-                self.add_pod(trial, pod, snapshot, added.on_node(name), row)
-            single = blank_verdicts(fork, np.array([row], np.intp))
-            judge(self._calls, filters, trial, pod, fork, single)
-            single.raise_failure()
-            if single.first[0] != FEASIBLE:
-                verdicts.first[position] = single.first[0]
-                verdicts.bits[position] = single.bits[0]
-        # Numbers are told as they are with the nominated pods.
-        verdicts.table = Reasons(self._calls, filters, state, pod, fork)
 
 
 def _rows_to_look_at(

@@ -72,8 +72,6 @@ class Framework:
         self.find_nodes_that_fit = filtering.find_nodes_that_fit
         self.run_filters = filtering.run_filters
         self.every_verdict = filtering.every_verdict
-        self.add_pod = filtering.add_pod
-        self.remove_pod = filtering.remove_pod
         scoring = Scoring(plugins, calls)
         self.best_nodes = scoring.best_nodes
         self.totals = scoring.totals

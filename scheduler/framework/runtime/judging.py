@@ -77,15 +77,15 @@ def judge(
             verdicts.failures[index] = problem
             answer = np.ones(count, np.uint64)
         if answer is not None:
-            _merge(index, answer, first, bits, candidates)
+            merge(index, answer, first, bits, candidates)
 
 
-def _merge(
+def merge(
     index: int,
     answer: Bits,
     first: First,
     bits: NDArray[np.uint64],
-    positions: NDArray[np.intp] | None,
+    positions: NDArray[np.intp] | None = None,
 ) -> None:
     """Take over what a filter rejects and no filter before it does, in place."""
     hit = answer != 0
@@ -97,6 +97,24 @@ def _merge(
     else:
         first[positions[hit]] = index
         bits[positions[hit]] = answer[hit]
+
+
+class FilterAttempt(msgspec.Struct):
+    """The filters that take part for one pod, to be asked about rows as they might be.
+
+    Attributes:
+        calls: calls plugins.
+        filters: those that take part, in any order.
+        state: as PreFilter left it.
+        pod: the pod.
+        reasons: what their answers mean.
+    """
+
+    calls: PluginCalls
+    filters: Sequence[IndexedFilter]
+    state: CycleState
+    pod: PodInfo
+    reasons: "Reasons"
 
 
 class Reasons(msgspec.Struct, frozen=True):

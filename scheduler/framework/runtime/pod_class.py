@@ -66,7 +66,7 @@ class PodClass:
         state: what row-local plugins remember about the class.
         pre_filter: their PreFilter answers by plugin name.
         asked: the PreFilter plugins that have more to say about a pod than that they skip it, or
-            that any node may do.
+            that any node may do; `asked_without_volumes` where the pod has none.
         skipped: the row-local ones that skip.
         filters: the row-local filters that take part for this class, in order.
         first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
@@ -75,6 +75,7 @@ class PodClass:
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
+        room: where nominated pods are in the way of the class; for who works that out.
     """
 
     __slots__ = (
@@ -93,12 +94,14 @@ class PodClass:
         "_pod_raw",
         "_pod_scores",
         "asked",
+        "asked_without_volumes",
         "bits",
         "filters",
         "first",
         "pre_filter",
         "raw_scores",
         "representative",
+        "room",
         "score_failure",
         "skipped",
         "state",
@@ -116,10 +119,12 @@ class PodClass:
         self._node_scores: list[Weighted] = []
         self._pod_scores: list[Weighted] = []
         self.raw_scores: list[RawScore] = []
+        self.room: object = None
         self._failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)
         self.asked = [p for p in plugins.pre_filter if not self._says_nothing(p.NAME)]
+        self.asked_without_volumes = [p for p in self.asked if not p.NEEDS_VOLUMES]
         self.skipped = frozenset(filter(self._skips, self.pre_filter))
         self._sort_filters(plugins)
         both = (*self._node_filters, *self._pod_filters)

@@ -63,6 +63,12 @@ class Verdicts(msgspec.Struct):
         found = np.flatnonzero(self.first == FEASIBLE)
         return found if self.rows is None else self.rows[found]
 
+    def at(self, positions: NDArray[np.intp]) -> "Verdicts":
+        """The verdicts on some of the rows looked at."""
+        rows = positions if self.rows is None else self.rows[positions]
+        first, bits = self.first[positions], self.bits[positions]
+        return Verdicts(first, bits, rows, self.table, self.failures)
+
     def position_of(self, row: int) -> int | None:
         """Where the row is among those looked at; None when it was not."""
         if self.rows is None:

@@ -16,6 +16,10 @@ FILTERS = (
     "PodTopologySpread",
     "InterPodAffinity",
     "NodeDeclaredFeatures",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
 )
 SCORERS = (
     "TaintToleration",

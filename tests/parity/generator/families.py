@@ -18,8 +18,10 @@ from tests.parity.generator.placement import (
     Ports,
     Taints,
 )
+from tests.parity.generator.preemption import Preemption
 from tests.parity.generator.queueing import Queueing
 from tests.parity.generator.resources import Resources
+from tests.parity.generator.storage import Storage
 from tests.parity.generator.topology import PodAffinity, Spread
 
 FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
@@ -45,6 +47,16 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Spread(0.3, owned=0.1),
         PodAffinity(0.3),
     ),
+    "preemption": lambda: (
+        Queueing(0.25, gated=0.02, foreign=0.02),
+        NodeLabels(0.7),
+        Resources(0.45),
+        Taints(0.1),
+        Ports(0.35),
+        Spread(0.3, owned=0.05),
+        PodAffinity(0.3),
+        Preemption(0.8, configured=0.1),
+    ),
     "configuration": lambda: (
         Configuration(0.95),
         NodeLabels(0.7),
@@ -68,8 +80,18 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Spread(0.3, configured=0.1),
         PodAffinity(0.3, configured=0.1),
         DeclaredFeatures(0.05),
+        Storage(0.35, configured=0.05),
+    ),
+    "volumes": lambda: (
+        Queueing(0.15),
+        NodeLabels(0.75),
+        Taints(0.1),
+        Configuration(0.25),
+        Storage(0.85, configured=0.3),
     ),
 }
+PREEMPTING = frozenset({"preemption"})
+"""Families in which pods that fit nowhere preempt; their nodes hold more pods."""
 NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)
 
 
@@ -85,7 +107,8 @@ def make_case(family: str, seed: int) -> Object:
     for node in cluster.nodes:
         for feature in features:
             feature.shape_node(draw, node)
-    running = [new_pod(draw, f"run-{i}") for i in range(draw.randint(0, 2 * node_count))]
+    most = (6 if family in PREEMPTING else 2) * node_count
+    running = [new_pod(draw, f"run-{i}") for i in range(draw.randint(0, most))]
     for pod in running:
         bind(draw, pod, cluster.nodes)
     pending = [new_pod(draw, f"wait-{i}") for i in range(draw.randint(2, 7))]

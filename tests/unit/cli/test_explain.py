@@ -236,12 +236,30 @@ def test_a_nominated_node_that_does_not_fit_is_told(tmp_path: Path) -> None:
     assert "It is nominated to n, which is tried first, and does not fit there.\n" in result.stdout
 
 
-def test_volumes_are_named_that_nobody_looks_at(tmp_path: Path) -> None:
-    """An honest answer says what it leaves out."""
-    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
-    file = write_list(tmp_path / "c.json", node_manifest("n"), pod_manifest("p", volumes=[claim]))
+def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
+    """Claim, volume, reason and nodes, as text and as data."""
+    terms = [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]
+    volume = {
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv-1"},
+        "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
+    }
+    completed = {"pv.kubernetes.io/bind-completed": "yes"}
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "annotations": completed},
+        "spec": {"volumeName": "pv-1"},
+    }
+    pod = pod_manifest("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    file = write_list(tmp_path / "c.json", node_manifest("n"), volume, claim, pod)
+    reason = "node(s) didn't match PersistentVolume's node affinity"
 
-    assert "Its volumes are not looked at in this version: data.\n" in run("-f", file).stdout
+    said = f"Claim data (volume pv-1): {reason}, on 1 node: n\n"
+    assert said in run("-f", file).stdout
+    (answer,) = json.loads(run("-f", file, "-o", "json").stdout)["pods"]
+    assert answer["claims"] == [
+        {"claim": "data", "volume": "pv-1", "reason": reason, "nodes": ["n"]}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,11 @@ from click.testing import CliRunner, Result
 from scheduler.cli.simulate import simulate
 from tests.support.manifests import node_manifest, pod_manifest, write_list
 
+INSUFFICIENT = (
+    "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: "
+    "0/2 nodes are available: 2 No preemption victims found for incoming pod."
+)
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(simulate, arguments, catch_exceptions=False)
@@ -50,7 +55,7 @@ def test_json_has_every_waiting_pod(cluster: str) -> None:
         "node": None,
         "nominatedNode": None,
         "victims": [],
-        "message": "0/2 nodes are available: 2 Insufficient cpu.",
+        "message": INSUFFICIENT,
     }
 
 
@@ -79,7 +84,7 @@ def test_people_read_placements_reasons_and_utilisation(cluster: str) -> None:
         f"  default/first  {first}",
         f"  default/p0     {p0}",
         "",
-        "2 pods stay pending: 0/2 nodes are available: 2 Insufficient cpu.",
+        f"2 pods stay pending: {INSUFFICIENT}",
         "  default/p1, default/p2",
         "",
         "1 pod stays pending: waiting for scheduling gates: [later]",

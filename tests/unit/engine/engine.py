@@ -29,6 +29,7 @@ from scheduler.engine.instructions import (
     Tell,
 )
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing
 from scheduler.framework.interface import (
     BindPlugin,
@@ -44,6 +45,7 @@ from scheduler.framework.interface import (
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.framework.status import Status
+from scheduler.informers.kinds import watched_kind
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
@@ -127,6 +129,8 @@ class EngineUnderTest:
         binds: bindings that were asked for, in order.
         answer: what the API server says to a binding; None for no answer yet.
         instructions: all of them, in order.
+        backing: what handles of plugins show.
+        states: what plugins share and list.
     """
 
     def __init__(
@@ -134,20 +138,24 @@ class EngineUnderTest:
         *plugins: Plugin,
         nodes: tuple[str | Node, ...] = ("n",),
         answer: Callable[[Bind], Event | None] = lambda bind: Bound(bind.attempt),
+        kinds: tuple[ObjectKind, ...] = (),
+        seed: int = 1,
     ) -> None:
         self.clock = FakeClock()
         self.answer = answer
         self.instructions: list[Instruction] = []
         self.states = SharedStates(FrameworkMetrics(Instruments()))
-        backing = Backing(self.states, Instruments(), self.clock.monotonic)
+        self.states.watch(kinds)
+        self.backing = Backing(self.states, Instruments(), self.clock.monotonic)
         framework = Framework(
             make_plugin_set(plugins), make_calls("test", now=self.clock.monotonic)
         )
         self.engine = Engine(
             {"test": framework},
-            EngineSettings(seed=1, is_validating=True),
-            backing=backing,
+            EngineSettings(seed=seed, is_validating=True),
+            backing=self.backing,
             states=self.states,
+            kinds={watched_kind(kind).name: kind for kind in kinds},
         )
         for node in nodes:
             self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))

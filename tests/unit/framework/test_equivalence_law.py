@@ -198,7 +198,7 @@ def judgement(
     framework: Framework, pod: PodInfo, snapshot: Snapshot, nominator: Nominator
 ) -> dict[str, Any]:
     """Everything a framework says about a pod, in terms that do not depend on row numbers."""
-    found = framework.find_nodes_that_fit(pod, snapshot, nominator.nominated_pods_before(pod))
+    found = framework.find_nodes_that_fit(pod, snapshot, nominator)
     diagnosis = found.diagnosis(snapshot)
     answer: dict[str, Any] = {
         "pre_filter": found.pre_filter,

@@ -8,6 +8,8 @@ import pytest
 
 from scheduler.framework.interface import Plugin, Reads, Reason
 from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.changed_rows import ChangedRows
+from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.status import (
     SKIP,
     SUCCESS,
@@ -18,6 +20,7 @@ from scheduler.framework.status import (
     unschedulable,
 )
 from scheduler.snapshot import NodeRemoved, Snapshot
+from scheduler.snapshot.pod_kinds import OtherPods
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,
@@ -30,6 +33,14 @@ from tests.support.fake_plugins import (
 )
 
 POD = make_pod_info("judged")
+
+
+def nominated_pods(**names: str) -> NominatedPods:
+    """One pod for each of some nodes."""
+    nominated = NominatedPods()
+    for node, name in names.items():
+        nominated.nominate(make_pod_info(name), node)
+    return nominated
 
 
 def verdicts(framework: Framework, snapshot: Snapshot, **how: Any) -> dict[str, Any]:
@@ -308,7 +319,7 @@ def test_room_is_left_for_nominated_pods() -> None:
     """Row-local plugins see them on their node; other nodes and later attempts are not touched."""
     framework = make_framework(PodLimit(1))
     snapshot = make_snapshot("a", "b")
-    nominated = {"a": [make_pod_info("n")], "gone": [make_pod_info("m")]}
+    nominated = nominated_pods(a="n", gone="m")
 
     found = verdicts(framework, snapshot, nominated=nominated)
 
@@ -324,7 +335,7 @@ def test_node_form_plugins_see_nominated_pods_on_the_node() -> None:
         NodeFilter("Two", lambda n: unschedulable("two") if len(n.pods) > 1 else SUCCESS)
     )
 
-    found = verdicts(framework, snapshot, nominated={"a": [make_pod_info("n")]})
+    found = verdicts(framework, snapshot, nominated=nominated_pods(a="n"))
 
     assert found == {"a": ("Two", ("two",)), "b": None}
     assert len(snapshot.info(snapshot.table.row_of["a"]).pods) == 1
@@ -335,7 +346,7 @@ def test_extensions_hear_of_nominated_pods() -> None:
     plugin = Neighbours()
     snapshot = make_snapshot("a", "b")
 
-    found = verdicts(make_framework(plugin), snapshot, nominated={"b": [make_pod_info("n")]})
+    found = verdicts(make_framework(plugin), snapshot, nominated=nominated_pods(b="n"))
 
     assert found == {"a": None, "b": ("Neighbours", ("crowded",))}
     assert plugin.heard == [("add", "n", snapshot.table.row_of["b"])]
@@ -345,9 +356,7 @@ def test_who_skipped_does_not_hear_of_nominated_pods() -> None:
     """Skip turns the extensions off as well."""
     plugin = Neighbours(status=SKIP)
 
-    found = verdicts(
-        make_framework(plugin), make_snapshot("a"), nominated={"a": [make_pod_info("n")]}
-    )
+    found = verdicts(make_framework(plugin), make_snapshot("a"), nominated=nominated_pods(a="n"))
 
     assert (found, plugin.heard) == ({"a": None}, [])
 
@@ -360,23 +369,29 @@ def test_the_verdict_with_nominated_pods_comes_first() -> None:
     full_with_guest = PodLimit(1)
     late = ColumnFilter("Late", {"a": 1, "b": 1})
     framework = make_framework(full_with_guest, late)
-    nominated = {"a": [make_pod_info("n")]}
+    nominated = nominated_pods(a="n")
 
     found = verdicts(framework, make_snapshot("a", "b"), nominated=nominated)
 
     assert found == {"a": ("PodLimit", ("full",)), "b": ("Late", ("Late says no",))}
 
 
-def test_remove_pod_reaches_the_extensions() -> None:
-    """Preemption takes pods off a row on trial."""
+def test_extensions_hear_of_pods_that_go() -> None:
+    """What may happen to rows is told to filters that follow single pods, row by row."""
     plugin = Neighbours()
     framework = make_framework(plugin)
-    snapshot = make_snapshot("a")
-    state = framework.find_nodes_that_fit(POD, snapshot).state
+    victim = make_pod_info("victim", node_name="b")
+    snapshot = make_snapshot("a", "b")
+    snapshot.info(1).pods[victim.uid] = victim
+    attempt = framework.find_nodes_that_fit(POD, snapshot).attempt
+    assert attempt is not None
+    number = np.array([snapshot.kinds.number_of(victim)])
+    rows = ChangedRows(attempt, snapshot, np.array([0, 1]), OtherPods(snapshot.kinds, number))
 
-    framework.remove_pod(state, POD, snapshot, make_pod_info("victim"), 0)
+    rows.remove(np.array([1]), np.array([0]), lambda: [victim])
+    rows.judge()
 
-    assert plugin.heard == [("remove", "victim", 0)]
+    assert plugin.heard == [("remove", "victim", 1)]
 
 
 # --- every verdict --------------------------------------------------------------------------------
@@ -391,7 +406,7 @@ def test_every_verdict_asks_beyond_the_first_rejection() -> None:
         NodeFilter("N", lambda node: unresolvable(f"not {node.name}")),
     )
     snapshot = make_snapshot("a", "b")
-    nominated = {"a": [make_pod_info("n")]}
+    nominated = nominated_pods(a="n")
     found = framework.find_nodes_that_fit(POD, snapshot, nominated)
 
     every = framework.every_verdict(found, POD, snapshot, nominated)
@@ -478,7 +493,7 @@ def test_a_filter_that_fails_is_not_reached_where_nominated_pods_are_in_the_way(
     """The look with them comes first."""
     framework = make_framework(PodLimit(1), Raising("Bad", {}, reads=Reads.CLUSTER))
 
-    said = message(framework, make_snapshot("a"), nominated={"a": [make_pod_info("n")]})
+    said = message(framework, make_snapshot("a"), nominated=nominated_pods(a="n"))
 
     assert said == "0/1 nodes are available: 1 full."
 

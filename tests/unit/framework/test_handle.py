@@ -16,8 +16,10 @@ from scheduler.framework.interface import PermitPlugin, Plugin, PostBindPlugin
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.framework.status import SUCCESS, Status
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.default_selector import SERVICE, Workloads
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.volumes.catalog import VolumeCatalog
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import make_framework, make_snapshot
 from tests.support.handles import make_backing, make_handle
@@ -126,7 +128,13 @@ def test_the_kinds_to_watch_are_those_of_the_plugins() -> None:
     """Each once, in-tree and out-of-tree together."""
     _, framework = build(Counting)
 
-    assert set(kinds_to_watch([framework, framework])) == {WIDGET, *Workloads.WATCHES}
+    expected = {
+        WIDGET,
+        *Workloads.WATCHES,
+        *VolumeCatalog.WATCHES,
+        *DefaultPreemption.WATCHES,
+    }
+    assert set(kinds_to_watch([framework, framework])) == expected
 
 
 def test_what_is_not_declared_is_refused() -> None:

@@ -8,6 +8,7 @@ import pytest
 from scheduler.api.objects import Node, Taint, Toleration
 from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import Reason, Shortage
+from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.offline.findings import (
     Group,
@@ -100,14 +101,17 @@ def test_numbers_leave_room_for_nominated_pods() -> None:
     pod = make_pod_info("p", requests={"cpu": "2", "memory": "1Gi", "x.com/y": 3})
     snapshot = make_snapshot("a", "b", pods=[running])
 
-    assert told(snapshot, pod, nominated={"b": [guest]}) == {
+    nominated = NominatedPods()
+    nominated.nominate(guest, "b")
+
+    assert told(snapshot, pod, nominated) == {
         "a": (Shortage("cpu", 2000, 1000, 4000), Shortage("x.com/y", 3, 0, 0)),
         "b": (Shortage("cpu", 2000, 500, 4000), Shortage("x.com/y", 3, 0, 0)),
     }
 
 
 def told(
-    snapshot: Snapshot, pod: PodInfo, nominated: dict[str, list[PodInfo]] | None = None
+    snapshot: Snapshot, pod: PodInfo, nominated: NominatedPods | None = None
 ) -> dict[str, tuple[object, ...]]:
     """By node, the data of what NodeResourcesFit and TaintToleration say."""
     framework = make_framework(TaintToleration(), NodeResourcesFit())

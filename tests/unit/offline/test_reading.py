@@ -58,7 +58,7 @@ def test_objects_of_other_groups_are_not_mistaken() -> None:
         "spec": {"selector": ["strange"]},
     }
 
-    assert read(json.dumps(foreign)).workloads == []
+    assert read(json.dumps(foreign)).watched == []
 
 
 def test_hand_written_pods_are_completed() -> None:
@@ -85,7 +85,7 @@ def test_workloads_without_a_namespace_are_in_default() -> None:
     """As the API server would have put them there."""
     service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}}}
 
-    ((kind, found),) = read(json.dumps(service)).workloads
+    ((kind, found),) = read(json.dumps(service)).watched
 
     assert (kind, found.metadata.namespace) == (ObjectKind("Service"), "default")
 

@@ -17,6 +17,12 @@ from scheduler.offline.reading import documents_from_text, objects_from_document
 from scheduler.offline.simulate import Placement, simulate
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
+NO_VICTIMS = (
+    " no new claims to deallocate, preemption: 0/1 nodes are available: "
+    "1 No preemption victims found for incoming pod."
+)
+"""What PostFilter adds where nobody less important runs."""
+
 
 def outcome(*objects: Manifest, profiles: Profiles | None = None) -> dict[str, tuple[Any, str]]:
     """By pod, in the order told: its node and its message. What is placed must be in the cache."""
@@ -41,7 +47,7 @@ def test_pods_come_by_priority_then_by_age() -> None:
     found = outcome(node_manifest("n", allocatable={"pods": "3"}), *pods)
 
     assert list(found) == ["d", "c", "b", "a"]
-    assert found["a"] == (None, "0/1 nodes are available: 1 Too many pods.")
+    assert found["a"] == (None, "0/1 nodes are available: 1 Too many pods." + NO_VICTIMS)
 
 
 def test_every_decision_builds_on_the_ones_before() -> None:
@@ -93,7 +99,7 @@ def test_room_is_left_for_nominated_pods() -> None:
 
     found = outcome(node_manifest("n"), leaving, pod_manifest("p", requests={"cpu": "2"}))
 
-    assert found == {"p": (None, "0/1 nodes are available: 1 Insufficient cpu.")}
+    assert found == {"p": (None, "0/1 nodes are available: 1 Insufficient cpu." + NO_VICTIMS)}
 
 
 class Story(ReservePlugin, PermitPlugin, PreEnqueuePlugin):
@@ -183,3 +189,22 @@ def test_out_of_tree_plugins_take_part(
     assert found["other"] == ("n", "")
     # It is tried again, as it says of no event that this would not help.
     assert set(Story.log) == set(unreserved)
+
+
+def test_the_less_important_make_room() -> None:
+    """The victim is told, and the room is the preemptor's; nobody else is evicted."""
+    running = [
+        pod_manifest(name, nodeName="n", requests={"cpu": "1"}, priority=priority)
+        for name, priority in (("low", 1), ("mid", 5))
+    ]
+    vip = pod_manifest("vip", requests={"cpu": "1"}, priority=10)
+    text = json.dumps(
+        {"kind": "List", "items": [node_manifest("n", allocatable={"cpu": "2"}), *running, vip]}
+    )
+    cluster = Profiles(None).load(objects_from_documents(documents_from_text(text, "test")))
+
+    placements = simulate(cluster).placements
+
+    assert placements == (Placement("default/vip", "n", victims=("default/low",)),)
+    left = {pod.name for pod, _ in cluster.engine.core.cache.pods().values()}
+    assert left == {"mid", "vip"}

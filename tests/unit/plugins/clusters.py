@@ -28,6 +28,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code
 from scheduler.snapshot import Change, NamespaceChanged, NodeSet, PodAdded, Snapshot
+from scheduler.snapshot.pod_kinds import OtherPods
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
 
 T = TypeVar("T")
@@ -120,6 +121,27 @@ def rejections(
             reason = reasons[bits.bit_length() - 1]
             found[snapshot.table.names[row]] = (reason.code, reason.text)
     return found
+
+
+def rejection_if(
+    plugin: Any,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    row: int,
+    *changes: tuple[PodInfo, int],
+) -> tuple[Code, str] | None:
+    """The first reason to reject a row if pods came to it (1) or went from it (-1)."""
+    numbers = np.array([snapshot.kinds.number_of(other) for other, _ in changes], np.intp)
+    others = OtherPods(snapshot.kinds, numbers)
+    counting = plugin.counting(state, pod, snapshot, np.array([row]), others)
+    signs = np.array([[sign] for _, sign in changes], np.float64)
+    answer = counting.judge(np.array([0]), counting.weights @ signs)
+    bits = 0 if answer is None else int(answer[0])
+    if not bits:
+        return None
+    reason = plugin.reasons(state, pod, snapshot)[bits.bit_length() - 1]
+    return reason.code, reason.text
 
 
 def scored_rows(snapshot: Snapshot, candidates: set[str] | None) -> Any:

@@ -32,6 +32,7 @@ from tests.unit.plugins.clusters import (
     judge,
     node_counts,
     pod_counts,
+    rejection_if,
     rejections,
 )
 from tests.unit.plugins.naive_affinity import AFFINITY, ANTI_AFFINITY, EXISTING, naive_affinity
@@ -174,27 +175,25 @@ def test_verdicts_and_scores_equal_the_naive_rules(
 @settings(deadline=None, max_examples=250)
 @given(draw=draws, nodes=node_counts, pods=pod_counts)
 def test_a_pod_tried_on_a_node_counts_as_if_it_ran_there(draw: Draw, nodes: int, pods: int) -> None:
-    """AddPod leads to the verdicts of the cluster with that pod, RemovePod takes it back."""
+    """A pod that comes leads to the verdict of the cluster with that pod, and back when it goes."""
     cluster, pod = draw.cluster(nodes, pods, random_affinity), random_pod(draw)
     info = draw.pick(cluster.nodes)
     tried = draw.running_pod("tried", info.name, random_affinity(draw))
     snapshot, plugin, state = cluster.snapshot(), make_plugin(), CycleState()
     if plugin.pre_filter(state, pod, snapshot)[1].code is Code.SKIP:
-        assert plugin.add_pod(state, pod, snapshot, tried, 0).is_success
         return
     before = rejections(plugin, state, pod, snapshot)
     row = snapshot.table.row_of[info.name]
 
-    trial = state.clone()
-    plugin.add_pod(trial, pod, snapshot, tried, row)
-    with_pod = rejections(plugin, trial, pod, snapshot)
-    meanwhile = rejections(plugin, state, pod, snapshot)
-    plugin.remove_pod(trial, pod, snapshot, tried, row)
-    without = rejections(plugin, trial, pod, snapshot)
-
+    with_pod = rejection_if(plugin, state, pod, snapshot, row, (tried, 1))
+    without = rejection_if(plugin, state, pod, snapshot, row, (tried, 1), (tried, -1))
     info.pods[tried.uid] = tried
-    assert with_pod == naive_affinity(pod, cluster, None).rejected
-    assert meanwhile == without == before
+    crowded = cluster.snapshot()
+    plugin.pre_filter(state, pod, crowded)
+    taken_off = rejection_if(plugin, state, pod, crowded, row, (tried, -1))
+
+    assert with_pod == naive_affinity(pod, cluster, None).rejected.get(info.name)
+    assert without == taken_off == before.get(info.name)
 
 
 # --- filtering ------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ from tests.unit.plugins.clusters import (
     judge,
     node_counts,
     pod_counts,
+    rejection_if,
     rejections,
 )
 from tests.unit.plugins.naive_spread import NO_KEY, SKEWED, naive_spread
@@ -187,7 +188,7 @@ def test_system_defaults_equal_the_naive_rules(draw: Draw, nodes: int, pods: int
 def test_a_pod_tried_on_a_node_counts_as_if_it_ran_there(
     draw: Draw, nodes: int, pods: int, constraints: int
 ) -> None:
-    """AddPod leads to the verdicts of the cluster with that pod, RemovePod takes it back."""
+    """A pod that comes leads to the verdict of the cluster with that pod, and back when it goes."""
     cluster, pod = draw.cluster(nodes, pods, no_affinity), random_pod(draw, constraints)
     info = draw.pick(cluster.nodes)
     tried = draw.running_pod("tried", info.name)
@@ -196,21 +197,19 @@ def test_a_pod_tried_on_a_node_counts_as_if_it_ran_there(
     assume(all(c.label_selector != LabelSelector() for c in pod.spec.topology_spread_constraints))
     snapshot, plugin, state = cluster.snapshot(), make_plugin(), CycleState()
     if plugin.pre_filter(state, pod, snapshot)[1].code is Code.SKIP:
-        assert plugin.add_pod(state, pod, snapshot, tried, 0).is_success
         return
     before = rejections(plugin, state, pod, snapshot)
     row = snapshot.table.row_of[info.name]
 
-    trial = state.clone()
-    plugin.add_pod(trial, pod, snapshot, tried, row)
-    with_pod = rejections(plugin, trial, pod, snapshot)
-    meanwhile = rejections(plugin, state, pod, snapshot)
-    plugin.remove_pod(trial, pod, snapshot, tried, row)
-    without = rejections(plugin, trial, pod, snapshot)
-
+    with_pod = rejection_if(plugin, state, pod, snapshot, row, (tried, 1))
+    without = rejection_if(plugin, state, pod, snapshot, row, (tried, 1), (tried, -1))
     info.pods[tried.uid] = tried
-    assert with_pod == naive_spread(pod, cluster, None).rejected
-    assert meanwhile == without == before
+    crowded = cluster.snapshot()
+    plugin.pre_filter(state, pod, crowded)
+    taken_off = rejection_if(plugin, state, pod, crowded, row, (tried, -1))
+
+    assert with_pod == naive_spread(pod, cluster, None).rejected.get(info.name)
+    assert without == taken_off == before.get(info.name)
 
 
 # --- filtering ------------------------------------------------------------------------------------
@@ -369,21 +368,21 @@ def test_the_empty_selector_counts_pods_that_are_tried() -> None:
     pod = make_web_pod("p", constraint(label_selector=LabelSelector()))
     plugin.pre_filter(state, pod, snapshot)
 
-    plugin.add_pod(state, pod, snapshot, make_web_pod("q", node_name="a"), 0)
+    tried = make_web_pod("q", node_name="a")
 
-    assert rejections(plugin, state, pod, snapshot) == {"a": SKEWED}
+    assert rejection_if(plugin, state, pod, snapshot, 0, (tried, 1)) == SKEWED
 
 
 def test_pods_of_other_namespaces_are_tried_in_vain() -> None:
-    """AddPod of a pod in another namespace changes nothing."""
+    """A pod that comes in another namespace changes nothing."""
     cluster = make_zones(a=0, b=0)
     snapshot, plugin, state = cluster.snapshot(), make_plugin(), CycleState()
     pod = make_web_pod("p", constraint())
     plugin.pre_filter(state, pod, snapshot)
 
-    plugin.add_pod(state, pod, snapshot, make_web_pod("q", namespace="x", node_name="a"), 0)
+    tried = make_web_pod("q", namespace="x", node_name="a")
 
-    assert rejections(plugin, state, pod, snapshot) == {}
+    assert rejection_if(plugin, state, pod, snapshot, 0, (tried, 1)) is None
 
 
 def test_without_hard_constraints_there_is_nothing_to_filter() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.api.pods import PodInfo
 from scheduler.queue import Nominator
-from tests.support.builders import make_pod_info
+from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.queueing import QueueUnderTest
 
 
@@ -89,12 +89,11 @@ def test_a_pod_leaves_room_for_its_equals_and_betters() -> None:
     itself = pod("p", priority=5)
     nominator.add_nominated_pod(itself, "n1")
 
-    before = nominator.nominated_pods_before(itself)
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")])
+    before = nominator.before(itself, snapshot)
 
-    assert {node: [p.name for p in pods] for node, pods in before.items()} == {
-        "n1": ["same"],
-        "n2": ["high"],
-    }
+    assert before is not None
+    assert {p.name: p.node_name for p in before.pods_on(snapshot)} == {"same": "n1", "high": "n2"}
 
 
 def test_waiting_pods_are_nominated_by_their_status() -> None:

@@ -1,0 +1,457 @@
+"""Storage objects as scheduling reads them: claims, volumes, classes, drivers, attachments.
+
+A cluster has as many claims and volumes as stateful pods, so these two are decoded and then taken
+apart: what is kept is flat, and equal texts exist once.
+
+Source: k8s.io/api core/v1, storage/v1 types.go (v0.36); k8s.io/component-helpers storage/volume
+(annotations, class of a claim).
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from sys import intern
+from typing import Final
+
+import msgspec
+
+from scheduler.api.objects import (
+    AnnotatedMeta,
+    ApiStruct,
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    LabelSelector,
+    NamedDiskVolumeSource,
+    NodeSelector,
+    ObjectMeta,
+    Quantity,
+    ResourceList,
+    ResourceRequirements,
+    UnreadVolumeSource,
+)
+from scheduler.api.quantity import QuantityError, parse
+
+BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+_FILESYSTEM: Final = "Filesystem"
+_AVAILABLE: Final = "Available"
+_LOST: Final = "Lost"
+_ZERO: Final = Decimal(0)
+
+
+class InvalidStorageError(ValueError):
+    """A storage object whose fields cannot be read; the message says which and why."""
+
+
+# --- sources of volumes ---------------------------------------------------------------------------
+
+
+class CSISource(ApiStruct, frozen=True):
+    """A volume, as its CSI driver knows it."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class MigratableSources(ApiStruct, frozen=True):
+    """In-tree sources that CSI drivers have taken over; at most one is set."""
+
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    cinder: NamedDiskVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    portworx_volume: NamedDiskVolumeSource | None = None
+    azure_file: UnreadVolumeSource | None = None
+    vsphere_volume: UnreadVolumeSource | None = None
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+class _ClaimSpec(ApiStruct, frozen=True):
+    access_modes: tuple[str, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    selector: LabelSelector | None = None
+    storage_class_name: str = ""
+    volume_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class _Status(ApiStruct, frozen=True):
+    phase: str = ""
+
+
+class ClaimWire(ApiStruct, frozen=True):
+    """A PersistentVolumeClaim as the API server writes it."""
+
+    metadata: AnnotatedMeta
+    spec: _ClaimSpec = _ClaimSpec()
+    status: _Status = _Status()
+
+
+class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
+    """A claim to storage.
+
+    Attributes:
+        metadata: identity; labels are not kept.
+        class_name: the storage class it asks for, empty for none.
+        volume_name: the volume it is bound, or pre-bound, to.
+        selected_node: the node a volume is to be provisioned for, or None.
+        is_annotated: whether it has any annotation.
+        is_bind_completed: whether the binding controller is done with it.
+        is_lost: whether its volume is gone.
+        request: bytes asked for, or None.
+        access_modes: what the volume must allow.
+        volume_mode: Filesystem or Block.
+        attributes_class: the VolumeAttributesClass, empty for none.
+        selector: labels the volume must have, or None.
+        controller_uid: the UID of the controlling owner, or empty.
+    """
+
+    metadata: ObjectMeta
+    class_name: str = ""
+    volume_name: str = ""
+    selected_node: str | None = None
+    is_annotated: bool = False
+    is_bind_completed: bool = False
+    is_lost: bool = False
+    request: Decimal | None = None
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = _FILESYSTEM
+    attributes_class: str = ""
+    selector: LabelSelector | None = None
+    controller_uid: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def is_fully_bound(self) -> bool:
+        """Whether the claim has its volume and the binding controller is done."""
+        return self.is_bind_completed and bool(self.volume_name)
+
+
+def claim_from_wire(wire: ClaimWire) -> PersistentVolumeClaim:
+    """The claim, taken apart.
+
+    Raises:
+        InvalidStorageError: the request is no quantity.
+    """
+    meta, spec = wire.metadata, wire.spec
+    annotations = meta.annotations
+    owners = (owner.uid for owner in meta.owner_references if owner.controller)
+    return PersistentVolumeClaim(
+        metadata=_identity(meta),
+        class_name=intern(annotations.get(BETA_CLASS, spec.storage_class_name)),
+        volume_name=spec.volume_name,
+        selected_node=annotations.get(SELECTED_NODE),
+        is_annotated=bool(annotations),
+        is_bind_completed=BIND_COMPLETED in annotations,
+        is_lost=wire.status.phase == _LOST,
+        request=_storage(spec.resources.requests, "spec.resources.requests"),
+        access_modes=_shared(spec.access_modes),
+        volume_mode=intern(spec.volume_mode or _FILESYSTEM),
+        attributes_class=intern(spec.volume_attributes_class_name or ""),
+        selector=spec.selector,
+        controller_uid=next(owners, ""),
+    )
+
+
+# --- volumes --------------------------------------------------------------------------------------
+
+
+class ClaimReference(ApiStruct, frozen=True):
+    """The claim a volume is bound, or reserved, to."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+class _VolumeNodeAffinity(ApiStruct, frozen=True):
+    required: NodeSelector | None = None
+
+
+class _VolumeSpec(MigratableSources, frozen=True):
+    access_modes: tuple[str, ...] = ()
+    capacity: ResourceList = msgspec.field(default_factory=dict)
+    claim_ref: ClaimReference | None = None
+    csi: CSISource | None = None
+    node_affinity: _VolumeNodeAffinity | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class VolumeWire(ApiStruct, frozen=True):
+    """A PersistentVolume as the API server writes it."""
+
+    metadata: AnnotatedMeta
+    spec: _VolumeSpec = _VolumeSpec()
+    status: _Status = _Status()
+
+
+class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
+    """A piece of storage.
+
+    Attributes:
+        metadata: identity and labels.
+        class_name: its storage class, empty for none.
+        claim: the claim it is bound, or reserved, to.
+        affinity: the nodes that reach it; None for all.
+        capacity: bytes.
+        access_modes: what it allows.
+        volume_mode: Filesystem or Block.
+        attributes_class: the VolumeAttributesClass, empty for none.
+        is_available: whether its phase is Available.
+        is_bound_by_controller: whether it says that a controller, not its user, chose the claim.
+        csi: driver and handle, for volumes of CSI drivers.
+        in_tree: the source, for volumes of types that CSI drivers have taken over.
+    """
+
+    metadata: ObjectMeta
+    class_name: str = ""
+    claim: ClaimReference | None = None
+    affinity: NodeSelector | None = None
+    capacity: Decimal = _ZERO
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = _FILESYSTEM
+    attributes_class: str = ""
+    is_available: bool = False
+    is_bound_by_controller: bool = False
+    csi: CSISource | None = None
+    in_tree: MigratableSources | None = None
+
+    @property
+    def key(self) -> str:
+        """The name."""
+        return self.metadata.name
+
+    def is_bound_to(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the volume is bound, or reserved, to the claim; no UID stands for any."""
+        ref, meta = self.claim, claim.metadata
+        return (
+            ref is not None
+            and (ref.name, ref.namespace) == (meta.name, meta.namespace)
+            and ref.uid in ("", meta.uid)
+        )
+
+
+def volume_from_wire(wire: VolumeWire) -> PersistentVolume:
+    """The volume, taken apart.
+
+    Raises:
+        InvalidStorageError: the capacity is no quantity.
+    """
+    meta, spec = wire.metadata, wire.spec
+    return PersistentVolume(
+        metadata=_identity(meta, meta.labels),
+        class_name=intern(meta.annotations.get(BETA_CLASS, spec.storage_class_name)),
+        claim=_reference(spec.claim_ref),
+        affinity=_affinity(spec.node_affinity),
+        capacity=_storage(spec.capacity, "spec.capacity") or _ZERO,
+        access_modes=_shared(spec.access_modes),
+        volume_mode=intern(spec.volume_mode or _FILESYSTEM),
+        attributes_class=intern(spec.volume_attributes_class_name or ""),
+        is_available=wire.status.phase == _AVAILABLE,
+        is_bound_by_controller=BOUND_BY_CONTROLLER in meta.annotations,
+        csi=_csi(spec.csi),
+        in_tree=_in_tree(spec),
+    )
+
+
+# --- classes, drivers and what they say of nodes --------------------------------------------------
+
+
+class TopologyRequirement(ApiStruct, frozen=True):
+    """A label of which the node must have one of the values."""
+
+    key: str
+    values: tuple[str, ...] = ()
+
+
+class TopologyTerm(ApiStruct, frozen=True):
+    """Requirements that must all hold; an empty term matches nothing."""
+
+    match_label_expressions: tuple[TopologyRequirement, ...] = ()
+
+
+class StorageClass(ApiStruct, frozen=True):
+    """How volumes of a kind come about."""
+
+    metadata: ObjectMeta
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologyTerm, ...] = ()
+
+
+class VolumeNodeResources(ApiStruct, frozen=True):
+    """How many volumes of a driver a node can hold; None for any number."""
+
+    count: int | None = None
+
+
+class CSINodeDriver(ApiStruct, frozen=True):
+    """A driver that runs on a node."""
+
+    name: str
+    allocatable: VolumeNodeResources | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """Volumes the node can hold, or None for any number."""
+        return None if self.allocatable is None else self.allocatable.count
+
+
+class _CSINodeSpec(ApiStruct, frozen=True):
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+class CSINode(ApiStruct, frozen=True):
+    """The drivers of the node of the same name."""
+
+    metadata: AnnotatedMeta
+    spec: _CSINodeSpec = _CSINodeSpec()
+
+    @property
+    def migration(self) -> str:
+        """The in-tree plugins whose volumes the node mounts through CSI drivers, as written."""
+        return self.metadata.annotations.get(MIGRATED_PLUGINS, "")
+
+    @property
+    def migrated_plugins(self) -> frozenset[str]:
+        """The in-tree plugins whose volumes the node mounts through CSI drivers."""
+        return frozenset(self.migration.split(","))
+
+
+class _CSIDriverSpec(ApiStruct, frozen=True):
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(ApiStruct, frozen=True):
+    """A driver of the cluster."""
+
+    metadata: ObjectMeta
+    spec: _CSIDriverSpec = _CSIDriverSpec()
+
+
+class CSIStorageCapacity(ApiStruct, frozen=True):
+    """How much a driver can still provide for a class on some nodes."""
+
+    metadata: ObjectMeta
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+    @property
+    def limit(self) -> Decimal | None:
+        """The largest volume, in bytes; the size of one is more exact than the total."""
+        written = self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
+        return None if written is None else parse(written)
+
+
+class _AttachmentSource(ApiStruct, frozen=True):
+    persistent_volume_name: str | None = None
+
+
+class _AttachmentSpec(ApiStruct, frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: _AttachmentSource = _AttachmentSource()
+
+
+class VolumeAttachment(ApiStruct, frozen=True):
+    """A volume that is attached, or is to be attached, to a node."""
+
+    metadata: ObjectMeta
+    spec: _AttachmentSpec = _AttachmentSpec()
+
+
+def checked_capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
+    """The freshly decoded capacity.
+
+    Raises:
+        InvalidStorageError: an amount is no quantity.
+    """
+    try:
+        for written in (capacity.capacity, capacity.maximum_volume_size):
+            if written is not None:
+                parse(written)
+    except QuantityError as problem:
+        raise InvalidStorageError(f"capacity: {problem}") from problem
+    return capacity
+
+
+# --- keeping little -------------------------------------------------------------------------------
+
+_MODE_COUNT: Final = 4
+_MAX_AFFINITIES: Final = 20_000
+_NO_LABELS: Final[dict[str, str]] = {}
+_affinities: dict[NodeSelector, NodeSelector] = {}
+_modes: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+
+def _identity(meta: AnnotatedMeta, labels: Mapping[str, str] | None = None) -> ObjectMeta:
+    """The metadata without annotations and owners."""
+    return ObjectMeta(
+        name=meta.name,
+        namespace=intern(meta.namespace),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=dict(labels) if labels else _NO_LABELS,
+        deletion_timestamp=meta.deletion_timestamp,
+    )
+
+
+def _storage(amounts: Mapping[str, Quantity], place: str) -> Decimal | None:
+    written = amounts.get("storage")
+    try:
+        return None if written is None else parse(written)
+    except QuantityError as problem:
+        raise InvalidStorageError(f"{place}.storage: {problem}") from problem
+
+
+def _shared(modes: tuple[str, ...]) -> tuple[str, ...]:
+    """There are four access modes, so there are few lists of them."""
+    return _modes.setdefault(modes, modes) if len(modes) <= _MODE_COUNT else modes
+
+
+def _reference(claim: ClaimReference | None) -> ClaimReference | None:
+    if claim is None:
+        return None
+    return ClaimReference(claim.name, intern(claim.namespace), claim.uid)
+
+
+def _affinity(written: _VolumeNodeAffinity | None) -> NodeSelector | None:
+    """Volumes of one zone share an affinity; those of one node do not."""
+    if written is None or written.required is None:
+        return None
+    if len(_affinities) > _MAX_AFFINITIES:
+        _affinities.clear()
+    return _affinities.setdefault(written.required, written.required)
+
+
+def _csi(source: CSISource | None) -> CSISource | None:
+    return None if source is None else CSISource(intern(source.driver), source.volume_handle)
+
+
+def _in_tree(spec: _VolumeSpec) -> MigratableSources | None:
+    sources = {name: getattr(spec, name) for name in MigratableSources.__struct_fields__}
+    if all(source is None for source in sources.values()):
+        return None
+    return MigratableSources(**sources)

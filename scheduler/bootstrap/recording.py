@@ -1,0 +1,102 @@
+"""What a daemon keeps of its decisions, and where."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+
+from scheduler.clock import Clock
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_object
+from scheduler.errors import SchedulerError
+from scheduler.framework.interface import Plugin
+from scheduler.observability.build_info import stowage_version
+from scheduler.observability.logs import get_logger
+from scheduler.recording.directory import DirectoryRecorder
+from scheduler.recording.files import SUFFIX
+from scheduler.recording.flight import FlightRecorder
+from scheduler.recording.records import Header
+
+log = get_logger(__name__)
+
+
+class RecordError(SchedulerError):
+    """A directory that nothing can be recorded in."""
+
+
+class Recorders:
+    """The flight recorder, and the recorder of `--record`.
+
+    Attributes:
+        flight: the last minutes.
+        logs: both, for the driver.
+    """
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        clock: Clock,
+        *,
+        seed: int,
+        max_in_unschedulable_seconds: float,
+        out_of_tree: Mapping[str, type[Plugin]],
+        directory: str,
+    ) -> None:
+        """Begin to record.
+
+        Raises:
+            RecordError: the directory cannot be made.
+        """
+        self._clock = clock
+        header = Header(
+            recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{os.getpid()}",
+            version=stowage_version(),
+            configuration=to_object(config),
+            seed=seed,
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            plugins={name: _version(plugin) for name, plugin in out_of_tree.items()},
+            started=clock.wall().timestamp(),
+            clock=clock.monotonic(),
+        )
+        self._crash_directory = Path(directory or tempfile.gettempdir())
+        self.flight = FlightRecorder(header)
+        self._to_disk = None if not directory else _to_disk(Path(directory), header)
+        self.logs = (self.flight,) if self._to_disk is None else (self.flight, self._to_disk)
+
+    def crashed(self) -> None:
+        """Keep the last minutes for whoever looks for the cause."""
+        path = self._crash_directory / f"crash-{self._clock.wall():%Y%m%dT%H%M%S}{SUFFIX}"
+        try:
+            path.write_bytes(self.flight.dump())
+        except OSError as problem:
+            log.warning("The last minutes are not kept", err=str(problem))
+        else:
+            log.error("The last minutes are kept; see stowage replay", path=str(path))
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._to_disk is not None:
+            self._to_disk.close()
+
+
+def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.joinpath(f"{header.recording}-0001{SUFFIX}").touch()
+    except OSError as problem:
+        raise RecordError(f"--record {directory}: {problem.strerror}") from problem
+
+    def ended(why: str, written: int) -> None:
+        log.error("No more is recorded", reason=why, bytes=written)
+
+    return DirectoryRecorder(directory, header, ended)
+
+
+def _version(plugin: type[Plugin]) -> str:
+    package = plugin.__module__.partition(".")[0]
+    try:
+        [distribution, *_] = packages_distributions().get(package, [package])
+        return f"{distribution} {version(distribution)}"
+    except PackageNotFoundError:
+        return package

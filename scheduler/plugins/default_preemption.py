@@ -1,0 +1,96 @@
+"""DefaultPreemption: less important pods make room for a pod that fits nowhere.
+
+The plugin decides; whoever runs the attempt evicts the victims and nominates the pod. While
+evictions are under way the pod is held back, so that it does not preempt again.
+
+Extension points: PreEnqueue, PostFilter.
+Events: a pod is deleted, which looks at held pods again and wakes nobody: the plugins that rejected
+the pod decide about that.
+Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption (v1.36).
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, cast
+
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.args import DefaultPreemptionArgs
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    ObjectKind,
+    QueueingHint,
+)
+from scheduler.framework.handle import Handle
+from scheduler.framework.interface import (
+    Diagnosis,
+    EnqueueExtensions,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+)
+from scheduler.framework.runtime import diagnosis as runtime
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.status import SUCCESS, Status, unresolvable
+from scheduler.preemption import Evaluator, Evictions
+from scheduler.snapshot import Snapshot
+
+HELD: Final = unresolvable("waiting for the preemption for this pod to be finished")
+MESSAGE_PREFIX: Final = "preemption: "
+BUDGETS: Final = ObjectKind("PodDisruptionBudget", "policy/v1")
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
+    """Finds whom to evict."""
+
+    NAME: ClassVar[str] = "DefaultPreemption"
+    ARGS: ClassVar[type] = DefaultPreemptionArgs
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (BUDGETS,)
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._handle = handle
+        handle.shared(Evictions)
+        self._attempts = handle.metrics.counter(
+            "scheduler_preemption_attempts_total",
+            "Attempts to make room for a pod by evicting others.",
+        )[()]
+        self._evaluator = Evaluator(
+            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+        )
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """See `EnqueueExtensions.events_to_register`."""
+        deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
+        return (ClusterEventWithHint(deleted, _wakes_nobody, reads_pod_shape_only=True),)
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """See `PreEnqueuePlugin.pre_enqueue`."""
+        return HELD if self._handle.shared(Evictions).hold(pod.uid) else SUCCESS
+
+    @override
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        """See `PostFilterPlugin.post_filter`."""
+        self._attempts.inc()
+        result, status = self._evaluator.preempt(
+            pod,
+            snapshot,
+            cast("runtime.Diagnosis", diagnosis),
+            budgets=self._handle.lister(BUDGETS),
+            nominated=cast("NominatedPods", self._handle.nominator),
+            random=self._handle.random,
+        )
+        if not status.reasons:
+            return result, status
+        return result, Status(status.code, (f"{MESSAGE_PREFIX}{status.message}",))
+
+
+def _wakes_nobody(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:  # noqa: ARG001 - a hint
+    return QueueingHint.SKIP

@@ -1,0 +1,106 @@
+"""How many pods PodDisruptionBudgets allow to be evicted, and which evictions would be too many.
+
+Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+filterPodsWithPDBViolation (v1.36).
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.disruption_budgets import DisruptionBudget
+from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.preemption.importance import Indices, RankedPods
+from scheduler.snapshot.pod_kinds import OtherPods
+
+
+class Budgets:
+    """All budgets of a cluster; finds those that speak of a pod once per kind of pods."""
+
+    def __init__(self) -> None:
+        self._budgets: list[DisruptionBudget] = []
+        self._by_namespace: dict[str, list[int]] = {}
+        self._found: dict[tuple[str, LabelSet], list[int]] = {}
+
+    def refresh(self, budgets: Iterable[DisruptionBudget]) -> None:
+        """Take over what there is now.
+
+        Cost: O(budgets) comparisons by identity while none has changed.
+        """
+        current = list(budgets)
+        if len(current) == len(self._budgets) and all(map(_is_same, current, self._budgets)):
+            return
+        self._budgets = current
+        self._by_namespace.clear()
+        self._found.clear()
+        for number, budget in enumerate(current):
+            self._by_namespace.setdefault(budget.namespace, []).append(number)
+
+    def violating(self, pods: RankedPods, others: OtherPods, places: Indices) -> NDArray[np.bool_]:
+        """Which evictions no budget has left, if all these pods were evicted.
+
+        Budgets are spent per node, on its pods in the order given. A pod spends of every budget
+        that speaks of it, also when one of them has nothing left.
+
+        Args:
+            pods: the pods.
+            others: their kinds.
+            places: the place of each pod's kind among `others`.
+        """
+        violates = np.zeros(len(pods), np.bool_)
+        found = [self._speaking_of(pod) for pod in others]
+        counts = np.array([len(numbers) for numbers in found], np.intp)
+        if not counts.any():
+            return violates
+        flat = np.array([number for numbers in found for number in numbers], np.intp)
+        spends = counts[places]
+        # One pair per pod and budget that speaks of it.
+        pod = np.repeat(np.arange(len(pods)), spends)
+        within = np.arange(len(pod)) - np.repeat(np.cumsum(spends) - spends, spends)
+        budget = flat[(np.cumsum(counts) - counts)[places][pod] + within]
+        spent = self._is_spent(pods, pod, budget)
+        pod, budget = pod[spent], budget[spent]
+        if not len(pod):
+            return violates
+        purse = budget * (int(pods.at.max()) + 1) + pods.at[pod]
+        order = np.argsort(purse, kind="stable")
+        purse = purse[order]
+        starts = np.flatnonzero(np.concatenate(([True], purse[1:] != purse[:-1])))
+        lengths = np.diff(np.append(starts, len(purse)))
+        nth = np.arange(len(purse)) - np.repeat(starts, lengths) + 1
+        allowed = np.array([b.disruptions_allowed for b in self._budgets], np.int64)
+        violates[pod[order[nth > allowed[budget[order]]]]] = True
+        return violates
+
+    def _is_spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> NDArray[np.bool_]:
+        """Which pairs cost the budget something: the API server has already counted the others."""
+        spent = np.ones(len(pod), np.bool_)
+        for number in np.unique(budget).tolist():
+            names = self._budgets[number].disrupted_pods
+            if names:
+                pairs = np.flatnonzero(budget == number)
+                spent[pairs] = [other.name not in names for other in pods.pods(pod[pairs])]
+        return spent
+
+    def _speaking_of(self, pod: PodInfo) -> Sequence[int]:
+        if not pod.labels or pod.namespace not in self._by_namespace:
+            return ()
+        key = (pod.namespace, pod.label_set)
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= _MAX_FOUND:
+                self._found.clear()
+            found = self._found[key] = [
+                number
+                for number in self._by_namespace[pod.namespace]
+                if self._budgets[number].selects(pod.labels)
+            ]
+        return found
+
+
+_MAX_FOUND = 50_000
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other

@@ -1,0 +1,213 @@
+"""Who would have to leave which node: tried on many nodes at once.
+
+On every node the less important pods are taken off, and brought back one by one, most important
+first, while the pod still fits. All nodes take the same step together, so a step is a handful of
+column operations, whatever the number of nodes.
+
+Source: kubernetes pkg/scheduler/framework/preemption/preemption.go (DryRunPreemption),
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode) v1.36.
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.runtime.changed_rows import ChangedRows
+from scheduler.framework.runtime.diagnosis import Diagnosis
+from scheduler.framework.runtime.nominated_pods import Nominated, NominatedPods
+from scheduler.framework.runtime.verdicts import FEASIBLE
+from scheduler.framework.status import Status, error, unresolvable
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.importance import Importance, Indices, RankedPods
+from scheduler.snapshot import Snapshot
+from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
+
+NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
+
+_LATER_BATCHES: Final = 4
+"""When the first nodes do not do, this many times as many are tried next."""
+
+_NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
+
+
+class Tried(msgspec.Struct):
+    """What became of some nodes.
+
+    Attributes:
+        rows: the nodes, in the order in which they were to be tried.
+        victims: who must leave, node by node, most important first; `at` is a place in `rows`.
+        violations: by node, how many of its victims leave against a budget.
+        is_candidate: which nodes the pod fits on once they have left.
+        rejected: why others do not help, each with how many nodes it is about.
+    """
+
+    rows: Indices
+    victims: RankedPods
+    violations: Indices
+    is_candidate: NDArray[np.bool_]
+    rejected: list[tuple[Status, int]]
+
+
+class DryRun:
+    """Tries nodes for one pod."""
+
+    def __init__(
+        self,
+        diagnosis: Diagnosis,
+        snapshot: Snapshot,
+        importance: Importance,
+        budgets: Budgets,
+        nominated: NominatedPods,
+    ) -> None:
+        if diagnosis.attempt is None:
+            raise ValueError("the pod was rejected for good before any node was looked at")
+        self._attempt = diagnosis.attempt
+        self._verdicts = diagnosis.verdicts
+        self._pod = diagnosis.attempt.pod
+        self._snapshot = snapshot
+        self._importance = importance
+        self._budgets = budgets
+        self._nominated = nominated
+
+    def run(self, rows: Indices, wanted: int) -> list[Tried]:
+        """Try nodes in order until there are enough candidates.
+
+        Enough means `wanted` of them, at least one of which violates no budget.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        batches: list[Tried] = []
+        start, size = 0, wanted
+        clean = total = 0
+        while start < len(rows) and not (clean and total >= wanted):
+            tried = self._try(rows[start : start + size])
+            clean, total = _cut(tried, wanted, clean, total)
+            batches.append(tried)
+            start, size = start + size, size * _LATER_BATCHES
+        return batches
+
+    def _try(self, rows: Indices) -> Tried:
+        ranked = self._importance.ranked(self._snapshot, rows)
+        lower = ranked.take(ranked.priorities < self._pod.priority)
+        has_lower = np.bincount(lower.at, minlength=len(rows)) > 0
+        rejected: list[tuple[Status, int]] = []
+        without = len(rows) - int(np.count_nonzero(has_lower))
+        if without:
+            rejected.append((NO_VICTIMS, without))
+        nobody = lower.take(np.zeros(0, np.intp))
+        tried = Tried(rows, nobody, np.zeros(len(rows), np.intp), has_lower, rejected)
+        if without < len(rows):
+            self._select_victims(tried, lower)
+        return tried
+
+    def _select_victims(self, tried: Tried, lower: RankedPods) -> None:
+        """Find out who can stay, on all nodes that have anybody to lose."""
+        before = self._nominated.before(self._pod, self._snapshot)
+        numbers = lower.kinds if before is None else np.concatenate((lower.kinds, before.kinds))
+        distinct, places = kinds_used(numbers)
+        others = OtherPods(self._snapshot.kinds, distinct)
+        kinds = places[: len(lower)]
+        rows = self._changed_rows(tried.rows, others)
+        if before is not None:
+            _nominate(rows, before, places[len(lower) :], self._snapshot)
+        rows.remove(lower.at, kinds, lower.pods)
+        emptied = np.flatnonzero(tried.is_candidate)
+        found = rows.judge(emptied)
+        fits = found.first == FEASIBLE
+        tried.is_candidate[emptied[~fits]] = False
+        tried.rejected.extend((status, len(which)) for status, which in found.groups())
+        kept = tried.is_candidate[lower.at]
+        lower, kinds = lower.take(kept), kinds[kept]
+        violates = self._budgets.violating(lower, others, kinds)
+        leaves = _reprieve(rows, lower, kinds, violates)
+        tried.victims = lower.take(leaves)
+        count = len(tried.rows)
+        tried.violations = np.bincount(lower.at[leaves & violates], minlength=count)
+        unharmed = tried.is_candidate & (np.bincount(tried.victims.at, minlength=count) == 0)
+        tried.is_candidate &= ~unharmed
+        names = self._snapshot.table.names
+        tried.rejected.extend(
+            (error(_NO_REPRIEVE_ERROR.format(names[row])), 1)
+            for row in tried.rows[unharmed].tolist()
+        )
+
+    def _changed_rows(self, rows: Indices, others: OtherPods) -> ChangedRows:
+        known = self._verdicts
+        if known is not None:
+            known = known.at(rows if known.rows is None else np.searchsorted(known.rows, rows))
+        return ChangedRows(self._attempt, self._snapshot, rows, others, known)
+
+
+def _nominate(rows: ChangedRows, before: Nominated, kinds: Indices, snapshot: Snapshot) -> None:
+    """Tell of the nominated pods on the rows that are tried."""
+    order = np.argsort(rows.rows)
+    place = np.searchsorted(rows.rows, before.rows, sorter=order)
+    place = order[np.minimum(place, len(order) - 1)]
+    here = rows.rows[place] == before.rows
+    if here.any():
+        nominated = before.of(here)
+        rows.nominate(place[here], kinds[here], lambda: nominated.pods_on(snapshot))
+
+
+def _reprieve(
+    rows: ChangedRows, lower: RankedPods, kinds: Indices, violates: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Bring pods back while the preemptor fits: on each node those first that no budget covers.
+
+    Returns:
+        Which of the pods must leave.
+    """
+    leaves = np.zeros(len(lower), np.bool_)
+    order = np.argsort(2 * lower.at + ~violates, kind="stable")
+    at = lower.at[order]
+    starts = np.flatnonzero(np.diff(at, prepend=-1))
+    step = np.arange(len(at)) - np.repeat(starts, np.diff(np.append(starts, len(at))))
+    by_step = np.argsort(step, kind="stable")
+    ends = np.cumsum(np.bincount(step)) if len(step) else np.zeros(0, np.intp)
+    for chosen in np.split(order[by_step], ends[:-1]):
+        _bring_back(rows, lower, kinds, chosen, leaves)
+    return leaves
+
+
+def _bring_back(
+    rows: ChangedRows,
+    lower: RankedPods,
+    kinds: Indices,
+    chosen: Indices,
+    leaves: NDArray[np.bool_],
+) -> None:
+    """One pod of each of some nodes."""
+    places = lower.at[chosen]
+    rows.add(places, kinds[chosen], lambda: lower.pods(chosen))
+    misses = rows.judge(places).first != FEASIBLE
+    gone = chosen[misses]
+    if len(gone):
+        rows.remove(lower.at[gone], kinds[gone], lambda: lower.pods(gone))
+        leaves[gone] = True
+
+
+def _cut(tried: Tried, wanted: int, clean: int, total: int) -> tuple[int, int]:
+    """Drop candidates beyond those wanted, as if nodes had been tried one by one.
+
+    Args:
+        tried: the nodes of this batch.
+        wanted: how many candidates are enough, and the most of either sort.
+        clean: candidates before this batch that violate no budget.
+        total: all candidates before this batch.
+
+    Returns:
+        The same two, after it.
+    """
+    is_clean = tried.is_candidate & (tried.violations == 0)
+    is_violating = tried.is_candidate & ~is_clean
+    cleans = clean + np.cumsum(is_clean)
+    violatings = np.minimum(total - clean + np.cumsum(is_violating), wanted)
+    tried.is_candidate &= ~(is_violating & (total - clean + np.cumsum(is_violating) > wanted))
+    totals = cleans + violatings
+    enough = np.flatnonzero((cleans > 0) & (totals >= wanted))
+    last = int(enough[0]) if len(enough) else len(totals) - 1
+    tried.is_candidate[last + 1 :] = False
+    return int(cleans[last]), int(totals[last])

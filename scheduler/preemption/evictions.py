@@ -1,0 +1,35 @@
+"""Which preemptors are held back because the eviction of their victims is under way.
+
+Kept by whoever evicts; asked by the plugin that holds pods back. No I/O here.
+
+Source: kubernetes pkg/scheduler/framework/preemption/executor.go (IsPodRunningPreemption) v1.36.
+"""
+
+from typing_extensions import override
+
+from scheduler.framework.handle import SharedState
+
+
+class Evictions(SharedState):
+    """The preemptors whose victims are not all on their way out."""
+
+    def __init__(self) -> None:
+        self._under_way: set[str] = set()
+
+    def begin(self, preemptor_uid: str) -> None:
+        """Victims of a preemptor are going to be evicted."""
+        self._under_way.add(preemptor_uid)
+
+    def end(self, preemptor_uid: str) -> None:
+        """The last victim of a preemptor is leaving, is gone, or is left alone after a failure."""
+        self._under_way.discard(preemptor_uid)
+
+    def hold(self, uid: str) -> bool:
+        """Whether a pod is held back."""
+        return uid in self._under_way
+
+    @override
+    def fork(self) -> "Evictions":
+        copy = Evictions()
+        copy._under_way = self._under_way.copy()
+        return copy

@@ -1,0 +1,98 @@
+"""Lines in compressed, checked blocks; files of one recording, in their order.
+
+A file is a line that says what it is, and blocks: length and checksum (four bytes each, little
+endian) of the zlib-compressed lines that follow.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, Final
+
+from scheduler.recording.records import Header, Reader, Record, RecordingError, Writer, read_header
+
+MAGIC: Final = b"stowage recording\n"
+SUFFIX: Final = ".recording"
+_LEVEL: Final = 1
+_FRAME: Final = Struct("<II")
+_MAX_BLOCK: Final = 1 << 28
+
+
+def block(lines: bytes | bytearray) -> bytes:
+    """Lines as they are written."""
+    packed = zlib.compress(lines, _LEVEL)
+    return _FRAME.pack(len(packed), zlib.crc32(packed)) + packed
+
+
+def whole_file(header: Header, lines: bytearray) -> bytes:
+    """A recording in one piece."""
+    return b"".join((MAGIC, block(Writer.header(header)), block(lines)))
+
+
+class Recording:
+    """All parts of a recording.
+
+    Attributes:
+        header: of the first part.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Find out the order of the parts.
+
+        Raises:
+            RecordingError: a file is no recording, a part is missing, or they do not belong
+                together.
+        """
+        headers = {path: _header(path) for path in paths}
+        self._paths = sorted(paths, key=lambda path: headers[path].part)
+        self.header = headers[self._paths[0]]
+        for number, path in enumerate(self._paths, start=1):
+            found = headers[path]
+            if found.recording != self.header.recording:
+                raise RecordingError(f"{path}: it is part of another recording")
+            if found.part != number:
+                raise RecordingError(f"{path}: expected part {number}, found part {found.part}")
+
+    def __iter__(self) -> Iterator[Record]:
+        """The events in order.
+
+        Raises:
+            RecordingError: a file is damaged.
+        """
+        for path in self._paths:
+            try:
+                with path.open("rb") as file:
+                    lines = _lines(file)
+                    next(lines)
+                    yield from Reader().records(lines)
+            except (RecordingError, OSError) as problem:
+                raise _in(path, problem) from problem
+
+
+def _header(path: Path) -> Header:
+    try:
+        with path.open("rb") as file:
+            return read_header(next(_lines(file), b""))
+    except (RecordingError, OSError) as problem:
+        raise _in(path, problem) from problem
+
+
+def _in(path: Path, problem: RecordingError | OSError) -> RecordingError:
+    told = (problem.strerror or str(problem)) if isinstance(problem, OSError) else str(problem)
+    return RecordingError(f"{path}: {told}")
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    if file.read(len(MAGIC)) != MAGIC:
+        raise RecordingError("it is no recording of Stowage")
+    while frame := file.read(_FRAME.size):
+        if len(frame) < _FRAME.size:
+            raise RecordingError("it is damaged: it ends in the middle of a block")
+        size, checksum = _FRAME.unpack(frame)
+        packed = file.read(size) if size <= _MAX_BLOCK else b""
+        if len(packed) < size:
+            raise RecordingError("it is damaged: it ends in the middle of a block")
+        if zlib.crc32(packed) != checksum:
+            raise RecordingError(f"it is damaged before byte {file.tell()}")
+        yield from zlib.decompress(packed).splitlines()

@@ -1,0 +1,99 @@
+"""The last minutes of an engine, in memory and bounded.
+
+What is kept are the events themselves, most of whose objects the engine holds as well; they are
+encoded only when somebody asks. Of what is older, the objects as they were by then remain.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from scheduler.engine.events import Event, ObjectGone, ObjectSet
+from scheduler.engine.instructions import Instruction
+from scheduler.framework.runtime.shared_states import place_of
+from scheduler.recording.files import whole_file
+from scheduler.recording.records import Header, Writer
+
+KEPT_SECONDS: Final = 300.0
+KEPT_BYTES: Final = 32 << 20
+
+_EVENT_BYTES: Final = 160
+_OBJECT_BYTES: Final = 1200
+"""A pod without its specification, which pods share; a node has about three times as much."""
+_INSTRUCTION_BYTES: Final = 500
+
+
+class FlightRecorder:
+    """Keeps what happened last.
+
+    Args:
+        header: of the recording from its start.
+        kept_seconds: for how long.
+        kept_bytes: how much at most, by estimate.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        *,
+        kept_seconds: float = KEPT_SECONDS,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
+        self._header = header
+        self._kept_seconds = kept_seconds
+        self._kept_bytes = kept_bytes
+        self._entries: deque[tuple[Event, float, Sequence[Instruction], int]] = deque()
+        self._bytes = 0
+        self._before: dict[tuple[str, str, str], ObjectSet] = {}
+        """The objects as they were when the oldest entry came."""
+        self._begins_at = header.clock
+        self._is_complete = True
+
+    def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        """See `scheduler.driver.driver.EventLog`."""
+        size = _EVENT_BYTES + len(instructions) * _INSTRUCTION_BYTES
+        if type(event) is ObjectSet:
+            size += _OBJECT_BYTES
+        entries = self._entries
+        entries.append((event, now, instructions, size))
+        self._bytes += size
+        while entries and (
+            self._bytes > self._kept_bytes or entries[0][1] < now - self._kept_seconds
+        ):
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        event, self._begins_at, _, size = self._entries.popleft()
+        self._bytes -= size
+        self._is_complete = False
+        if type(event) is ObjectSet:
+            self._before[_key_of(event)] = event
+        elif type(event) is ObjectGone:
+            self._before.pop((event.kind, event.namespace, event.name), None)
+
+    def dump(self) -> bytes:
+        """What is kept, as a file. Safe in a thread of its own after `copy`."""
+        header = replace(self._header, is_complete=self._is_complete)
+        writer = Writer()
+        lines = bytearray()
+        for before in self._before.values():
+            writer.write(lines, before, self._begins_at, ())
+        for event, now, instructions, _ in self._entries:
+            writer.write(lines, event, now, instructions)
+        return whole_file(header, lines)
+
+    def copy(self) -> "FlightRecorder":
+        """The same, standing still."""
+        still = FlightRecorder(self._header)
+        still._entries = self._entries.copy()
+        still._before = self._before.copy()
+        still._begins_at = self._begins_at
+        still._is_complete = self._is_complete
+        return still
+
+
+def _key_of(event: ObjectSet) -> tuple[str, str, str]:
+    namespace, name = place_of(event.object)
+    return event.kind, namespace, name

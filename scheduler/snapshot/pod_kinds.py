@@ -1,0 +1,95 @@
+"""Pods that no filter can tell apart, as numbers: what is worked out once per kind is a column.
+
+Questions of the form "what if these pods were not there" are about thousands of pods at a time.
+Pods of one kind (equal specification, labels and namespace) weigh the same in every sum, so a
+weight is found once per kind and gathered for pods by the number of their kind.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import LabelSet, PodInfo, PodShape
+
+_MAX_KINDS: Final = 50_000
+
+_Key: TypeAlias = tuple[PodShape, LabelSet, str]
+
+
+class PodKinds:
+    """Numbers for kinds of pods, and what is known of each kind.
+
+    Attributes:
+        pods: a pod of each kind, by number.
+        epoch: grows when all numbers become void.
+    """
+
+    def __init__(self) -> None:
+        self.pods: list[PodInfo] = []
+        self.epoch = 0
+        self._numbers: dict[_Key, int] = {}
+        self._columns: dict[Hashable, NDArray[np.float64]] = {}
+
+    def number_of(self, pod: PodInfo) -> int:
+        """The number of the pod's kind."""
+        key = (pod.shape, pod.label_set, pod.pod.metadata.namespace)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.pods)
+            self.pods.append(pod)
+        return found
+
+    def column(self, key: Hashable, judge: Callable[[PodInfo], float]) -> NDArray[np.float64]:
+        """What `judge` says of each kind, remembered under `key`. Not to be written to."""
+        known = self._columns.get(key)
+        start = 0 if known is None else len(known)
+        if known is None or start < len(self.pods):
+            new = np.array([judge(pod) for pod in self.pods[start:]], np.float64)
+            known = self._columns[key] = new if known is None else np.concatenate((known, new))
+        return known
+
+    def trim(self) -> None:
+        """Forget everything once too many kinds have come and gone; between decisions only."""
+        if len(self.pods) > _MAX_KINDS:
+            self.pods.clear()
+            self._numbers.clear()
+            self._columns.clear()
+            self.epoch += 1
+
+
+class OtherPods:
+    """Some kinds of pods that come or go, in a fixed order.
+
+    Attributes:
+        numbers: the numbers of the kinds.
+    """
+
+    __slots__ = ("_kinds", "numbers")
+
+    def __init__(self, kinds: PodKinds, numbers: NDArray[np.intp]) -> None:
+        self._kinds = kinds
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[PodInfo]:
+        """A pod of each kind."""
+        pods = self._kinds.pods
+        return (pods[number] for number in self.numbers.tolist())
+
+    def column(self, key: Hashable, judge: Callable[[PodInfo], float]) -> NDArray[np.float64]:
+        """What `judge` says of each; remembered, so it must depend on the kind only."""
+        return self._kinds.column(key, judge)[self.numbers]
+
+
+def kinds_used(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The distinct numbers in ascending order, and the place of each given one among them."""
+    if not len(numbers):
+        return numbers, numbers
+    distinct = np.flatnonzero(np.bincount(numbers))
+    place = np.zeros(int(distinct[-1]) + 1, np.intp)
+    place[distinct] = np.arange(len(distinct))
+    return distinct, place[numbers]

@@ -1,0 +1,113 @@
+"""What is about to be written, laid over what the API server says.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go v1.36.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from scheduler.api.objects import ObjectMeta
+
+
+class Versioned(Protocol):
+    """An object with a version."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its identity."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Its place in the store."""
+        ...
+
+
+T = TypeVar("T", bound=Versioned)
+
+
+class OutOfSyncError(ValueError):
+    """Somebody has changed an object since it was looked at."""
+
+
+class AssumeCache(Generic[T]):
+    """Objects as they will be once our writes are through.
+
+    An assumed object stands in for the stored one of the same version only: whatever the API server
+    says next, counts.
+
+    Attributes:
+        stored: an object as the API server has it, by key, or None.
+    """
+
+    def __init__(
+        self,
+        stored: Callable[[str], T | None],
+        changed: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Start with nothing assumed.
+
+        Args:
+            stored: an object as the API server has it, by key, or None.
+            changed: told the key of an object that is assumed, or restored.
+        """
+        self.stored = stored
+        self._changed = changed
+        self._assumed: dict[str, T] = {}
+
+    def get(self, key: str) -> T | None:
+        """The object as it will be."""
+        stored = self.stored(key)
+        if stored is None:
+            return None
+        assumed = self._assumed.get(key)
+        if assumed is None or not _is_same_version(assumed, stored):
+            return stored
+        return assumed
+
+    def assume(self, obj: T) -> None:
+        """Let the object stand in for the stored one.
+
+        Raises:
+            OutOfSyncError: the stored one is gone, or of another version.
+        """
+        stored = self.stored(obj.key)
+        if stored is None:
+            raise OutOfSyncError(f'"{obj.key}" not found')
+        if not _is_same_version(stored, obj):
+            raise OutOfSyncError(
+                f'"{obj.key}" is out of sync (stored: {stored.metadata.resource_version}, '
+                f"assume: {obj.metadata.resource_version})"
+            )
+        self._assumed[obj.key] = obj
+        self._changed(obj.key)
+
+    def restore(self, obj: T) -> None:
+        """Take an assumption back, unless another version is assumed by now."""
+        assumed = self._assumed.get(obj.key)
+        if assumed is not None and _is_same_version(assumed, obj):
+            del self._assumed[obj.key]
+            self._changed(obj.key)
+
+    def stored_changed(self, key: str) -> None:
+        """The API server has said something about an object."""
+        assumed = self._assumed.get(key)
+        stored = self.stored(key)
+        if assumed is not None and (stored is None or not _is_same_version(assumed, stored)):
+            del self._assumed[key]
+        self._changed(key)
+
+    def take_over(self, other: "AssumeCache[T]") -> None:
+        """Assume what another cache assumes."""
+        self._assumed.update(other.assumptions)
+        for key in self._assumed:
+            self._changed(key)
+
+    @property
+    def assumptions(self) -> Mapping[str, T]:
+        """What is assumed, also what is out of date."""
+        return self._assumed
+
+
+def _is_same_version(one: Versioned, other: Versioned) -> bool:
+    return one.metadata.resource_version == other.metadata.resource_version

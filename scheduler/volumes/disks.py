@@ -1,0 +1,50 @@
+"""Disks named in pods that only one pod of a node may have.
+
+Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
+(isVolumeConflict) v1.36.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from scheduler.api.objects import Volume
+
+
+class Disk(msgspec.Struct, frozen=True, gc=False):
+    """A disk of a pod.
+
+    Attributes:
+        identity: equal disks have equal ones.
+        is_shared: whether the pod bears others that only read, as it does.
+    """
+
+    identity: tuple[str, ...]
+    is_shared: bool = False
+
+
+def disks_of(volumes: Iterable[Volume]) -> Iterator[Disk]:
+    """The disks among a pod's volumes."""
+    for volume in volumes:
+        if volume.gce_persistent_disk is not None:
+            disk = volume.gce_persistent_disk
+            yield Disk(("gce", disk.pd_name), disk.read_only)
+        if volume.aws_elastic_block_store is not None:
+            yield Disk(("ebs", volume.aws_elastic_block_store.volume_id))
+        if volume.iscsi is not None:
+            yield Disk(("iscsi", volume.iscsi.iqn), volume.iscsi.read_only)
+        if volume.rbd is not None:
+            image = volume.rbd
+            for monitor in image.monitors:
+                yield Disk(("rbd", monitor, image.pool, image.image), image.read_only)
+
+
+def conflict(wanted: Iterable[Disk], held: Iterable[Disk]) -> bool:
+    """Whether two pods cannot have their disks on one node."""
+    shared: dict[tuple[str, ...], bool] = {}
+    for disk in held:
+        shared[disk.identity] = disk.is_shared and shared.get(disk.identity, True)
+    return any(
+        disk.identity in shared and not (disk.is_shared and shared[disk.identity])
+        for disk in wanted
+    )

@@ -1,0 +1,159 @@
+"""Small faults that can be planted in a module, one at a time."""
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+Plant: TypeAlias = Callable[[], None]
+"""Changes the tree for good."""
+
+_OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+
+
+class Fault(msgspec.Struct):
+    """A fault that is not planted yet.
+
+    Attributes:
+        line: where.
+        what: in words.
+        plant: does it.
+    """
+
+    line: int
+    what: str
+    plant: Plant
+
+
+def faults_in(tree: ast.Module) -> list[Fault]:
+    """Every fault that can be planted in the functions of a module."""
+    return [
+        fault
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not _is_declaration(function)
+        for node in _own_nodes(function)
+        for fault in _faults_at(node)
+    ]
+
+
+def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a body; functions inside of it come by themselves, annotations not at all."""
+    waiting: list[ast.AST] = [*function.body]
+    yield function
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        yield node
+        waiting += [
+            child
+            for name, value in ast.iter_fields(node)
+            if name != "annotation"
+            for child in (value if isinstance(value, list) else [value])
+            if isinstance(child, ast.AST)
+        ]
+
+
+def _faults_at(node: ast.AST) -> Iterator[Fault]:
+    if isinstance(node, ast.If | ast.While | ast.IfExp):
+        yield _replaced(node, "test", ast.UnaryOp(ast.Not(), node.test), "condition negated")
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield _replaced(node, "op", ast.UAdd(), "`not` removed", guard=_bool(node))
+    if isinstance(node, ast.Compare):
+        for i, op in enumerate(node.ops):
+            yield _in_list(node, node.ops, i, _OPPOSITE[type(op)](), "comparison swapped")
+    if isinstance(node, ast.BoolOp):
+        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield _replaced(node, "op", other, "`and` and `or` swapped")
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        yield _replaced(node, "op", _ARITHMETIC[type(node.op)](), "operator swapped")
+    if isinstance(node, ast.Constant):
+        yield from _constant(node)
+    if isinstance(node, ast.Return) and not _is_none(node.value):
+        yield _replaced(node, "value", ast.Constant(None), "returns None")
+    for body in _bodies(node):
+        for i, statement in enumerate(body):
+            if _can_be_dropped(statement):
+                place = ast.copy_location(ast.Pass(), statement)
+                yield _in_list(statement, body, i, place, "statement dropped")
+
+
+def _constant(node: ast.Constant) -> Iterator[Fault]:
+    value = node.value
+    if isinstance(value, bool):
+        yield _replaced(node, "value", not value, "constant swapped")
+    elif isinstance(value, int | float):
+        yield _replaced(node, "value", value + 1, "off by one")
+
+
+def _bool(node: ast.UnaryOp) -> Plant:
+    def plant() -> None:
+        node.operand = ast.Call(ast.Name("bool", ast.Load()), [node.operand], [])
+
+    return plant
+
+
+def _replaced(
+    node: ast.expr | ast.stmt, field: str, value: object, what: str, guard: Plant = lambda: None
+) -> Fault:
+    def plant() -> None:
+        guard()
+        setattr(node, field, value)
+
+    return Fault(node.lineno, f"{what}: {_words(node)}", plant)
+
+
+def _in_list(
+    node: ast.expr | ast.stmt, parts: list[Any], at: int, value: object, what: str
+) -> Fault:
+    return Fault(node.lineno, f"{what}: {_words(node)}", lambda: parts.__setitem__(at, value))
+
+
+def _words(node: ast.AST) -> str:
+    return ast.unparse(node).splitlines()[0][:80]
+
+
+def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        found = getattr(node, name, None)
+        if isinstance(found, list):
+            yield found
+
+
+def _can_be_dropped(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr):
+        return not isinstance(statement.value, ast.Constant)
+    return isinstance(statement, ast.Assign | ast.AugAssign | ast.Delete | ast.Raise | ast.Continue)
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+
+
+def _is_declaration(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether there is nothing in the body but words: a protocol's method."""
+    return all(
+        isinstance(each, ast.Pass)
+        or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        for each in function.body
+    )

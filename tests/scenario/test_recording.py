@@ -1,0 +1,253 @@
+"""What a daemon decided is decided again, in another process, to the last byte."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace as replace_fields
+
+from scheduler.engine.events import ObjectSet
+from scheduler.engine.instructions import Instruction
+from scheduler.recording.files import Recording, _lines, whole_file
+from scheduler.recording.flight import FlightRecorder
+from scheduler.recording.records import Writer
+from tests.scenario.world import BINDINGS, World, play, pod_object
+
+MARKER = "do-not-tell"
+
+
+def replay(*arguments: str | Path, hash_seed: str = "1") -> tuple[int, str]:
+    """Run `stowage replay` in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "scheduler", "replay", *map(str, arguments)],
+        env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+async def busy_hour(world: World) -> None:
+    """A bit of everything: ties, spreading, affinity, rejections, failures, changes."""
+    for index in range(12):
+        world.node(f"n{index}", cpu="4", zone=f"z{index % 3}", labels={"disk": f"d{index % 2}"})
+    world.sandbox.faults.answer(500, path=BINDINGS, times=3)
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"a": "c"}},
+    }
+    for index in range(25):
+        world.pod(f"plain{index}", cpu="500m")
+        world.pod(f"picky{index}", cpu="100m", nodeSelector={"disk": "d1"})
+        world.pod(f"even{index}", labels={"a": "c"}, topologySpreadConstraints=[spread])
+    for index in range(14):
+        rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        world.pod(f"lone{index}", labels={"a": "b"}, affinity={"podAntiAffinity": rule})
+    world.pod("large", cpu="100")
+    await world.bound(*(f"plain{index}" for index in range(25)))
+    await world.rejected("large")
+    world.sandbox.delete("pods", "plain0", grace_seconds=0)
+    world.sandbox.delete("nodes", "n11")
+    world.node("n12", cpu="200", zone="z1")
+    await world.bound("large")
+    await world.settled()
+
+
+def _annotated(world: World) -> bool:
+    node = world.daemon.driver.engine.core.cache.nodes["n0"].node
+    return node is not None and bool(node.metadata.annotations)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files of a recording, made once."""
+    directory = tmp_path_factory.mktemp("recorded")
+
+    async def story(world: World) -> None:
+        await world.start_daemon(record=str(directory))
+        secret = {"name": "X", "value": MARKER}
+        pod = pod_object("secretive", cpu="1")
+        pod["metadata"]["annotations"] = {"note": MARKER}
+        pod["spec"]["containers"][0]["env"] = [secret]
+        pod["spec"]["containers"][0]["args"] = [MARKER]
+        world.sandbox.create(pod)
+        await busy_hour(world)
+        await world.bound("secretive")
+        world.sandbox.patch("nodes", "n0", {"metadata": {"annotations": {"note": MARKER}}})
+        await world.until(lambda: _annotated(world), "the annotation to arrive")
+        await world.stop_daemon()
+
+    play(story)
+    return list(directory.iterdir())
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_another_process_gives_the_same_answers(recorded: list[Path], hash_seed: str) -> None:
+    """Whatever the order of its sets."""
+    status, said = replay(*recorded, hash_seed=hash_seed)
+
+    assert (status, said.endswith(" events: identical\n")) == (0, True), said
+
+
+def rewritten(
+    recording: Recording, path: Path, *, seed: int | None = None, without: int = -1
+) -> Path:
+    """The same recording with another seed, or without one event."""
+    header = recording.header if seed is None else replace_fields(recording.header, seed=seed)
+    writer, lines = Writer(), bytearray()
+    for number, record in enumerate(recording):
+        if number != without:
+            answer = msgspec.json.decode(record.answer, type=list[Instruction])
+            writer.write(lines, record.event, record.time, answer)
+    path.write_bytes(whole_file(header, lines))
+    return path
+
+
+def test_a_rewritten_recording_is_the_same(recorded: list[Path], tmp_path: Path) -> None:
+    """Nothing is lost between reading and writing."""
+    status, said = replay(rewritten(Recording(recorded), tmp_path / "same.recording"))
+
+    assert status == 0, said
+
+
+def test_another_seed_is_told_apart(recorded: list[Path], tmp_path: Path) -> None:
+    """Where the first tie falls to another node."""
+    recording = Recording(recorded)
+    other = rewritten(recording, tmp_path / "other.recording", seed=recording.header.seed + 1)
+
+    status, said = replay(other)
+
+    assert status == 1
+    assert said.startswith("different at event ")
+    assert ": Decide\n" in said
+
+
+def test_a_missing_event_is_told_apart(recorded: list[Path], tmp_path: Path) -> None:
+    """Also when it is only one node that was never told of."""
+    recording = Recording(recorded)
+    node = next(
+        number
+        for number, record in enumerate(recording)
+        if isinstance(record.event, ObjectSet) and record.event.kind == "nodes"
+    )
+
+    status, said = replay(rewritten(recording, tmp_path / "less.recording", without=node))
+
+    assert status == 1
+    assert said.startswith("different at event ")
+
+
+def test_nothing_secret_is_in_a_recording(recorded: list[Path]) -> None:
+    """No environment, no arguments, no annotations, whether compressed or not."""
+    status, said = replay(*recorded, "--dump")
+
+    assert status == 0
+    assert "secretive" in said
+    assert MARKER not in said
+    for path in recorded:
+        with path.open("rb") as file:
+            assert not any(MARKER.encode() in line for line in _lines(file))
+
+
+def test_a_pod_is_explained_as_of_a_moment(recorded: list[Path]) -> None:
+    """Before the large node came, and after."""
+    recording = Recording(recorded)
+    placed = next(
+        record.time - recording.header.clock
+        for record in recording
+        if b'"name":"large"' in record.answer and b'"Bind"' in record.answer
+    )
+
+    before = replay(*recorded, "--at", f"{placed - 0.001}", "--explain", "default/large")
+    after = replay(*recorded, "--explain", "large")
+
+    assert before[0] == after[0] == 0
+    assert "Insufficient cpu" in before[1]
+    assert "default/large is on node n12" in after[1]
+
+
+def test_another_configuration_is_compared(recorded: list[Path], tmp_path: Path) -> None:
+    """Who lands elsewhere when nodes are filled one after the other."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: stowage
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}
+  plugins:
+    score: {disabled: [{name: NodeResourcesBalancedAllocation}]}
+"""
+    )
+
+    status, said = replay(*recorded, "--config", config)
+
+    assert status == 0, said
+    assert said.startswith("pods: ")
+    assert "recorded: " in said
+    assert "elsewhere: 0" not in said
+
+
+def test_the_last_minutes_are_kept_in_memory(tmp_path: Path) -> None:
+    """Complete while the daemon is young; without its beginning the cluster is known still."""
+
+    async def story(world: World) -> None:
+        daemon = await world.start_daemon()
+        world.node("n", cpu="1")
+        world.pod("p", cpu="1")
+        await world.bound("p")
+        world.pod("waits", cpu="1")
+        await world.rejected("waits")
+        flight = daemon._recorders.flight
+        (tmp_path / "young.recording").write_bytes(flight.copy().dump())
+        short = FlightRecorder(flight._header, kept_seconds=1e9, kept_bytes=2000)
+        for event, now, instructions, _ in flight._entries:
+            short.note(event, now, instructions)
+        (tmp_path / "short.recording").write_bytes(short.copy().dump())
+
+    play(story)
+
+    assert replay(tmp_path / "young.recording")[0] == 0
+    status, said = replay(tmp_path / "short.recording")
+    assert status == 2
+    assert "does not begin at the start" in said
+    status, said = replay(tmp_path / "short.recording", "--explain", "waits")
+    assert status == 0
+    assert "Insufficient cpu" in said
+
+
+def test_a_crash_keeps_the_last_minutes(tmp_path: Path) -> None:
+    """Where the recording is, or among temporary files."""
+
+    async def story(world: World) -> None:
+        daemon = await world.start_daemon(record=str(tmp_path), synced=False)
+        is_broken = asyncio.Event()
+
+        async def break_down() -> None:
+            await is_broken.wait()
+            raise ZeroDivisionError("broken")
+
+        daemon.driver.tick = break_down  # type: ignore[method-assign] # what fails is the point
+        world.node("n")
+        world.pod("p")
+        await world.bound("p")
+        is_broken.set()
+        with pytest.raises(ZeroDivisionError):
+            await world._running.pop(daemon)
+
+    play(story)
+
+    [crash] = tmp_path.glob("crash-*.recording")
+    assert replay(crash)[0] == 0

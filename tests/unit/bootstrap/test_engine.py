@@ -1,0 +1,139 @@
+"""Every setting of the configuration has its effect on the engine that is built of it."""
+
+from msgspec.structs import replace
+from typing_extensions import override
+
+from scheduler.api.objects import ObjectMeta, Service, ServiceSpec
+from scheduler.api.pods import PodInfo
+from scheduler.bootstrap import FrameworkBuilder, build_engine
+from scheduler.config.load import default_configuration
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.engine import Engine
+from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
+from scheduler.engine.recorder import NoRecorder
+from tests.support.builders import make_node, make_pod_info
+from tests.support.queueing import FakeRecorder
+
+START = 1000.0
+
+
+def engine_of(
+    config: KubeSchedulerConfiguration | None = None, *, nodes: int = 1, **settings: object
+) -> Engine:
+    """An engine of some nodes."""
+    config = config or default_configuration("stowage")
+    builder = FrameworkBuilder(lambda: 0.0)
+    engine = build_engine(
+        config,
+        builder,
+        builder.build(config),
+        is_validating=True,
+        **settings,  # type: ignore[arg-type]
+    )
+    for number in range(nodes):
+        engine.handle(ObjectSet("nodes", make_node(f"n{number}")), START)
+    return engine
+
+
+def place_of(engine: Engine, pod: PodInfo) -> str:
+    [place] = [e["queue"] for e in engine.core.queue.dump() if e["pod"] == pod.key]
+    return str(place)
+
+
+def decide(engine: Engine, **fields: object) -> PodInfo:
+    """A new pod, tried once."""
+    pod = make_pod_info("p", **fields)
+    engine.handle(ObjectSet("pods", pod), START)
+    engine.handle(Decide(), START)
+    return pod
+
+
+def test_back_off_is_as_configured() -> None:
+    """It begins with the one setting, doubles, and ends at the other."""
+    config = replace(
+        default_configuration("stowage"), pod_initial_backoff_seconds=6, pod_max_backoff_seconds=9
+    )
+    engine = engine_of(config)
+    pod = decide(engine)
+    now = START
+
+    for seconds in (6, 9, 9):
+        attempt = engine.attempts.of(pod.uid)
+        assert attempt is not None
+        engine.handle(BindFailed(attempt.id, "refused"), now)
+        engine.handle(Tick(), now + seconds - 1)
+        assert place_of(engine, pod) == "backoff"
+        now += seconds + 1
+        engine.handle(Tick(), now)
+        assert place_of(engine, pod) == "active"
+        engine.handle(Decide(), now)
+
+
+def test_the_time_in_unschedulable_is_as_told() -> None:
+    """Five minutes unless told otherwise."""
+    for settings, seconds in (({}, 300.0), ({"max_in_unschedulable_seconds": 60.0}, 60.0)):
+        engine = engine_of(**settings)
+        pod = decide(engine, requests={"cpu": "100"})
+        engine.handle(Tick(), START)
+
+        engine.handle(Tick(), START + seconds)
+        assert place_of(engine, pod) == "unschedulable"
+        engine.handle(Tick(), START + seconds + 30)
+        assert place_of(engine, pod) == "active"
+
+
+def test_the_percentage_of_nodes_is_as_configured() -> None:
+    """No more nodes are looked for than are enough."""
+    config = replace(default_configuration("stowage"), percentage_of_nodes_to_score=50)
+    engine = engine_of(config, nodes=300)
+    pod = decide(engine)
+
+    attempt = engine.attempts.of(pod.uid)
+
+    assert attempt is not None
+    assert attempt.feasible_nodes == 150
+
+
+def test_the_seed_breaks_ties() -> None:
+    """The same seed the same way, another seed not always."""
+
+    def chosen(seed: int) -> str:
+        engine = engine_of(nodes=50, seed=seed)
+        attempt = engine.attempts.of(decide(engine).uid)
+        assert attempt is not None
+        return attempt.pod.node_name
+
+    assert chosen(1) == chosen(1)
+    assert len({chosen(seed) for seed in range(5)}) > 1
+
+
+def test_kinds_that_only_plugins_read_are_known() -> None:
+    """A Service spreads the pods that it selects."""
+    engine = engine_of()
+    service = Service(ObjectMeta(name="s", namespace="default"), ServiceSpec({"app": "web"}))
+
+    assert engine.handle(ObjectSet("services", service), START) == []
+
+
+class Listens(NoRecorder):
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    @override
+    def algorithm_done(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def test_what_is_measured_is_heard() -> None:
+    """By both recorders, with the stopwatch given."""
+    recorder, queue_recorder = Listens(), FakeRecorder()
+    times = iter(range(100))
+    engine = engine_of(
+        recorder=recorder, queue_recorder=queue_recorder, stopwatch=lambda: float(next(times))
+    )
+
+    decide(engine)
+
+    assert len(recorder.seconds) == 1
+    assert recorder.seconds[0] >= 1
+    assert queue_recorder.incoming == [("active", "UnschedulablePodAdd")]

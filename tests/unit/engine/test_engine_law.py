@@ -1,0 +1,133 @@
+"""The law of the engine: whatever happens and whatever plugins do, no pod is lost or undone."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.written import NORMAL
+from scheduler.engine import Engine
+from scheduler.engine.engine import EngineSettings
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ObjectKind
+from scheduler.framework.handle import Backing, Handle, SharedState
+from scheduler.framework.interface import PreFilterPlugin, PreFilterResult
+from scheduler.framework.runtime import PluginError
+from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.framework.status import Status
+from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
+from scheduler.queue import QueueSettings
+from scheduler.queue.backoff import BackoffSettings
+from scheduler.snapshot import Snapshot
+from tests.support.rogues import rogue_framework
+from tests.unit.engine.cluster import Cluster
+from tests.unit.engine.driven import Room
+
+STEPS = 800
+QUICK = QueueSettings(BackoffSettings(0.5, 2.0), max_in_unschedulable_seconds=10.0)
+SERVICE = ObjectKind("Service")
+
+
+class Ledger(SharedState):
+    """Every place that is kept by somebody; a contradiction is an error of the engine."""
+
+    WATCHES = (SERVICE,)
+
+    def __init__(self) -> None:
+        self.places: dict[str, str] = {}
+        self.by_us: dict[str, str] = {}
+        self.wrong: list[str] = []
+
+    @override
+    def reserve(self, pod: PodInfo, node_name: str) -> None:
+        if pod.uid in self.places and pod.uid not in self.by_us:
+            self.wrong.append(f"{pod.uid} gets a place twice")
+        self.places[pod.uid] = node_name
+
+    @override
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
+        if self.places.pop(pod.uid, None) != node_name:
+            self.wrong.append(f"{pod.uid} gives back a place on {node_name} that it has not")
+        if self.by_us.get(pod.uid) == node_name:
+            self.wrong.append(f"{pod.uid} is undone although it is bound")
+
+    @override
+    def fork(self) -> "Ledger":
+        return self
+
+
+class Meddler(PreFilterPlugin):
+    """Uses its handle at random, in the middle of others' attempts."""
+
+    NAME = "Meddler"
+
+    def __init__(self, handle: Handle, draw: Random) -> None:
+        self._handle = handle
+        self._draw = draw
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        handle, draw = self._handle, self._draw
+        for waiting in handle.waiting:
+            if draw.random() < 0.2:
+                handle.waiting.allow(waiting.pod.uid, draw.choice(("Rows", "Cluster", "Nodes")))
+            elif draw.random() < 0.1:
+                handle.waiting.reject(waiting.pod.uid, "Nodes", "meddled")
+        if draw.random() < 0.2:
+            handle.activate([pod])
+            handle.tell(pod, NORMAL, "Meddled", "for no reason")
+        return None, Status()
+
+
+def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any]]:
+    """A cluster whose profile is made of rogues; they behave until the engine is there."""
+    draw = Random(seed)
+    swallowed: list[PluginError] = []
+    states = SharedStates(FrameworkMetrics(Instruments()))
+    states.watch((SERVICE,))
+    ledger = states.shared(Ledger, "Ledger")
+    backing = Backing(states, Instruments(), lambda: 0.0)
+    meddler = Meddler(Handle(backing), Random(seed + 1))
+    framework, rogues = rogue_framework(Random(seed + 2), swallowed, Room(4), meddler)
+    for rogue in rogues:
+        rogue.rate = 0.0
+    engine = Engine(
+        {"test": framework},
+        EngineSettings(seed, queue=QUICK, is_validating=True),
+        backing=backing,
+        states=states,
+        kinds={"services": SERVICE},
+    )
+    for rogue in rogues:
+        rogue.rate, rogue.kindness = rate, 0.9
+    cluster = Cluster(engine, "test", draw)
+    ledger.by_us = cluster.by_us
+    return cluster, ledger, rogues
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_no_pod_is_lost_or_undone(seed: int, rate: float) -> None:
+    """Not while things happen, and not when everything has come to rest."""
+    cluster, ledger, rogues = cluster_of_rogues(seed, rate)
+
+    for number in range(STEPS):
+        cluster.step()
+        if number % 20 == 0:
+            cluster.check_columns()
+    for rogue in rogues:
+        rogue.rate = 0.0
+    cluster.settle()
+
+    cluster.check()
+    cluster.check_columns()
+    assert cluster.known == cluster.pods
+    assert ledger.wrong == []
+    kept = {pod.uid for attempt in cluster.engine.attempts for pod in attempt.placed}
+    assert set(ledger.places) <= kept | cluster.bound, "a place is kept for nobody"

@@ -1,0 +1,273 @@
+"""Pods that Permit plugins hold, and what plugins can ask of the engine."""
+
+from collections.abc import Callable
+
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.written import NORMAL
+from scheduler.engine import AttemptState
+from scheduler.engine.events import Activate, Allowed, Decide, Event, Rejected, Say
+from scheduler.engine.instructions import Bind, RunPreBind, Tell, WakeMeAt
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.handle import Handle, HeldPods
+from scheduler.framework.interface import PreFilterPlugin, PreFilterResult
+from scheduler.framework.status import Status
+from scheduler.snapshot import Snapshot
+from tests.unit.engine.driven import DrivenEngine, Holds, Prepares, Room, Waits, engine_at
+
+S = AttemptState
+
+IMPATIENT = 20.0
+
+
+def test_a_held_pod_waits_for_its_plugin() -> None:
+    """Its place is kept, and the engine wants to be woken when patience ends."""
+    driven = DrivenEngine(Room(1), Holds(seconds=IMPATIENT))
+    pod = driven.add("p")
+
+    instructions = driven.handle(Decide())
+
+    assert instructions == [WakeMeAt(driven.clock.now + IMPATIENT)]
+    assert driven.stage(pod) == "held"
+    assert driven.used == 1
+    [waiting] = driven.engine.core.waiting
+    assert (waiting.pod.name, waiting.pod.node_name) == ("p", "n")
+    assert waiting.pending_plugins == ["Holds"]
+
+
+@pytest.mark.parametrize("prepares", [False, True], ids=["to its binding", "to PreBind first"])
+def test_an_allowed_pod_goes_on(prepares: bool) -> None:
+    """Once: what comes later from the plugin is nothing."""
+    driven = DrivenEngine(Holds(), *([Prepares()] if prepares else []))
+    pod = driven.add("p")
+    driven.handle(Decide())
+
+    [instruction] = driven.handle(Allowed(pod.uid, "Holds"))
+
+    assert isinstance(instruction, RunPreBind if prepares else Bind)
+    assert driven.stage(pod) == ("prebinding" if prepares else "binding")
+    assert len(driven.engine.core.waiting) == 0
+    assert driven.handle(Allowed(pod.uid, "Holds")) == []
+    assert driven.handle(Rejected(pod.uid, "Holds", "too late")) == []
+
+
+def test_every_plugin_must_allow() -> None:
+    """The pod goes with the last one; somebody who does not hold it has no say."""
+    driven = DrivenEngine(Holds("A", 60), Holds("B", 30))
+    pod = driven.add("p")
+
+    assert driven.handle(Decide()) == [WakeMeAt(driven.clock.now + 30)]
+    assert driven.handle(Allowed(pod.uid, "C")) == []
+    assert driven.handle(Allowed(pod.uid, "B")) == []
+    [waiting] = driven.engine.core.waiting
+    assert waiting.pending_plugins == ["A"]
+    assert driven.tick(59.9) == []
+    assert driven.stage(pod) == "held"
+    [bind] = driven.handle(Allowed(pod.uid, "A"))
+
+    assert isinstance(bind, Bind)
+
+
+def test_a_rejected_pod_gives_its_place_back() -> None:
+    """It waits for what could change the plugin's mind; its own room does not wake it."""
+    driven, pod = engine_at(S.HELD)
+    other = driven.rejected("q")
+
+    driven.handle(Rejected(pod.uid, "Holds", "not today"))
+
+    assert driven.is_asleep(pod)
+    assert not driven.is_asleep(other)
+    assert driven.used == 0
+    [entry] = [e for e in driven.engine.core.queue.dump() if e["pod"] == pod.key]
+    assert entry["unschedulablePlugins"] == ["Holds"]
+    assert driven.notes[-1] == "0/1 nodes are available: 1 not today."
+    assert len(driven.engine.core.waiting) == 0
+
+
+def test_patience_ends() -> None:
+    """With the first plugin that runs out of it, exactly at its time."""
+    driven = DrivenEngine(Holds("A", 60), Holds("B", IMPATIENT))
+    pod = driven.add("p")
+    driven.handle(Decide())
+
+    assert driven.tick(IMPATIENT - 0.1) == []
+    driven.tick(0.1)
+
+    assert driven.is_asleep(pod)
+    assert driven.notes == [
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin B."
+    ]
+
+
+def test_patience_is_limited() -> None:
+    """A quarter of an hour, whatever a plugin says."""
+    driven = DrivenEngine(Holds(seconds=1e9))
+    driven.add("p")
+
+    assert driven.handle(Decide()) == [WakeMeAt(driven.clock.now + 900)]
+
+
+def test_held_pods_among_many() -> None:
+    """Each is found by its UID, and only those whose time has come are let go."""
+    driven = DrivenEngine(Room(5000), Holds())
+    pods = [driven.add(f"p{i}") for i in range(200)]
+    for _ in pods:
+        driven.handle(Decide())
+        driven.clock.advance(0.1)
+    driven.handle(Allowed(pods[50].uid, "Holds"))
+    driven.handle(Rejected(pods[60].uid, "Holds", "no"))
+
+    driven.tick(60 - 200 * 0.1 + 100 * 0.1 - 0.05)
+
+    stages = [driven.stage(pod) for pod in pods]
+    assert stages[50] == "binding"
+    assert "held" not in stages[:100]
+    assert stages[100:] == ["held"] * 100
+    assert len(driven.engine.core.waiting) == 100
+
+
+# --- what plugins ask for -------------------------------------------------------------------------
+
+
+class Asks(PreFilterPlugin):
+    """Does something while it is asked about a pod."""
+
+    NAME = "Asks"
+
+    def __init__(self) -> None:
+        self.act: Callable[[PodInfo], object] = lambda _: None
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        self.act(pod)
+        return None, Status()
+
+
+@pytest.mark.parametrize(
+    ("act", "stage"),
+    [
+        pytest.param(lambda held: held.allow("default/p", "Holds"), "binding", id="allow"),
+        pytest.param(
+            lambda held: held.reject("default/p", "Holds", "no"), "unschedulable", id="reject"
+        ),
+    ],
+)
+def test_held_pods_are_released_after_the_event_at_hand(
+    act: Callable[[HeldPods], bool], stage: str
+) -> None:
+    """A plugin that lets another pod go in its own cycle changes nothing under its feet."""
+    asks = Asks()
+    driven = DrivenEngine(asks, Holds())
+    pod = driven.add("p")
+    driven.handle(Decide())
+    seen: list[str] = []
+
+    def release(_: PodInfo) -> None:
+        assert act(Handle(driven.backing).waiting)
+        seen.append(driven.stage(pod))
+
+    asks.act = release
+    driven.add("q")
+    driven.handle(Decide())
+
+    assert seen == ["held"]
+    assert driven.stage(pod) == stage
+
+
+def test_a_pod_may_be_released_before_it_is_held() -> None:
+    """What a plugin says during the pod's own cycle counts once it is held."""
+    asks = Asks()
+    driven = DrivenEngine(asks, Holds())
+    asks.act = lambda pod: Handle(driven.backing).waiting.allow(pod.uid, "Holds")
+    pod = driven.add("p")
+
+    driven.handle(Decide())
+
+    assert driven.stage(pod) == "binding"
+
+
+def test_releasing_nobody() -> None:
+    """The answer says so, and nothing happens."""
+    driven = DrivenEngine()
+    held = Handle(driven.backing).waiting
+
+    assert not held.allow("default/nobody", "Holds")
+    assert not held.reject("default/nobody", "Holds", "no")
+    assert driven.tick() == []
+
+
+def test_outside_of_an_event_the_driver_is_told() -> None:
+    """What plugins want from PreBind or Bind comes back as an event, so that it is recorded."""
+    driven, pod = engine_at(S.HELD)
+    events: list[Event] = []
+    driven.engine.from_outside = events.append
+    handle = Handle(driven.backing)
+
+    handle.waiting.allow(pod.uid, "Holds")
+    handle.activate([pod])
+    handle.tell(pod, NORMAL, "Reason", "a note")
+
+    assert driven.stage(pod) == "held"
+    allowed, activate, say = events
+    assert allowed == Allowed(pod.uid, "Holds")
+    assert activate == Activate((pod.uid,))
+    assert isinstance(say, Say)
+    assert driven.handle(say) == [say.tell]
+    driven.handle(allowed)
+    assert driven.stage(pod) == "binding"
+
+
+def test_without_a_driver_it_waits_for_the_next_event() -> None:
+    """Nothing that a plugin wants is lost."""
+    driven, pod = engine_at(S.HELD)
+
+    Handle(driven.backing).waiting.allow(pod.uid, "Holds")
+    assert driven.stage(pod) == "held"
+    driven.tick()
+
+    assert driven.stage(pod) == "binding"
+
+
+def test_activation_wakes_without_back_off() -> None:
+    """Also from within a cycle; pods that do not wait are left alone."""
+    asks = Asks()
+    driven = DrivenEngine(Waits("w"), asks)
+    sleeper = driven.rejected("w")
+    asks.act = lambda pod: Handle(driven.backing).activate([sleeper, pod])
+    pod = driven.add("p")
+
+    driven.handle(Decide())
+
+    assert driven.stage(sleeper) == "active"
+    assert driven.stage(pod) == "binding"
+    driven.handle(Activate(("nobody",)))
+
+
+def test_a_pod_activated_during_its_attempt_is_tried_again() -> None:
+    """Its failure does not put it to sleep."""
+    driven, pod = engine_at(S.HELD)
+
+    driven.handle(Activate((pod.uid,)))
+    driven.handle(Rejected(pod.uid, "Holds", "no"))
+
+    assert driven.stage(pod) == "backoff"
+
+
+def test_a_plugin_speaks_for_the_profile_of_the_pod() -> None:
+    """The event names pod, reason and profile."""
+    asks = Asks()
+    driven = DrivenEngine(asks)
+    asks.act = lambda pod: Handle(driven.backing).tell(pod, NORMAL, "Cheap", "the cheapest node")
+    driven.add("p")
+
+    *_, told = driven.handle(Decide())
+
+    assert isinstance(told, Tell)
+    assert told.regarding.name == "p"
+    assert (told.reason, told.note) == ("Cheap", "the cheapest node")
+    assert (told.controller, told.event_type) == ("test", NORMAL)
+    assert (told.action, told.is_repeatable) == ("Scheduling", True)

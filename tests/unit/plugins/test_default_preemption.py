@@ -1,0 +1,37 @@
+"""DefaultPreemption: what the plugin adds to the decision."""
+
+from scheduler.config.args import DefaultPreemptionArgs
+from scheduler.framework.events import QueueingHint
+from scheduler.framework.status import SUCCESS, unresolvable
+from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.preemption import Evictions
+from tests.support.builders import make_pod_info
+from tests.support.handles import make_handle
+
+
+def test_a_preemptor_is_held_while_evictions_are_under_way() -> None:
+    """And let go when they are done; a copy of the state goes its own way."""
+    evictions = Evictions()
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), make_handle({Evictions: evictions}))
+    pod = make_pod_info("p")
+
+    before = plugin.pre_enqueue(pod)
+    evictions.begin(pod.uid)
+    copy = evictions.fork()
+    meanwhile = plugin.pre_enqueue(pod)
+    evictions.end(pod.uid)
+
+    assert meanwhile == unresolvable("waiting for the preemption for this pod to be finished")
+    assert before == plugin.pre_enqueue(pod) == SUCCESS
+    assert copy.hold(pod.uid)
+
+
+def test_a_deleted_pod_wakes_nobody_by_itself() -> None:
+    """The plugins that rejected the pod decide about that."""
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), make_handle())
+    (registered,) = plugin.events_to_register()
+
+    assert registered.queueing_hint is not None
+    assert (
+        registered.queueing_hint(make_pod_info("p"), make_pod_info("q"), None) is QueueingHint.SKIP
+    )

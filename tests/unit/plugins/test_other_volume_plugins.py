@@ -1,0 +1,255 @@
+"""VolumeZone, VolumeRestrictions and NodeVolumeLimits as plugins."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler.api.objects import (
+    AWSElasticBlockStoreVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    ISCSIVolumeSource,
+    RBDVolumeSource,
+    Volume,
+)
+from scheduler.api.pods import PodInfo
+from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
+from scheduler.offline.cluster import Profiles
+from scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.plugins.volume_restrictions import VolumeRestrictions
+from scheduler.plugins.volume_zone import VolumeZone
+from scheduler.snapshot import Snapshot
+from scheduler.volumes.catalog import VolumeCatalog
+from scheduler.volumes.translation import BETA_ZONE
+from tests.support.builders import ZONE, make_node, make_pod_info
+from tests.support.handles import make_handle
+from tests.support.storage import (
+    bound_claim,
+    claims_of,
+    cluster_of,
+    make_catalog,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_volume,
+)
+
+POD = make_pod_info("p", volumes=claims_of("c"))
+ONE_POD = make_claim("c", access_modes=(READ_WRITE_ONCE_POD,))
+
+
+def judged(
+    plugin_type: Any, catalog: VolumeCatalog, snapshot: Snapshot, pod: PodInfo = POD
+) -> Status | set[str]:
+    """What PreFilter says, or the nodes that Filter rejects."""
+    plugin = plugin_type(None, make_handle({VolumeCatalog: catalog}, snapshot=snapshot))
+    state = CycleState()
+    _, status = plugin.pre_filter(state, pod, snapshot)
+    if status != SUCCESS:
+        assert isinstance(status, Status)
+        return status
+    bits = plugin.filter(state, pod, snapshot, snapshot.table.all_rows)
+    rows = () if bits is None else np.flatnonzero(bits)
+    return {snapshot.table.names[row] for row in rows}
+
+
+@pytest.mark.parametrize("plugin", [VolumeZone, VolumeRestrictions, NodeVolumeLimits])
+def test_pods_without_volumes_are_skipped(plugin: Any) -> None:
+    """They pay for nothing."""
+    pod = make_pod_info("p")
+
+    assert judged(plugin, make_catalog(), cluster_of([make_node()]), pod) == SKIP
+
+
+# --- VolumeZone -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "rejected"),
+    [
+        pytest.param({}, SKIP, id="no zone"),
+        pytest.param({ZONE: "a"}, {"b", "beta"}, id="one zone"),
+        pytest.param({ZONE: "a__b"}, {"beta"}, id="several zones"),
+        pytest.param({ZONE: "a____b"}, SKIP, id="a list that cannot be read"),
+        pytest.param({BETA_ZONE: "b"}, {"a", "beta"}, id="beta label, found under either key"),
+    ],
+)
+def test_volumes_stay_in_their_zone(labels: dict[str, str], rejected: Any) -> None:
+    """A node without any zone takes them all."""
+    nodes = [
+        make_node("a", zone="a"),
+        make_node("b", zone="b"),
+        make_node("beta", labels={BETA_ZONE: "c"}),
+        make_node("none"),
+    ]
+    catalog = make_catalog(bound_claim("c", "pv"), make_volume("pv", labels=labels))
+
+    assert judged(VolumeZone, catalog, cluster_of(nodes)) == rejected
+
+
+@pytest.mark.parametrize(
+    ("objects", "status"),
+    [
+        pytest.param((), unresolvable('persistentvolumeclaim "c" not found'), id="no claim"),
+        pytest.param(
+            (bound_claim("c", "pv"),),
+            unresolvable('persistentvolume "pv" not found'),
+            id="no volume",
+        ),
+        pytest.param(
+            (make_claim("c", class_name=""),),
+            unresolvable("PersistentVolumeClaim had no pv name and storageClass name"),
+            id="no class",
+        ),
+        pytest.param(
+            (make_claim("c"),),
+            unresolvable('storageclass.storage.k8s.io "local" not found'),
+            id="unknown class",
+        ),
+        pytest.param(
+            (make_claim("c"), make_class(volume_binding_mode=None)),
+            unresolvable('VolumeBindingMode not set for StorageClass "local"'),
+            id="class without a mode",
+        ),
+        pytest.param(
+            (make_claim("c"), make_class(volume_binding_mode="Immediate")),
+            unresolvable("PersistentVolume had no name"),
+            id="unbound",
+        ),
+        pytest.param((make_claim("c"), make_class()), SKIP, id="gets one with the decision"),
+    ],
+)
+def test_claims_without_a_volume(objects: tuple[Any, ...], status: Status) -> None:
+    """Only those that wait for their first consumer may pass."""
+    assert judged(VolumeZone, make_catalog(*objects), cluster_of([make_node()])) == status
+
+
+# --- VolumeRestrictions ---------------------------------------------------------------------------
+
+
+def gce(*, read_only: bool) -> Volume:
+    return Volume(gce_persistent_disk=GCEPersistentDiskVolumeSource("pd", read_only))
+
+
+def iscsi(*, read_only: bool) -> Volume:
+    return Volume(iscsi=ISCSIVolumeSource("iqn", read_only))
+
+
+def rbd(*monitors: str, read_only: bool = False, pool: str = "rbd") -> Volume:
+    return Volume(rbd=RBDVolumeSource(monitors, pool, "image", read_only))
+
+
+EBS = Volume(aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol-1"))
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "is_rejected"),
+    [
+        pytest.param(gce(read_only=True), gce(read_only=True), False, id="GCE, all read"),
+        pytest.param(gce(read_only=True), gce(read_only=False), True, id="GCE, one writes"),
+        pytest.param(EBS, EBS, True, id="EBS"),
+        pytest.param(iscsi(read_only=True), iscsi(read_only=True), False, id="ISCSI, all read"),
+        pytest.param(iscsi(read_only=False), iscsi(read_only=True), True, id="ISCSI, one writes"),
+        pytest.param(rbd("a", "b"), rbd("b", "c"), True, id="RBD, a common monitor"),
+        pytest.param(rbd("a"), rbd("c"), False, id="RBD, other monitors"),
+        pytest.param(rbd("a"), rbd("a", pool="other"), False, id="RBD, another pool"),
+        pytest.param(EBS, gce(read_only=False), False, id="other disks"),
+    ],
+)
+def test_a_disk_that_the_node_has_already(held: Volume, wanted: Volume, is_rejected: bool) -> None:
+    """Only the node that has it is rejected."""
+    running = make_pod_info("r", node_name="n", volumes=[held])
+    snapshot = cluster_of([make_node("n"), make_node("free")], [running])
+    pod = make_pod_info("p", volumes=[wanted])
+
+    found = judged(VolumeRestrictions, make_catalog(), snapshot, pod)
+
+    assert found == ({"n"} if is_rejected else set())
+
+
+def test_a_claim_for_one_pod_that_another_pod_uses_rejects_every_node() -> None:
+    """Taking that pod away would help, so it is not unresolvable; other namespaces do not count."""
+    user = make_pod_info("r", node_name="n", volumes=claims_of("c"))
+    foreign = make_pod_info("f", namespace="other", node_name="n", volumes=claims_of("c"))
+    nodes = [make_node("n"), make_node("m")]
+    catalog = make_catalog(ONE_POD)
+
+    assert judged(VolumeRestrictions, catalog, cluster_of(nodes, [user])) == {"n", "m"}
+    assert judged(VolumeRestrictions, catalog, cluster_of(nodes, [foreign])) == SKIP
+
+
+def test_pods_tried_on_and_off_change_who_uses_the_claim() -> None:
+    """By name only: pods of other namespaces count here, upstream too."""
+    user = make_pod_info("r", node_name="n", volumes=claims_of("c"))
+    snapshot = cluster_of([make_node("n")], [user])
+    handle = make_handle({VolumeCatalog: make_catalog(ONE_POD)}, snapshot=snapshot)
+    plugin, state = VolumeRestrictions(None, handle), CycleState()
+    plugin.pre_filter(state, POD, snapshot)
+
+    trial = state.clone()
+    plugin.remove_pod(trial, POD, snapshot, user, 0)
+    assert plugin.filter(trial, POD, snapshot, slice(0, 1)) is None
+    plugin.add_pod(
+        trial, POD, snapshot, make_pod_info("f", namespace="x", volumes=claims_of("c")), 0
+    )
+    assert plugin.filter(trial, POD, snapshot, slice(0, 1)) is not None
+    assert plugin.filter(state, POD, snapshot, slice(0, 1)) is not None
+
+
+# --- NodeVolumeLimits -----------------------------------------------------------------------------
+
+
+def test_a_full_node_is_rejected() -> None:
+    """Nodes whose driver names no limit, and nodes without drivers, hold any number."""
+    catalog = make_catalog(
+        bound_claim("c", "pv"), bound_claim("d", "pv-2"),
+        make_volume("pv", csi=CSISource("csi", "a")),
+        make_volume("pv-2", csi=CSISource("csi", "b")),
+        make_csi_node("full", {"csi": 1}), make_csi_node("endless", {"csi": None}),
+    )  # fmt: skip
+    names = ("full", "endless", "bare")
+    running = [make_pod_info(f"r-{n}", node_name=n, volumes=claims_of("d")) for n in names]
+    snapshot = cluster_of([make_node(name) for name in names], running)
+
+    assert judged(NodeVolumeLimits, catalog, snapshot) == {"full"}
+
+
+def test_a_claim_that_does_not_exist_rejects_every_node() -> None:
+    """For profiles without the plugins that look for it before."""
+    snapshot = cluster_of([make_node("n")])
+    plugin = NodeVolumeLimits(None, make_handle({VolumeCatalog: make_catalog()}, snapshot=snapshot))
+    state = CycleState()
+    plugin.pre_filter(state, POD, snapshot)
+
+    bits = plugin.filter(state, POD, snapshot, slice(0, 1))
+
+    assert bits is not None
+    (reason,) = (
+        r for i, r in enumerate(plugin.reasons(state, POD, snapshot)) if int(bits[0]) >> i & 1
+    )
+    assert reason.text == 'looking up PVC default/c: persistentvolumeclaim "c" not found'
+
+
+def test_plugins_about_volumes_are_not_even_asked_about_pods_without() -> None:
+    """Such pods pay nothing for them."""
+    plugins = (VolumeBinding, VolumeZone, VolumeRestrictions, NodeVolumeLimits)
+    asked: list[str] = []
+
+    class Watched(VolumeZone):
+        def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Any:
+            asked.append(pod.name)
+            return super().pre_filter(state, pod, snapshot)
+
+    profiles = Profiles(None, {"VolumeZone": Watched})
+    disk = make_pod_info("disk", volumes=[EBS])
+    framework, snapshot = profiles.frameworks["default-scheduler"], cluster_of([make_node("n")])
+
+    found = framework.find_nodes_that_fit(make_pod_info("plain"), snapshot)
+    framework.find_nodes_that_fit(disk, snapshot)
+
+    assert all(plugin.NEEDS_VOLUMES for plugin in plugins)
+    assert len(found.feasible_rows()) == 1
+    assert asked == ["disk"]

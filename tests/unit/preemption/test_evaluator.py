@@ -1,0 +1,188 @@
+"""Whether a pod may preempt, on how many nodes it tries to, whom it chooses, and who else loses."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from scheduler.api.objects import Node, PodCondition
+from scheduler.api.pods import PodInfo
+from scheduler.bootstrap import FrameworkBuilder
+from scheduler.config.load import default_configuration
+from scheduler.framework.interface import PostFilterResult
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.status import Status
+from scheduler.preemption import Evaluator
+from tests.support.builders import make_node, make_pod_info
+from tests.unit.preemption.naive import placed
+
+LEAVING = "2026-01-01T00:00:00Z"
+PREEMPTED = (PodCondition("DisruptionTarget", "True", "PreemptionByScheduler"),)
+
+
+def preempt(
+    nodes: list[Node],
+    pods: list[PodInfo],
+    pod: PodInfo,
+    *,
+    nominated: NominatedPods | None = None,
+    evaluator: Evaluator | None = None,
+) -> tuple[PostFilterResult | None, Status]:
+    framework = FrameworkBuilder(lambda: 0.0).build(default_configuration("stowage"))["stowage"]
+    _, snapshot = placed(nodes, pods)
+    found = framework.find_nodes_that_fit(pod, snapshot)
+    return (evaluator or Evaluator(10, 100)).preempt(
+        pod,
+        snapshot,
+        found.diagnosis(snapshot),
+        budgets=(),
+        nominated=nominated or NominatedPods(),
+        random=Random(0),
+    )
+
+
+def full(node: str, *, priority: int = 0, **fields: Any) -> PodInfo:
+    """A pod that leaves no room on a node."""
+    fields = {"requests": {"cpu": "4"}, **fields}
+    return make_pod_info(f"on-{node}", node_name=node, priority=priority, **fields)
+
+
+def important(**fields: Any) -> PodInfo:
+    return make_pod_info("important", **{"priority": 10, "requests": {"cpu": "4"}, **fields})
+
+
+def test_a_pod_that_never_preempts_keeps_its_nomination() -> None:
+    pod = important(preemption_policy="Never", nominated_node_name="a")
+
+    result, status = preempt([make_node("a")], [full("a")], pod)
+
+    assert (result, status.message) == (None, "not eligible due to preemptionPolicy=Never.")
+
+
+@pytest.mark.parametrize(
+    ("victim", "waits"),
+    [
+        pytest.param(
+            {"deletion_timestamp": LEAVING, "conditions": PREEMPTED}, True, id="preempted"
+        ),
+        pytest.param({"deletion_timestamp": LEAVING}, False, id="deleted by somebody"),
+        pytest.param({"conditions": PREEMPTED}, False, id="not deleted yet"),
+        pytest.param(
+            {
+                "deletion_timestamp": LEAVING,
+                "conditions": (PodCondition("DisruptionTarget", "False"), *PREEMPTED),
+            },
+            False,
+            id="another condition first",
+        ),
+        pytest.param(
+            {"deletion_timestamp": LEAVING, "conditions": PREEMPTED, "priority": 10},
+            False,
+            id="no less important",
+        ),
+    ],
+)
+def test_who_waits_for_a_preempted_pod_does_not_preempt_again(
+    victim: dict[str, Any], *, waits: bool
+) -> None:
+    """A victim on the nominated node that is on its way out is enough."""
+    pod = important(nominated_node_name="a")
+
+    result, status = preempt([make_node("a")], [full("a", **victim)], pod)
+
+    message = "not eligible due to a terminating pod on the nominated node."
+    assert (status.message == message) is waits
+    assert (result is None) is waits
+
+
+def test_an_unresolvable_nominated_node_is_no_reason_to_wait() -> None:
+    """Whatever leaves there, the pod cannot go there any more."""
+    pod = important(nominated_node_name="a")
+    leaving = full("a", deletion_timestamp=LEAVING, conditions=PREEMPTED)
+    nodes = [make_node("a", unschedulable=True), make_node("b")]
+
+    result, _ = preempt(nodes, [leaving, full("b")], pod)
+
+    assert result is not None
+    assert result.nominated_node_name == "b"
+
+
+def test_only_the_least_important_leaves_that_must() -> None:
+    pods = [
+        make_pod_info(f"p{i}", node_name="a", priority=i, requests={"cpu": "1"}) for i in range(4)
+    ]
+
+    result, status = preempt([make_node("a")], pods, important(requests={"cpu": "1"}))
+
+    assert status.is_success
+    assert result is not None
+    assert [victim.name for victim in result.victims] == ["p0"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"priority": 1}, {"priority": 2}, id="lower highest priority"),
+        pytest.param(
+            {"start_time": "2026-01-01T00:00:02Z"},
+            {"start_time": "2026-01-01T00:00:01Z"},
+            id="started later",
+        ),
+        pytest.param({}, {"start_time": "2026-01-01T00:00:01Z"}, id="not started yet"),
+        pytest.param(
+            {"start_time": "2026-01-01T01:30:00+01:00"},
+            {"start_time": "2026-01-01T00:00:01Z"},
+            id="started later, in another time zone",
+        ),
+    ],
+)
+def test_the_better_victim_is_taken(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Whichever node comes first."""
+    for first, second in ((one, other), (other, one)):
+        pods = [full("a", **first), full("b", **second)]
+        result, _ = preempt([make_node("a"), make_node("b")], pods, important())
+        assert result is not None
+        assert result.nominated_node_name == ("a" if first is one else "b")
+
+
+def test_less_important_pods_lose_their_nomination_to_the_node() -> None:
+    """But not where all victims are leaving anyway."""
+    nominated = NominatedPods()
+    for name, priority in (("less", 5), ("equal", 10)):
+        nominated.nominate(make_pod_info(name, priority=priority), "a")
+
+    acting, _ = preempt([make_node("a")], [full("a")], important(), nominated=nominated)
+    leaving = [full("a", deletion_timestamp=LEAVING)]
+    waiting, _ = preempt([make_node("a")], leaving, important(), nominated=nominated)
+
+    assert acting is not None
+    assert waiting is not None
+    assert [pod.name for pod in acting.cleared] == ["less"]
+    assert (waiting.nominated_node_name, waiting.cleared) == ("a", ())
+
+
+@pytest.mark.parametrize(
+    ("percentage", "absolute", "expected"), [(10, 0, 3), (0, 7, 7), (50, 7, 15), (100, 100, 30)]
+)
+def test_no_more_candidates_are_looked_for_than_wanted(
+    percentage: int, absolute: int, expected: int
+) -> None:
+    """The share counts, and at least the number; never more than there are nodes."""
+    nodes = [make_node(f"n{i}") for i in range(30)]
+    pods = [full(f"n{i}") for i in range(30)]
+
+    result, _ = preempt(nodes, pods, important(), evaluator=Evaluator(percentage, absolute))
+
+    assert result is not None
+    assert len(result.candidates) == expected
+
+
+def test_more_nodes_are_tried_until_there_are_enough_candidates() -> None:
+    """Nodes without a victim do not count."""
+    nodes = [make_node(f"n{i}") for i in range(30)]
+    pods = [full(f"n{i}", priority=0 if i % 10 == 0 else 10) for i in range(30)]
+
+    result, _ = preempt(nodes, pods, important(), evaluator=Evaluator(0, 2))
+
+    assert result is not None
+    assert len(result.candidates) >= 2

@@ -1,0 +1,318 @@
+"""Lines, blocks, files, and what is kept in memory."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from scheduler.api.objects import (
+    AnnotatedMeta,
+    ContainerStatus,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Service,
+    ServiceSpec,
+    Taint,
+    Volume,
+)
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.storage import (
+    MIGRATED_PLUGINS,
+    ClaimReference,
+    CSINode,
+    CSISource,
+    MigratableSources,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from scheduler.api.written import ObjectReference
+from scheduler.engine.events import (
+    Activate,
+    Allowed,
+    BindFailed,
+    Bound,
+    Decide,
+    Event,
+    ObjectGone,
+    ObjectSet,
+    PodRead,
+    PreBound,
+    ReadFailed,
+    Rejected,
+    Say,
+    Tick,
+    TookLong,
+)
+from scheduler.engine.instructions import Bind, Instruction, Report, Tell, WakeMeAt
+from scheduler.recording.directory import DirectoryRecorder
+from scheduler.recording.files import Recording, whole_file
+from scheduler.recording.flight import FlightRecorder
+from scheduler.recording.records import (
+    MAX_SHAPES,
+    Header,
+    Reader,
+    RecordingError,
+    Writer,
+    encode_answer,
+)
+from tests.support.builders import make_node, make_pod, make_pod_info
+
+HEADER = Header(
+    recording="r",
+    version="1",
+    configuration={"a": 1},
+    seed=7,
+    max_in_unschedulable_seconds=300.0,
+    started=1e9,
+    clock=100.0,
+)
+TELL = Tell(ObjectReference("Pod", "p", "ns", "u"), "Scheduled", "Binding", "note", "stowage")
+
+
+def there_and_back(*events: Event) -> list[Event]:
+    writer, lines = Writer(), bytearray()
+    for number, event in enumerate(events):
+        writer.write(lines, event, number + 0.1, ())
+    return [record.event for record in Reader().records(iter(bytes(lines).splitlines()))]
+
+
+def full_pod() -> PodInfo:
+    volume = Volume("data")
+    resized = ContainerStatus("main", allocated_resources={"cpu": "2"})
+    pod = make_pod("p", node_name="n", volumes=(volume,), requests={"cpu": "1"}, gates=("g",))
+    return pod_info(replace(pod, status=replace(pod.status, container_statuses=(resized,))))
+
+
+EVENTS: list[Event] = [
+    ObjectSet("pods", make_pod_info("p", labels={"a": "b"}, nominated_node_name="n")),
+    ObjectSet("pods", full_pod()),
+    ObjectSet("nodes", make_node("n", zone="z", taints=(Taint("k", "v", "NoSchedule"),))),
+    ObjectSet("widgets", {"metadata": {"name": "w"}, "spec": {"size": [1, None, "x"]}}),
+    ObjectSet(
+        "persistentvolumeclaims",
+        PersistentVolumeClaim(ObjectMeta("c", "ns", "u"), "fast", request=Decimal("1.5")),
+    ),
+    ObjectSet(
+        "persistentvolumes",
+        PersistentVolume(
+            ObjectMeta("v"),
+            claim=ClaimReference("c", "ns"),
+            affinity=NodeSelector((NodeSelectorTerm(),)),
+            capacity=Decimal(5),
+            csi=CSISource("d", "h"),
+            in_tree=MigratableSources(),
+        ),
+    ),
+    ObjectSet(
+        "csinodes", CSINode(AnnotatedMeta("n", annotations={MIGRATED_PLUGINS: "kubernetes.io/x"}))
+    ),
+    ObjectSet("services", Service(ObjectMeta("s", "ns"), ServiceSpec({"a": "b"}))),
+    ObjectGone("pods", "ns", "p", "u"),
+    PodRead(3, make_pod_info("p", node_name="n")),
+    PodRead(3, None),
+    Decide(),
+    Tick(),
+    Bound(1),
+    BindFailed(1, "why", is_certain=False),
+    PreBound(1, "why"),
+    ReadFailed(1),
+    Allowed("u", "P"),
+    Rejected("u", "P", "m"),
+    Activate(("u", "v")),
+    Say(TELL),
+    TookLong(1.5),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=range(len(EVENTS)))
+def test_an_event_is_read_as_it_was_written(event: Event) -> None:
+    """Equal to the last field; pods share what they shared."""
+    assert there_and_back(event) == [event]
+
+
+def test_pods_of_one_specification_share_it_in_the_file_too() -> None:
+    """It is written once, however many there are; also when there are too many to remember."""
+    pods = [make_pod_info(f"p{number}", node_selector={"a": "b"}) for number in range(3)]
+    writer, lines = Writer(), bytearray()
+    for pod in pods:
+        writer.write(lines, ObjectSet("pods", pod), 0.0, ())
+    many: list[Event] = [
+        ObjectSet("pods", make_pod_info("p", node_selector={"a": f"b{number % (MAX_SHAPES + 2)}"}))
+        for number in range(MAX_SHAPES + 5)
+    ]
+
+    assert lines.count(b"nodeSelector") == 1
+    assert there_and_back(*many) == many
+
+
+def test_only_what_scheduling_reads_is_written() -> None:
+    """No data of Secrets, no annotations; but another annotation is another node."""
+    node = make_node("n")
+    first, second = (
+        replace(node, metadata=replace(node.metadata, annotations={"k": value}))
+        for value in ("hidden1", "hidden2")
+    )
+    meta = {"name": "s", "annotations": {"k": "hidden"}, "managedFields": ["hidden"]}
+    events: list[Event] = [
+        ObjectSet("nodes", first),
+        ObjectSet("nodes", second),
+        ObjectSet("secrets", {"metadata": meta, "data": {"k": "hidden"}}),
+        ObjectSet("widgets", {"metadata": meta, "spec": 1}),
+    ]
+    lines = bytearray()
+    for event in events:
+        Writer().write(lines, event, 0.0, ())
+
+    one, two, secret, widget = there_and_back(*events)
+
+    assert b"hidden" not in lines
+    assert isinstance(one, ObjectSet)
+    assert isinstance(two, ObjectSet)
+    assert one.object.metadata.annotations != two.object.metadata.annotations
+    assert secret == ObjectSet("secrets", {"metadata": {"name": "s"}})
+    assert widget == ObjectSet("widgets", {"metadata": {"name": "s"}, "spec": 1})
+
+
+def test_answers_carry_no_traces() -> None:
+    """They name files of one machine."""
+    answers: list[Instruction] = [Bind(1, "ns", "p", "u", "n"), Report("m", "p", "why", "/a.py")]
+
+    assert msgspec.json.decode(encode_answer(answers), type=list[Instruction]) == [
+        Bind(1, "ns", "p", "u", "n"),
+        Report("m", "p", "why"),
+    ]
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def record(directory: Path, count: int, **bounds: int) -> list[tuple[str, int]]:
+    """Write so many events, a second apart; gives why it ended."""
+    ended: list[tuple[str, int]] = []
+    recorder = DirectoryRecorder(
+        directory, HEADER, lambda why, written: ended.append((why, written)), **bounds
+    )
+    for number in range(count):
+        time = 100.0 + number
+        recorder.note(ObjectSet("pods", make_pod_info(f"p{number}")), time, [WakeMeAt(time)])
+        recorder.note(Tick(), time, [])
+    recorder.close()
+    return ended
+
+
+def test_files_rotate_and_are_one_recording(tmp_path: Path) -> None:
+    """In whatever order they are named."""
+    ended = record(tmp_path, 50, file_bytes=1000)
+    paths = sorted(tmp_path.iterdir(), reverse=True)
+
+    records = list(Recording(paths))
+
+    assert len(paths) > 3
+    assert ended == []
+    assert [r.event.object.name for r in records if isinstance(r.event, ObjectSet)] == [
+        f"p{number}" for number in range(50)
+    ]
+    assert records[0].answer == b'[{"type":"WakeMeAt","time":100.0}]'
+
+
+def test_a_recording_is_bounded(tmp_path: Path) -> None:
+    """It ends, and says so; what there is can be read."""
+    [(why, written)] = record(tmp_path, 500, total_bytes=5000)
+
+    assert why
+    assert written == sum(path.stat().st_size for path in tmp_path.iterdir()) < 10_000
+    assert 0 < len(list(Recording(list(tmp_path.iterdir())))) < 1000
+
+
+def test_a_disk_that_takes_no_more_ends_the_recording_only(tmp_path: Path) -> None:
+    """The engine goes on."""
+    directory = tmp_path / "gone"
+
+    ended = record(directory, 20)
+
+    assert [why for why, _ in ended] == ["No such file or directory"]
+
+
+def _flip(data: bytes) -> bytes:
+    middle = len(data) * 3 // 4
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        pytest.param(lambda data: data[:-1], "ends in the middle of a block", id="cut"),
+        pytest.param(lambda data: data[:-1000], "ends in the middle", id="cut short"),
+        pytest.param(_flip, "damaged", id="a bit"),
+        pytest.param(lambda _: b"hello", "no recording", id="something else"),
+        pytest.param(lambda _: b"", "no recording", id="empty"),
+    ],
+)
+def test_a_damaged_file_is_one_clear_message(tmp_path: Path, damage: Any, message: str) -> None:
+    """It names the file."""
+    lines, writer = bytearray(), Writer()
+    for number in range(200):
+        writer.write(lines, ObjectSet("pods", make_pod_info(f"p{number * 7919}")), 1.0, ())
+    path = tmp_path / "x.recording"
+    path.write_bytes(damage(whole_file(HEADER, lines)))
+
+    with pytest.raises(RecordingError, match=f"x.recording: .*{message}"):
+        list(Recording([path]))
+
+
+def test_parts_must_belong_together(tmp_path: Path) -> None:
+    """None may be missing, and none be another's."""
+    paths = []
+    for recording, part in (("r", 1), ("r", 3), ("other", 2)):
+        header = replace(HEADER, recording=recording, part=part)
+        paths.append(tmp_path / f"{recording}{part}")
+        paths[-1].write_bytes(whole_file(header, bytearray()))
+
+    with pytest.raises(RecordingError, match="expected part 2, found part 3"):
+        Recording(paths[:2])
+    with pytest.raises(RecordingError, match="another recording"):
+        Recording([paths[0], paths[2]])
+    with pytest.raises(RecordingError, match="expected part 1"):
+        Recording(paths[1:2])
+
+
+# --- in memory ------------------------------------------------------------------------------------
+
+
+def kept(flight: FlightRecorder, tmp_path: Path) -> tuple[bool, list[Event]]:
+    path = tmp_path / "flight.recording"
+    path.write_bytes(flight.copy().dump())
+    recording = Recording([path])
+    return recording.header.is_complete, [record.event for record in recording]
+
+
+def test_what_is_older_remains_as_objects(tmp_path: Path) -> None:
+    """As they were when the oldest event that is kept came."""
+    flight = FlightRecorder(HEADER, kept_seconds=10.0)
+    old, new = (make_pod_info("p", labels={"v": version}) for version in ("1", "2"))
+    gone = make_pod_info("gone")
+    flight.note(ObjectSet("pods", old), 100.0, [])
+    flight.note(ObjectSet("pods", gone), 101.0, [])
+    flight.note(ObjectGone("pods", gone.namespace, gone.name, gone.uid), 102.0, [])
+    assert kept(flight, tmp_path)[0]
+    flight.note(ObjectSet("pods", new), 111.0, [])
+    flight.note(Tick(), 113.0, [])
+
+    is_complete, events = kept(flight, tmp_path)
+
+    assert not is_complete
+    assert events == [ObjectSet("pods", old), ObjectSet("pods", new), Tick()]
+
+
+def test_memory_is_bounded_in_bytes(tmp_path: Path) -> None:
+    """Whatever happens within the time that is kept."""
+    flight = FlightRecorder(HEADER, kept_bytes=100_000)
+    for number in range(10_000):
+        flight.note(Bound(number), 100.0, [TELL])
+    flight.note(Bound(1), 100.0, [TELL] * 1000)
+
+    assert kept(flight, tmp_path) == (False, [])
