@@ -97,7 +97,8 @@ class Decision(Record, frozen=True, kw_only=True):
     Attributes:
         nodes, pods: the cluster's size before the first decision.
         decisions: how many were timed.
-        median_us, p99_us: of snapshot update, choice of a node and assume.
+        median_us, p99_us: of Decide: snapshot update, choice of a node, assume, Reserve, Permit.
+        rest_us: median of the pod's other events together: its arrival, Bound, its confirmation.
     """
 
     workload: str
@@ -106,6 +107,7 @@ class Decision(Record, frozen=True, kw_only=True):
     decisions: int
     median_us: float
     p99_us: float
+    rest_us: float = 0.0
     note: str = ""
 
 

@@ -43,7 +43,8 @@ def main(
                 decision = time_decisions(workload, nodes, count)
                 results.decisions.append(decision)
                 print(
-                    f"{workload.name}, {nodes} nodes: {decision.median_us:.0f} us {decision.note}",
+                    f"{workload.name}, {nodes} nodes: {decision.median_us:.0f} us, "
+                    f"other events {decision.rest_us:.0f} us {decision.note}",
                     file=sys.stderr,
                     flush=True,
                 )
