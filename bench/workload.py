@@ -20,6 +20,9 @@ SHORT = "short"
 MEASURED = "measured"
 """The namespace whose bindings count."""
 
+ACCESS = "contestants"
+"""The namespace of the service account that contestants are."""
+
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
