@@ -24,7 +24,7 @@ from bench.results import Results, Throughput, default_path
 from bench.rounds import orders
 from bench.states import prepared_state
 from bench.throughput import Patience, measure_throughput
-from bench.workload import Size, Workload, chosen, load_workloads
+from bench.workload import Workload, chosen, load_workloads
 from e2e.support.go_programs import CACHE, CHECKOUT, CONTROL_PLANE, build
 
 _WORKLOADS: Final = ("plain", "spread-hard-zone")
@@ -41,11 +41,16 @@ _FIGURES: Final[dict[str, Callable[[Throughput], float]]] = {
 @click.argument("new")
 @click.option("--workload", "names", multiple=True, default=_WORKLOADS, show_default=True)
 @click.option("--size", "size_name", default="5000", show_default=True)
-@click.option("--pods", type=int, help="Measure so many pods instead of the workload's number.")
+@click.option("--pods", type=int, help="At most so many measured pods.")
 @click.option("--pairs", default=5, show_default=True, help="Runs of each.")
 @click.option("--bounded", is_flag=True, help="Run NEW with its outbox as it is.")
-@click.option("--outbox", "outboxes", multiple=True, metavar="CONCURRENCY:OWED",
-              help="Run NEW with such an outbox; may be given again, each is a contestant.")
+@click.option(
+    "--outbox",
+    "outboxes",
+    multiple=True,
+    metavar="CONCURRENCY:OWED",
+    help="Run NEW with such an outbox; may be given again, each is a contestant.",
+)
 def main(
     *,
     old: str,
@@ -67,24 +72,19 @@ def main(
     results = Results(Machine.here())
     path = default_path(results.machine, "compare")
     for workload in chosen(load_workloads(), names):
-        size = workload.sizes[size_name]
-        if pods is not None:
-            size = Size(size.nodes, pods, size.running, size.waiting)
-        _measure(results, workload, size, contestants, pairs)
+        _measure(results, workload.at_most(pods), size_name, contestants, pairs)
         results.save(path)
     _report(results)
     print(f"kept in {path}")
 
 
 def _measure(
-    results: Results, workload: Workload, size: Size, contestants: list[Contestant], pairs: int
+    results: Results, workload: Workload, size: str, contestants: list[Contestant], pairs: int
 ) -> None:
-    with prepared_state(workload, size, with_quiet=False) as prepared:
+    with prepared_state(workload, workload.sizes[size], with_quiet=False) as prepared:
         for number, order in enumerate(orders(contestants, pairs)):
             for contestant in order:
-                run = measure_throughput(
-                    prepared, f"{size.nodes}", contestant, Patience(), number=number
-                )
+                run = measure_throughput(prepared, size, contestant, Patience(), number=number)
                 results.throughput.append(run)
                 print(
                     f"{workload.name} {number}: {contestant.name}: {run.binds_per_second:.0f} "

@@ -7,7 +7,7 @@ workload's own ``numbers``.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import yaml
@@ -182,6 +182,16 @@ class Workload(Form, frozen=True):
     wall: bool = False
     short: bool = False
     decisions: bool = True
+
+    def at_most(self, pods: int | None) -> Self:
+        """Gives the workload with at most so many measured pods in every size."""
+        if pods is None:
+            return self
+        sizes = {
+            name: msgspec.structs.replace(size, pods=min(pods, size.pods))
+            for name, size in self.sizes.items()
+        }
+        return msgspec.structs.replace(self, sizes=sizes)
 
 
 def load_workloads(folder: Path = FOLDER) -> dict[str, Workload]:
