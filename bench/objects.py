@@ -112,7 +112,7 @@ def _token_volume(name: str) -> Json:
 
 
 def _suffix(index: int) -> str:
-    return "".join(Random(index).choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - a name
+    return "".join(Random(index).choices(_SUFFIX_LETTERS, k=5))
 
 
 def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[Json]:

@@ -63,7 +63,7 @@ class Run:
         *,
         only: Sequence[str] = (),
         rounds: int = 1,
-        kinds: Kinds = Kinds(),
+        kinds: Kinds,
     ) -> None:
         self.results = results
         self.path = path

@@ -1,7 +1,8 @@
 """``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
 
 What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, so many requests
-in flight, one watch open as a scheduler has. It stays until it is ended, for its CPU time to be read.
+in flight, one watch open as a scheduler has. It stays until it is ended, for its CPU time to be
+read.
 
 With ``--follow`` it binds each pod the moment it appears instead.
 """

@@ -89,7 +89,7 @@ class RunningDaemon:
         comparer: holds cache and queue against the informers.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between a cluster, a test and a benchmark
         self,
         options: RunOptions,
         config: KubeSchedulerConfiguration,
