@@ -116,6 +116,24 @@ class Decision(Record, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Bound(Record, frozen=True, kw_only=True):
+    """What one pod that asks for much costs.
+
+    Attributes:
+        nodes: of the cluster.
+        case: what it asks for.
+        step_ms: how long its step takes.
+        others: what decisions about others take afterwards, as a multiple of before.
+        remark: what became of it, where it is rejected.
+    """
+
+    nodes: int
+    case: str
+    step_ms: float
+    others: float
+    remark: str = ""
+
+
 class Results(msgspec.Struct, rename="camel"):
     """Everything one run measured, and where."""
 
@@ -123,6 +141,7 @@ class Results(msgspec.Struct, rename="camel"):
     throughput: list[Throughput] = []
     latency: list[Latency] = []
     decisions: list[Decision] = []
+    bounds: list[Bound] = []
 
     def save(self, path: Path) -> None:
         """Writes them to ``path``."""

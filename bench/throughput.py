@@ -84,7 +84,7 @@ def _measure(
     control_plane.stop_program(program)
     log.read()
     told = _told(cluster, log)
-    done = log.bound if contestant.name in SILENT else _latest(log.bound, told)
+    done = log.bound if contestant.name in SILENT else latest(log.bound, told)
     first = min(log.bound.values(), default=started)
     return Throughput(
         workload=workload.name,
@@ -160,7 +160,7 @@ def _told(cluster: Cluster, log: RequestLog) -> dict[str, float]:
     return told
 
 
-def _latest(bound: Mapping[str, float], told: Mapping[str, float]) -> dict[str, float]:
+def latest(bound: Mapping[str, float], told: Mapping[str, float]) -> dict[str, float]:
     """Gives when bind and event were both in, for the pods that have both."""
     return {name: max(bound[name], told[name]) for name in bound.keys() & told.keys()}
 
