@@ -36,6 +36,7 @@ _ROUNDS: Final = 5
     "--only", multiple=True, type=click.Choice(list(contestants())), help="Only this one."
 )
 @click.option("--rounds", type=int, help=f"How often to measure each; {_ROUNDS}, short 1.")
+@click.option("--in-flight", type=int, help="Requests of a wall at a time; tried out if not given.")
 @click.option("--pods", type=int, help="At most so many measured pods.")
 @click.option("--short", is_flag=True, help="Small, few workloads, nothing is kept.")
 @click.option("--latency/--no-latency", default=True, help="Measure creation to bind too.")
@@ -49,6 +50,7 @@ def main(
     sizes: tuple[str, ...],
     only: tuple[str, ...],
     rounds: int | None,
+    in_flight: int | None,
     pods: int | None,
     short: bool,
     latency: bool,
@@ -75,13 +77,12 @@ def main(
     compileall.compile_dir(Path(scheduler.__file__).parent, quiet=1)
     results = Results(machine)
     path = output or (None if short else default_path(machine, "cluster"))
-    in_flight = IN_FLIGHT
-    if not short and (not only or WALL_WITH_EVENTS in only):
+    if in_flight is None and not short and (not only or WALL_WITH_EVENTS in only):
         in_flight = best_in_flight()
     run = Run(
         results,
         path,
-        contestants(in_flight),
+        contestants(in_flight or IN_FLIGHT),
         only=only,
         rounds=rounds or (1 if short else _ROUNDS),
         kinds=Kinds(throughput=throughput, latency=latency),
