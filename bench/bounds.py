@@ -6,6 +6,7 @@ what they took before.
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import median
 from time import thread_time_ns
 from typing import Any, Final
@@ -13,6 +14,8 @@ from typing import Any, Final
 import click
 import msgspec
 
+from bench.machine import Machine
+from bench.results import Bound, Results, default_path
 from scheduler.api.limits import (
     MAX_HOST_PORTS,
     MAX_NODE_REQUIREMENTS,
@@ -171,8 +174,8 @@ class Bench:
         return ""
 
 
-def measured(nodes: int) -> Iterator[tuple[str, float, float, str]]:
-    """What, milliseconds of its step, what others take afterwards over before, and a remark."""
+def measured(nodes: int) -> Iterator[Bound]:
+    """Measures every case, each in a cluster of its own."""
     for case, make_spec in (*WAITING.items(), *RUNNING.items()):
         bench = Bench(nodes)
         before = bench.others()
@@ -181,20 +184,39 @@ def measured(nodes: int) -> Iterator[tuple[str, float, float, str]]:
         start = thread_time_ns()
         remark = (bench.take_over if runs else bench.decide)(pod)
         step_ms = (thread_time_ns() - start) / 1e6
-        yield case, step_ms, bench.others() / before, remark[:_REMARK]
+        yield Bound(
+            nodes=nodes,
+            case=case,
+            step_ms=step_ms,
+            others=bench.others() / before,
+            remark=remark[:_REMARK],
+        )
+
+
+def holds(bound: Bound) -> bool:
+    """Tells whether both limits are kept."""
+    return bound.step_ms <= STEP_LIMIT_MS and bound.others <= OTHERS_LIMIT
 
 
 @click.command()
 @click.option("--nodes", default=5000, show_default=True)
-def main(nodes: int) -> None:
+@click.option("--output", type=click.Path(path_type=Path), help="Where to keep the results.")
+def main(nodes: int, output: Path | None) -> None:
     """Measure every bound, and end with 1 when one does not hold."""
+    results = Results(Machine.here())
     broken = False
     print(f"{nodes} nodes; a step may take {STEP_LIMIT_MS} ms, others {OTHERS_LIMIT} times as long")
-    for case, step_ms, others, remark in measured(nodes):
-        holds = step_ms <= STEP_LIMIT_MS and others <= OTHERS_LIMIT
-        broken |= not holds
-        print(f"{case:45} {step_ms:8.1f} ms  others x {others:4.2f}  {remark or ''}", end="")
-        print("" if holds else "  BROKEN", flush=True)
+    for bound in measured(nodes):
+        broken |= not holds(bound)
+        results.bounds.append(bound)
+        print(
+            f"{bound.case:45} {bound.step_ms:8.1f} ms  others x {bound.others:4.2f}  {bound.remark}"
+            + ("" if holds(bound) else "  BROKEN"),
+            flush=True,
+        )
+    path = output or default_path(results.machine, "bounds")
+    results.save(path)
+    print(f"kept in {path}")
     raise SystemExit(int(broken))
 
 

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator
 from itertools import chain, repeat
+from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import thread_time_ns
 from typing import Final
@@ -22,18 +23,21 @@ from scheduler.engine.instructions import Bind
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import objects_from_documents
 
-PODS_PER_NODE: Final = 6
+_PODS_PER_NODE: Final = 6
+_LARGE: Final = (50_000, 10)
+"""From so many nodes on, so many pods on each."""
 WARM_UP: Final = 100
 """Decisions that do not count: the first of a class looks at every node."""
 
 
 def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decision:
-    """Decides about ``decisions`` pods where six like them run on each node already.
+    """Decides about ``decisions`` pods where six (ten) like them run on each node already.
 
     The engine is told what a daemon tells it, one pod after the other: the pod, Decide, Bound, and
     the pod on its node. It waits for nothing, so it is timed by the CPU time of this thread: what
     else the machine does is left out.
     """
+    running = node_count * (_LARGE[1] if node_count >= _LARGE[0] else _PODS_PER_NODE)
     profiles = Profiles(default_configuration(objects.SCHEDULER_NAME))
     nodes = objects.nodes_of(workload.nodes, node_count)
     names = [node["metadata"]["name"] for node in nodes]
@@ -42,10 +46,10 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
         nodes,
         objects.namespaces_of(workload),
         objects.services_of(workload),
-        _running(workload, factory, nodes, PODS_PER_NODE * node_count),
+        _running(workload, factory, nodes, running),
     )
     engine = profiles.load(objects_from_documents(zip(repeat(workload.name), bodies))).engine
-    pods = _waiting_pods(factory, PODS_PER_NODE * node_count, WARM_UP + decisions)
+    pods = _waiting_pods(factory, running, WARM_UP + decisions)
     decided: list[float] = []
     rest: list[float] = []
     note = ""
@@ -61,14 +65,16 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
         rest.append(times[1])
     gc.unfreeze()
     counted, rest = decided[WARM_UP:], rest[WARM_UP:]
+    peak_kilobytes = getrusage(RUSAGE_SELF).ru_maxrss
     return Decision(
         workload=workload.name,
         nodes=node_count,
-        pods=PODS_PER_NODE * node_count,
+        pods=running,
         decisions=len(counted),
         median_us=median(counted) if counted else 0.0,
         p99_us=percentile(counted, 0.99),
         rest_us=median(rest) if rest else 0.0,
+        peak_memory_bytes=1024 * peak_kilobytes,
         note=note,
     )
 
