@@ -4,7 +4,7 @@ import configparser
 import re
 from pathlib import Path
 
-from tests.unit.docs.attempt_table import BEGIN, END, PAGE, table
+from tests.unit.docs.drawn import BEGIN, END, PAGE, table
 
 CHECKOUT = Path(__file__).parents[3]
 TEXT = PAGE.read_text()

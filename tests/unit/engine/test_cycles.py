@@ -184,23 +184,6 @@ def test_a_cluster_without_nodes() -> None:
     ]
 
 
-def test_a_pod_over_a_limit_is_told_which() -> None:
-    """Before any plugin is asked; event and condition name the limit."""
-    plugin = Everything()
-    under_test = EngineUnderTest(plugin)
-    under_test.add(node_selector={f"k{number}": "v" for number in range(1025)})
-
-    under_test.run()
-
-    assert plugin.diary == []
-    message = "pod has 1025 node selector requirements, more than the 1024 that are looked at"
-    assert under_test.told == [
-        ("event", "p", message),
-        ("failed", "p", "Unschedulable", message, None),
-    ]
-    assert under_test.places() == {"default/p": "backoff"}
-
-
 class Nominates(PostFilterPlugin, NodeFilterPlugin):
     """Rejects all nodes and nominates one, or keeps what there is."""
 

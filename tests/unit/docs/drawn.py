@@ -1,0 +1,62 @@
+"""What docs/architecture.md has from the code: the life of an attempt, and lines per room.
+
+    python -m tests.unit.docs.drawn      # writes them there
+
+The table of an attempt stands between two lines of comment; the lines of a room in the code map.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from scheduler.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
+
+CHECKOUT: Final = Path(__file__).parents[3]
+PAGE: Final = CHECKOUT / "docs" / "architecture.md"
+BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
+END: Final = "<!-- end of what is drawn -->"
+
+
+def table() -> str:
+    """One line per state that something can follow, one column per event."""
+    head = ["state", *(event.name.lower() for event in AttemptEvent), "`fail`, `leave` give back"]
+    lines = [head, ["---"] * len(head)]
+    for state in AttemptState:
+        follows = [TRANSITIONS.get((state, event)) for event in AttemptEvent]
+        if any(follows):
+            cells = ["" if found is None else found.name for found in follows]
+            taken = ", ".join(what.value for what in TAKEN[state])
+            lines.append([f"**{state.name}**", *cells, taken or "nothing"])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def written() -> str:
+    """The page as it is to be."""
+    before, _, rest = _with_lines(PAGE.read_text()).partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+def lines_of(package: str) -> int:
+    """Lines of Python, blank ones and docstrings included."""
+    files = (CHECKOUT / package).rglob("*.py")
+    return sum(len(file.read_text().splitlines()) for file in files)
+
+
+def _with_lines(text: str) -> str:
+    """The page with the lines of each room, of `scheduler/` and of `apistub/`."""
+    text = re.sub(
+        r"^(\| `(\w+)/` \|) [\d,]+ \|",
+        lambda found: f"{found[1]} {lines_of(f'scheduler/{found[2]}'):,} |",
+        text,
+        flags=re.MULTILINE,
+    )
+    return re.sub(
+        r"(`(scheduler|apistub)/` has) [\d,]+",
+        lambda found: f"{found[1]} {lines_of(found[2]):,}",
+        text,
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written())
