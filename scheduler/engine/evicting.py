@@ -152,11 +152,11 @@ class Evicting:
             if run.first:
                 continue
             if run.is_last_leaving or run.has_failed:
-                self._end(run)
+                self._end(run, uid)
             else:
                 self._evict(run.last, run.preemptor)
 
-    def _end(self, run: _Run) -> None:
+    def _end(self, run: _Run, victim: str) -> None:
         """Let a preemptor go; after a failure it is tried again when it has backed off."""
         core = self._core
         self._drop(run.preemptor.uid)
@@ -164,6 +164,9 @@ class Evicting:
         core.recorder.evictions_done(result, core.now - run.start)
         if run.has_failed:
             core.queue.try_again(run.preemptor.uid)
+        elif core.cache.get_pod(victim) is None:
+            # It lost its place before it was gone: no end of a running pod wakes the preemptor.
+            core.queue.activate([run.preemptor.uid])
 
     def _drop(self, preemptor: str) -> None:
         """What is under way for a pod is no longer wanted; what was not asked for will not be."""
