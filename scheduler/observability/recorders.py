@@ -73,8 +73,8 @@ class CycleMetrics:
 
     def evictions_done(self, result: str, seconds: float) -> None:
         """The evictions for one pod ended in `success` or `error`."""
-        self._metrics.preemption_goroutines_execution[result,].inc()
-        self._metrics.preemption_goroutines_duration[result,].observe(seconds)
+        self._metrics.preemption_goroutines_execution[result].inc()
+        self._metrics.preemption_goroutines_duration[result].observe(seconds)
 
     def event_handled(self, event: str, seconds: float) -> None:
         """A change in the cluster was taken over, by its label."""

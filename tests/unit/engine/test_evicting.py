@@ -12,6 +12,7 @@ from scheduler.config.args import DefaultPreemptionArgs, NodeResourcesFitArgs
 from scheduler.engine.events import BindFailed, Bound, Decide, Evicted, EvictFailed, PreBound, Tick
 from scheduler.engine.instructions import Cancel, Evict, PatchStatus, Report, Tell
 from scheduler.engine.recorder import NoRecorder
+from scheduler.engine.validation import EngineInvariantError
 from scheduler.framework.interface import Plugin
 from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
@@ -500,6 +501,18 @@ def test_a_victim_that_is_confirmed_meanwhile_is_not_leaving() -> None:
     driven.leaving(low)
 
     assert not driven.is_held(high)
+
+
+def test_the_invariants_know_evictions() -> None:
+    """A preemptor that is let go while its victims stay is a contradiction."""
+    driven = Preempting()
+    high = driven.preemptor()
+    driven.engine.validate()
+
+    driven.states.shared(Evictions, "").end(high.uid)
+
+    with pytest.raises(EngineInvariantError, match="held back"):
+        driven.engine.validate()
 
 
 # --- what comes in between ------------------------------------------------------------------------
