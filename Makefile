@@ -81,6 +81,7 @@ mutants: $(VENV)/dev.stamp ## Plant small random faults and see whether tests no
 bench: $(VENV)/dev.stamp ## Measure side by side with kube-scheduler (hours; see docs/performance.md)
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.decisions
+	$(BIN)/python -m bench.bounds
 	$(BIN)/python -m bench.page
 
 .PHONY: bench-short

@@ -6,7 +6,7 @@ what they took before.
 """
 
 from collections.abc import Callable, Iterator
-from random import Random
+from pathlib import Path
 from statistics import median
 from time import thread_time_ns
 from typing import Any, Final
@@ -14,17 +14,19 @@ from typing import Any, Final
 import click
 import msgspec
 
+from bench.machine import Machine
+from bench.results import Bound, Results, default_path
 from scheduler.api.limits import (
     MAX_HOST_PORTS,
     MAX_NODE_REQUIREMENTS,
     MAX_POD_TERMS,
     MAX_RESOURCE_NAMES,
-    exceeded_limit,
 )
 from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.load import default_configuration
-from scheduler.engine.algorithm import ScheduleResult, SchedulingAlgorithm
+from scheduler.engine.events import Decide, ObjectSet
+from scheduler.engine.instructions import Tell
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import ClusterObjects
 
@@ -37,6 +39,9 @@ _OTHERS: Final = 300
 _TAINT_SETS: Final = 500
 _TOPOLOGY_KEYS: Final = 20
 _ZONE: Final = "topology.kubernetes.io/zone"
+
+_REMARK: Final = 80
+"""Characters shown."""
 
 Spec = dict[str, Any]
 
@@ -140,9 +145,8 @@ class Bench:
         objects = ClusterObjects()
         objects.nodes.extend(map(make_node, range(nodes)))
         objects.pods.extend(running)
-        self._cluster = profiles.load(objects)
-        self._framework = profiles.frameworks[_PROFILE]
-        self._algorithm = SchedulingAlgorithm(Random(0))
+        self._engine = profiles.load(objects).engine
+        self._now = self._engine.core.now
         self._serial = 0
 
     def others(self) -> float:
@@ -157,49 +161,62 @@ class Bench:
             times.append((thread_time_ns() - start) / 1000)
         return median(times[_OTHERS // 3 :])
 
-    def decide(self, pod: PodInfo) -> None:
-        """Decide about a pod, and assume it where it fits."""
-        cluster = self._cluster
-        cluster.engine.core.cache.update_snapshot(cluster.snapshot)
-        if exceeded_limit(pod.shape) is not None:
-            return
-        result = self._algorithm.schedule_pod(self._framework, pod, cluster.snapshot)
-        if isinstance(result, ScheduleResult):
-            cluster.engine.core.cache.assume_pod(pod.on_node(result.suggested_host))
-        elif (diagnosis := getattr(result, "diagnosis", None)) is not None:
-            diagnosis.message()
+    def decide(self, pod: PodInfo) -> str:
+        """A pod comes and is decided about; answers why not, if it fits nowhere."""
+        self._engine.handle(ObjectSet("pods", pod), self._now)
+        told = self._engine.handle(Decide(), self._now)
+        return next((each.note for each in told if isinstance(each, Tell)), "")
 
-    def take_over(self, pod: PodInfo) -> None:
+    def take_over(self, pod: PodInfo) -> str:
         """A pod runs that somebody else has placed."""
-        self._cluster.engine.core.cache.add_pod(pod)
-        self._cluster.engine.core.cache.update_snapshot(self._cluster.snapshot)
+        self._engine.handle(ObjectSet("pods", pod), self._now)
+        self._engine.core.catch_up()
+        return ""
 
 
-def measured(nodes: int) -> Iterator[tuple[str, float, float, str]]:
-    """What, milliseconds of its step, what others take afterwards over before, and a remark."""
+def measured(nodes: int) -> Iterator[Bound]:
+    """Measures every case, each in a cluster of its own."""
     for case, make_spec in (*WAITING.items(), *RUNNING.items()):
         bench = Bench(nodes)
         before = bench.others()
         runs = case in RUNNING
         pod = make_pod("large", "large", "node-0" if runs else "", **make_spec())
-        limit = None if runs else exceeded_limit(pod.shape)
         start = thread_time_ns()
-        (bench.take_over if runs else bench.decide)(pod)
+        remark = (bench.take_over if runs else bench.decide)(pod)
         step_ms = (thread_time_ns() - start) / 1e6
-        yield case, step_ms, bench.others() / before, "" if limit is None else f"rejected: {limit}"
+        yield Bound(
+            nodes=nodes,
+            case=case,
+            step_ms=step_ms,
+            others=bench.others() / before,
+            remark=remark[:_REMARK],
+        )
+
+
+def holds(bound: Bound) -> bool:
+    """Tells whether both limits are kept."""
+    return bound.step_ms <= STEP_LIMIT_MS and bound.others <= OTHERS_LIMIT
 
 
 @click.command()
 @click.option("--nodes", default=5000, show_default=True)
-def main(nodes: int) -> None:
+@click.option("--output", type=click.Path(path_type=Path), help="Where to keep the results.")
+def main(nodes: int, output: Path | None) -> None:
     """Measure every bound, and end with 1 when one does not hold."""
+    results = Results(Machine.here())
     broken = False
     print(f"{nodes} nodes; a step may take {STEP_LIMIT_MS} ms, others {OTHERS_LIMIT} times as long")
-    for case, step_ms, others, remark in measured(nodes):
-        holds = step_ms <= STEP_LIMIT_MS and others <= OTHERS_LIMIT
-        broken |= not holds
-        print(f"{case:45} {step_ms:8.1f} ms  others x {others:4.2f}  {remark or ''}", end="")
-        print("" if holds else "  BROKEN", flush=True)
+    for bound in measured(nodes):
+        broken |= not holds(bound)
+        results.bounds.append(bound)
+        print(
+            f"{bound.case:45} {bound.step_ms:8.1f} ms  others x {bound.others:4.2f}  {bound.remark}"
+            + ("" if holds(bound) else "  BROKEN"),
+            flush=True,
+        )
+    path = output or default_path(results.machine, "bounds")
+    results.save(path)
+    print(f"kept in {path}")
     raise SystemExit(int(broken))
 
 

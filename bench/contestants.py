@@ -1,13 +1,13 @@
 """Who does the work: each is a program started against a control plane of the harness.
 
-All of them are the same user to the API server, so that its fairness queues treat them alike.
+All of them are the same service account to the API server; see ``bench.access``.
 """
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bench.objects import SCHEDULER_NAME
 from e2e.support.controlplane import ControlPlane
@@ -23,75 +23,91 @@ STOWAGE: Final = "stowage"
 WALL: Final = "wall"
 """Binds without any scheduling: as fast as the API server lets anybody be."""
 WALL_WITH_EVENTS: Final = "wall-events"
-"""The same, and tells of each binding with an event as schedulers do."""
+"""The same, and tells of each binding with an event as schedulers do: the wall for all of them."""
 FOLLOWING_WALL: Final = "wall-follow"
 """Binds each pod the moment it appears, and tells nobody."""
 WALLS: Final = frozenset((WALL, WALL_WITH_EVENTS, FOLLOWING_WALL))
 """Those that schedule nothing."""
+SILENT: Final = frozenset((WALL, FOLLOWING_WALL))
+"""Those that write no events."""
 
-_USER = "system:kube-scheduler"
+IN_FLIGHT: Final = 32
+"""Requests of a wall at a time, unless others are found to serve it better."""
+
 _PROFILE: Mapping[str, Any] = {"schedulerName": SCHEDULER_NAME}
 
-Start = Callable[[ControlPlane], Program]
+Start = Callable[[ControlPlane, Path], Program]
+"""Starts a program with a kubeconfig; it is ready when this returns, unless it is a wall."""
 
 
-def _kube_scheduler(control_plane: ControlPlane) -> Program:
-    return control_plane.start_kube_scheduler({"profiles": [_PROFILE]})
+class Contestant(NamedTuple):
+    """One that does the work."""
+
+    name: str
+    start: Start
 
 
-def _kube_scheduler_all(control_plane: ControlPlane) -> Program:
-    return control_plane.start_kube_scheduler(
-        {"profiles": [_PROFILE], "percentageOfNodesToScore": 100}
-    )
+def kube_scheduler(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+    """Starts it as shipped, but for its limit of requests per second."""
+    return control_plane.start_kube_scheduler({"profiles": [_PROFILE]}, kubeconfig=kubeconfig)
 
 
-def _stowage(control_plane: ControlPlane) -> Program:
-    kubeconfig = control_plane.kubeconfig_for(_USER)
-    program = start_stowage(
-        kubeconfig,
-        control_plane.directory,
-        configuration={
-            # With a configuration the flag is ignored, as kube-scheduler ignores its own.
-            "clientConnection": {"kubeconfig": str(kubeconfig)},
-            "profiles": [_PROFILE],
-        },
-        arguments=["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"],
-    )
-    control_plane.programs.append(program)
-    return program
+def kube_scheduler_all(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+    """Starts it so that it scores every node."""
+    configuration = {"profiles": [_PROFILE], "percentageOfNodesToScore": 100}
+    return control_plane.start_kube_scheduler(configuration, kubeconfig=kubeconfig)
 
 
-def _wall(control_plane: ControlPlane) -> Program:
-    return _start_wall(control_plane, WALL)
+def stowage(
+    command: Sequence[str] = (sys.executable, "-m", "scheduler", "run"), checkout: Path = CHECKOUT
+) -> Start:
+    """Gives what starts the daemon of one checkout."""
+
+    def start(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+        program = start_stowage(
+            kubeconfig,
+            control_plane.directory,
+            configuration={"profiles": [_PROFILE]},
+            arguments=["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"],
+            command=command,
+            checkout=checkout,
+        )
+        control_plane.programs.append(program)
+        return program
+
+    return start
 
 
-def _wall_with_events(control_plane: ControlPlane) -> Program:
-    return _start_wall(control_plane, WALL_WITH_EVENTS, "--events")
+def wall(name: str, *arguments: str) -> Start:
+    """Gives what starts one of the walls."""
+
+    def start(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+        path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+        program = Program(
+            name,
+            [sys.executable, "-m", "bench.wall", f"--kubeconfig={kubeconfig}", *arguments],
+            control_plane.directory / f"{name}.log",
+            {"PYTHONPATH": path},
+        )
+        control_plane.programs.append(program)
+        return program
+
+    return start
 
 
-def _following_wall(control_plane: ControlPlane) -> Program:
-    return _start_wall(control_plane, FOLLOWING_WALL, "--follow")
+def contestants(in_flight: int = IN_FLIGHT) -> dict[str, Contestant]:
+    """Gives all of them by name.
 
-
-def _start_wall(control_plane: ControlPlane, name: str, *arguments: str) -> Program:
-    kubeconfig: Path = control_plane.kubeconfig_for(_USER)
-    path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
-    program = Program(
-        name,
-        [sys.executable, "-m", "bench.wall", f"--kubeconfig={kubeconfig}", *arguments],
-        control_plane.directory / f"{name}.log",
-        {"PYTHONPATH": path},
-    )
-    control_plane.programs.append(program)
-    return program
-
-
-CONTESTANTS: Final[Mapping[str, Start]] = {
-    KUBE_SCHEDULER: _kube_scheduler,
-    KUBE_SCHEDULER_ALL: _kube_scheduler_all,
-    STOWAGE: _stowage,
-    WALL: _wall,
-    WALL_WITH_EVENTS: _wall_with_events,
-    FOLLOWING_WALL: _following_wall,
-}
-"""How to start each; every program is ready when its function returns, except the walls."""
+    Args:
+        in_flight: how many requests a wall sends at a time.
+    """
+    flag = f"--in-flight={in_flight}"
+    starts: dict[str, Start] = {
+        KUBE_SCHEDULER: kube_scheduler,
+        KUBE_SCHEDULER_ALL: kube_scheduler_all,
+        STOWAGE: stowage(),
+        WALL: wall(WALL, flag),
+        WALL_WITH_EVENTS: wall(WALL_WITH_EVENTS, "--events", flag),
+        FOLLOWING_WALL: wall(FOLLOWING_WALL, "--follow", flag),
+    }
+    return {name: Contestant(name, start) for name, start in starts.items()}

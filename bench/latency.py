@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from bench.access import access_kubeconfig
 from bench.churn import churning
-from bench.contestants import CONTESTANTS, STOWAGE
+from bench.contestants import STOWAGE, Contestant
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
 from bench.results import Latency
@@ -23,7 +24,11 @@ _WARM_UP = 0.1
 
 
 def measure_latency(
-    prepared: Prepared, size_name: str, contestant: str, pods_per_second: float, seconds: float
+    prepared: Prepared,
+    size_name: str,
+    contestant: Contestant,
+    pods_per_second: float,
+    seconds: float,
 ) -> Latency:
     """Creates pods at a fixed rate while one contestant schedules.
 
@@ -37,7 +42,7 @@ def _measure(
     cluster: Cluster,
     prepared: Prepared,
     size_name: str,
-    contestant: str,
+    contestant: Contestant,
     load: tuple[float, float],
 ) -> Latency:
     pods_per_second, seconds = load
@@ -46,10 +51,10 @@ def _measure(
     assert control_plane is not None
     assert control_plane.audit_log is not None
     log = RequestLog(control_plane.audit_log)
-    program = CONTESTANTS[contestant](control_plane)
+    program = contestant.start(control_plane, access_kubeconfig(cluster))
     wait_until_idle([program])
     programs = [*control_plane.programs]
-    stalls = scrape_stalls(program) if contestant == STOWAGE else None
+    stalls = scrape_stalls(program) if contestant.name == STOWAGE else None
     before = Usage.now(programs)
     beside = AsyncExitStack()
     cluster.run(beside.enter_async_context(churning(cluster.api, workload, size)))
@@ -66,7 +71,7 @@ def _measure(
     return Latency(
         workload=workload.name,
         size=size_name,
-        contestant=contestant,
+        contestant=contestant.name,
         offered_per_second=pods_per_second,
         created=len(log.created),
         bound=len(log.bound),

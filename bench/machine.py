@@ -12,7 +12,13 @@ import msgspec
 
 from e2e.support.go_programs import CHECKOUT, KUBERNETES_VERSION
 
+_MEASURED: Final = ("scheduler", "bench/*.py", "bench/workloads", "e2e/support")
+_DIRTY: Final = "-dirty"
 _LIBRARIES: Final = ("aiohttp", "kubernetes", "msgspec", "numpy", "uvloop")
+
+
+class DirtyTreeError(RuntimeError):
+    """What would be measured is no commit."""
 
 
 class Machine(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,12 +57,21 @@ class Machine(msgspec.Struct, frozen=True, rename="camel"):
             load=os.getloadavg()[0],
         )
 
+    def refuse_dirty(self) -> None:
+        """Sees to it that figures belong to a commit.
+
+        Raises:
+            DirtyTreeError: files differ from it.
+        """
+        if self.commit.endswith(_DIRTY):
+            raise DirtyTreeError("files differ from the commit; --dirty measures them all the same")
+
 
 def _commit() -> str:
     commit = _git("rev-parse", "HEAD")
     # New results do not make a checkout another one.
-    changed = _git("status", "--porcelain", "--", "scheduler", "bench/*.py", "bench/workloads")
-    return f"{commit}-dirty" if changed else commit
+    changed = _git("status", "--porcelain", "--", *_MEASURED)
+    return f"{commit}{_DIRTY}" if changed else commit
 
 
 def _git(*arguments: str) -> str:

@@ -1,15 +1,21 @@
 """Turns a workload into the bodies an API server takes."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from random import Random
 from string import Template
+from typing import Final
 
 import msgspec
 
-from bench.workload import MEASURED, NodeTemplate, PodTemplate, Workload
+from bench.workload import ACCESS, MEASURED, NodeTemplate, PodTemplate, Workload
 from e2e.support.objects import Json, make_nodes, make_pod
 
 SCHEDULER_NAME = "bench"
 """The profile every contestant answers to, so that all of them start from the same pods."""
+
+_TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 
 _ZONE = "topology.kubernetes.io/zone"
 
@@ -35,7 +41,8 @@ class PodFactory:
             labels=template.labels,
             **template.spec,
         )
-        self._waiting = _text({**pod, "spec": {**pod["spec"]}})
+        pod = admitted(pod)
+        self._waiting = _text(pod)
         self._running = _text({**pod, "spec": {**pod["spec"], "nodeName": "$here"}})
 
     def waiting(self, index: int, namespace: str = MEASURED) -> msgspec.Raw:
@@ -54,9 +61,58 @@ class PodFactory:
             index=f"{index:06}",
             namespace=namespace,
             here=here,
+            suffix=_suffix(index),
             node=self._nodes[index % count],
         )
         return msgspec.Raw(filled.encode())
+
+
+def admitted(pod: Json) -> Json:
+    """Gives a pod as ServiceAccount, DefaultTolerationSeconds and Priority admission leave it.
+
+    ``$suffix`` in it is for the letters that make the name of the token's volume unlike others.
+    """
+    spec = pod["spec"]
+    volume = "kube-api-access-$suffix"
+    mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_FOLDER}
+    containers = [
+        {**each, "volumeMounts": [*each.get("volumeMounts", ()), mount]}
+        for each in spec["containers"]
+    ]
+    own = spec.get("tolerations", [])
+    added = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for key in _TOLERATED
+        if not any(each.get("key") == key for each in own)
+    ]
+    return {
+        **pod,
+        "spec": {
+            **spec,
+            "containers": containers,
+            "volumes": [*spec.get("volumes", ()), _token_volume(volume)],
+            "tolerations": [*own, *added],
+            "serviceAccountName": "default",
+            "serviceAccount": "default",
+            "priority": 0,
+            "preemptionPolicy": "PreemptLowerPriority",
+        },
+    }
+
+
+def _token_volume(name: str) -> Json:
+    root = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": root},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
+    ]
+    return {"name": name, "projected": {"defaultMode": 420, "sources": sources}}
+
+
+def _suffix(index: int) -> str:
+    return "".join(Random(index).choices(_SUFFIX_LETTERS, k=5))
 
 
 def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[Json]:
@@ -72,8 +128,8 @@ def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[J
 
 
 def namespaces_of(workload: Workload) -> Iterator[Json]:
-    """Gives the namespaces a workload needs; ``measured`` and ``churn`` are always there."""
-    plain: dict[str, dict[str, str]] = {MEASURED: {}, "churn": {}, "waiting": {}}
+    """Gives the namespaces a workload needs; some are always there."""
+    plain: dict[str, dict[str, str]] = {ACCESS: {}, MEASURED: {}, "churn": {}, "waiting": {}}
     named = {
         name: dict(each.labels)
         for group, each in workload.namespaces.items()

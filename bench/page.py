@@ -1,6 +1,7 @@
 """``python -m bench.page``: makes ``docs/performance.md`` and its picture from kept results.
 
-Only what lies between the two marks is replaced; the rest of the page is written by people.
+What is missed stands first, with the reason that ``bench/reasons.yaml`` gives for it. Only what
+lies between marks is replaced; the rest of the page is written by people.
 """
 
 import sys
@@ -9,12 +10,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import click
+import msgspec
 
 from bench.machine import Machine
 from bench.plot import draw_throughput
 from bench.results import FOLDER, Results, ResultsError, load_results
 from bench.tables import Table, problems_of, tables_of, target_table
-from bench.targets import SIZE, verdicts
+from bench.targets import SIZE, Verdict, verdicts
 from bench.workload import load_workloads
 from e2e.support.go_programs import CHECKOUT
 
@@ -22,9 +24,18 @@ T = TypeVar("T")
 
 PAGE: Final = CHECKOUT / "docs" / "performance.md"
 
-_BEGIN: Final = "<!-- begin: made by python -m bench.page -->"
-_END: Final = "<!-- end: made by python -m bench.page -->"
-_FRAME: Final = f"# Performance\n\n{_BEGIN}\n{_END}\n"
+REASONS: Final = Path(__file__).parent / "reasons.yaml"
+
+_MARK: Final = "<!-- {}: {} made by python -m bench.page -->"
+_MISSED: Final = "what is missed,"
+_RESULTS: Final = "results,"
+
+
+def _marks(part: str) -> tuple[str, str]:
+    return _MARK.format("begin", part), _MARK.format("end", part)
+
+
+_FRAME: Final = "\n".join(["# Performance\n", *_marks(_MISSED), "", *_marks(_RESULTS), ""])
 
 
 @click.command()
@@ -46,30 +57,53 @@ def main(page: Path, files: tuple[Path, ...]) -> None:
     measured = [run for run in everything.throughput if run.size == SIZE]
     picture.write_text(draw_throughput(measured, titles))
     before = page.read_text() if page.exists() else _FRAME
-    page.write_text(_replaced(before, "\n".join(_lines(parts, everything, picture.name))))
+    found = verdicts(everything, load_workloads())
+    text = _replaced(before, _MISSED, "\n".join(_missed_lines(found, _reasons())))
+    lines = _lines(parts, everything, found, picture.name)
+    page.write_text(_replaced(text, _RESULTS, "\n".join(lines)))
     print(f"wrote {page} and {picture}")
 
 
 def _newest() -> tuple[Path, ...]:
-    kinds = (sorted(FOLDER.glob(f"{kind}-*.json")) for kind in ("cluster", "decisions"))
+    kinds = (sorted(FOLDER.glob(f"{kind}-*.json")) for kind in ("cluster", "decisions", "bounds"))
     return tuple(files[-1] for files in kinds if files)
 
 
-def _replaced(page: str, text: str) -> str:
-    if _BEGIN not in page or _END not in page:
-        raise ResultsError(f"the page has no marks {_BEGIN} and {_END}")
-    before, rest = page.split(_BEGIN, 1)
-    after = rest.split(_END, 1)[1]
-    return f"{before}{_BEGIN}\n\n{text}\n\n{_END}{after}"
+def _replaced(page: str, part: str, text: str) -> str:
+    begin, end = _marks(part)
+    if begin not in page or end not in page:
+        raise ResultsError(f"the page has no marks {begin} and {end}")
+    before, rest = page.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
 
 
-def _lines(parts: dict[str, Results], everything: Results, picture: str) -> Iterator[str]:
+def _reasons() -> dict[str, str]:
+    reasons: dict[str, str] = msgspec.yaml.decode(REASONS.read_bytes(), type=dict[str, str])
+    return reasons
+
+
+def _missed_lines(found: list[Verdict], reasons: dict[str, str]) -> Iterator[str]:
+    """Tells what is missed and why; who gave no reason says so."""
+    missed = [each for each in found if each.met is False]
+    unknown = sum(each.met is None for each in found)
+    yield f"Of {len(found)} targets {len(missed)} are missed, and {unknown} were not measured."
+    if missed:
+        yield from ("", "## What is missed, and why", "")
+    for each in missed:
+        reason = " ".join(reasons.get(each.about, "No reason is known.").split())
+        yield f"- **{each.about}**: {each.measured}, wanted {each.wanted}. {reason}"
+
+
+def _lines(
+    parts: dict[str, Results], everything: Results, found: list[Verdict], picture: str
+) -> Iterator[str]:
     seen: set[str] = set()
     for name, part in parts.items():
         names = {run.workload for run in part.throughput}
         yield _source(name, part.machine, sorted(seen & names))
         seen |= names
-    yield from _markdown(target_table(verdicts(everything, load_workloads())))
+    yield from _markdown(target_table(found))
     yield from ("", f"![pods per second of each workload]({picture})")
     for table in tables_of(everything):
         yield from _markdown(table)
@@ -88,6 +122,7 @@ def _together(parts: Iterable[Results]) -> Results:
             _replace(first.throughput, part.throughput, lambda run: (run.workload, run.size)),
             _replace(first.latency, part.latency, lambda run: (run.workload, run.size)),
             _replace(first.decisions, part.decisions, lambda each: each.workload),
+            _replace(first.bounds, part.bounds, lambda each: each.case),
         )
     return first
 

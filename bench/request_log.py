@@ -1,4 +1,4 @@
-"""When pods were created and bound, as the API server itself wrote it down.
+"""When pods were created, bound and told of, as the API server itself wrote it down.
 
 The audit log costs the API server the same whoever schedules, and costs a reader nothing while
 nobody reads. A watch would not do: each watch in another encoding is work for the API server that
@@ -23,12 +23,14 @@ class RequestLog:
     Attributes:
         created: when the API server answered the creation of a pod, by name; seconds of wall time.
         bound: when it answered the binding of a pod, by name.
+        told: when it answered the creation of an event, by the event's name.
         refused: how many bindings it refused, by HTTP status.
     """
 
     def __init__(self, path: Path) -> None:
         self.created: dict[str, float] = {}
         self.bound: dict[str, float] = {}
+        self.told: dict[str, float] = {}
         self.refused: Counter[int] = Counter()
         self._path = path
         self._offset = 0
@@ -41,6 +43,8 @@ class RequestLog:
                 continue
             if event.is_binding():
                 self._take_binding(event)
+            elif event.code == _CREATED and event.object_ref.resource == "events":
+                self.told[event.object_ref.name] = _seconds(event.stage_timestamp)
             elif event.code == _CREATED and not event.object_ref.subresource:
                 self.created[event.object_ref.name] = _seconds(event.stage_timestamp)
 

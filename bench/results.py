@@ -23,15 +23,18 @@ class Throughput(Record, frozen=True, kw_only=True):
 
     Attributes:
         nodes, running, pods: the size.
+        round: which of the interleaved runs it was, from 0.
         bound: measured pods that got a node.
         refused: bindings the API server refused, by HTTP status.
-        pods_per_second: from the first bind to the last.
+        pods_per_second: bound and told of, from the first bind until the last bind or event is in;
+            of walls that tell nobody, bound.
         pods_per_second_middle: of the 80 % in the middle.
+        binds_per_second: bound, from the first bind to the last.
         first_bind_seconds: from the start of the program to its first bind.
         cpu_ms_per_pod: everything the program used from its start until it was idle again.
         cpu_ms_per_pod_ready: the same, from the moment it was ready.
         peak_memory_bytes: of all its processes.
-        events: events with the reason Scheduled.
+        events: pods with an event with the reason Scheduled.
         server_cpu_ms_per_pod: what API server and etcd used per pod meanwhile.
         loop_stall_ms: the longest stall of the event loop was at most this; stowage only.
         foreign_share: of the machine, used by others meanwhile.
@@ -49,6 +52,7 @@ class Throughput(Record, frozen=True, kw_only=True):
     refused: dict[int, int]
     pods_per_second: float
     pods_per_second_middle: float
+    binds_per_second: float
     first_bind_seconds: float
     cpu_ms_per_pod: float
     cpu_ms_per_pod_ready: float
@@ -57,6 +61,7 @@ class Throughput(Record, frozen=True, kw_only=True):
     server_cpu_ms_per_pod: float
     foreign_share: float
     loop_stall_ms: float | None = None
+    round: int = 0
     violations: tuple[str, ...] = ()
     note: str = ""
 
@@ -97,7 +102,9 @@ class Decision(Record, frozen=True, kw_only=True):
     Attributes:
         nodes, pods: the cluster's size before the first decision.
         decisions: how many were timed.
-        median_us, p99_us: of snapshot update, choice of a node and assume.
+        median_us, p99_us: of Decide: snapshot update, choice of a node, assume, Reserve, Permit.
+        rest_us: median of the pod's other events together: its arrival, Bound, its confirmation.
+        peak_memory_bytes: of the process that decided, the cluster in it.
     """
 
     workload: str
@@ -106,7 +113,27 @@ class Decision(Record, frozen=True, kw_only=True):
     decisions: int
     median_us: float
     p99_us: float
+    rest_us: float = 0.0
+    peak_memory_bytes: int = 0
     note: str = ""
+
+
+class Bound(Record, frozen=True, kw_only=True):
+    """What one pod that asks for much costs.
+
+    Attributes:
+        nodes: of the cluster.
+        case: what it asks for.
+        step_ms: how long its step takes.
+        others: what decisions about others take afterwards, as a multiple of before.
+        remark: what became of it, where it is rejected.
+    """
+
+    nodes: int
+    case: str
+    step_ms: float
+    others: float
+    remark: str = ""
 
 
 class Results(msgspec.Struct, rename="camel"):
@@ -116,6 +143,7 @@ class Results(msgspec.Struct, rename="camel"):
     throughput: list[Throughput] = []
     latency: list[Latency] = []
     decisions: list[Decision] = []
+    bounds: list[Bound] = []
 
     def save(self, path: Path) -> None:
         """Writes them to ``path``."""

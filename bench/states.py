@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from bench import objects
+from bench.access import access_calls
 from bench.processor import wait_until_idle
 from bench.workload import MEASURED, Size, Workload
 from e2e.support.api import Api, ApiRefusedError, Call
@@ -26,7 +27,10 @@ _AUDITED = {
     "level": "Metadata",
     "verbs": ["create"],
     "namespaces": [MEASURED],
-    "resources": [{"group": "", "resources": ["pods", "pods/binding"]}],
+    "resources": [
+        {"group": "", "resources": ["pods", "pods/binding", "events"]},
+        {"group": "events.k8s.io", "resources": ["events"]},
+    ],
 }
 """Nothing but what is measured is written to the audit log, to disturb as little as possible."""
 
@@ -112,6 +116,7 @@ async def _fill(api: Api, workload: Workload, size: Size) -> None:
     nodes = objects.nodes_of(workload.nodes, size.nodes)
     await api.create_all("/api/v1/nodes", nodes)
     await api.create_all("/api/v1/namespaces", objects.namespaces_of(workload))
+    await api.call_all(access_calls())
     await api.create_all(f"/api/v1/namespaces/{MEASURED}/services", objects.services_of(workload))
     names = _names(nodes)
     factory = objects.PodFactory(workload.pods, names, "pod")

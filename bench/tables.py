@@ -1,14 +1,15 @@
 """Results as tables; how they are shown is for others to say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from bench.contestants import KUBE_SCHEDULER
-from bench.results import Decision, Latency, Results, Throughput
+from bench.bounds import OTHERS_LIMIT, STEP_LIMIT_MS, holds
+from bench.contestants import KUBE_SCHEDULER, SILENT
+from bench.results import Bound, Decision, Latency, Results, Throughput
 from bench.summary import growth_of, latency_groups, throughput_groups
 from bench.targets import Verdict
 
@@ -27,11 +28,15 @@ class Table(NamedTuple):
 def tables_of(results: Results) -> Iterator[Table]:
     """Gives a table for each kind of figure there is."""
     if results.throughput:
-        yield _throughput_table(results.throughput)
+        for size in dict.fromkeys(run.size for run in results.throughput):
+            runs = [run for run in results.throughput if run.size == size]
+            yield _throughput_table(size, runs)
     if results.latency:
         yield _latency_table(results.latency)
     if results.decisions:
         yield _decision_table(results.decisions)
+    if results.bounds:
+        yield _bound_table(results.bounds)
 
 
 def target_table(found: list[Verdict]) -> Table:
@@ -47,6 +52,8 @@ def problems_of(results: Results) -> Iterator[str]:
         found = [run.note] if run.note else []
         if isinstance(run, Throughput):
             found += run.violations
+            if run.contestant not in SILENT and run.events < run.bound:
+                found.append(f"{run.bound - run.events} Scheduled events are missing")
             found += [
                 f"refused with status {code}: {count} bindings"
                 for code, count in run.refused.items()
@@ -73,20 +80,21 @@ def print_results(results: Results) -> None:
         print(problem)
 
 
-def _throughput_table(runs: list[Throughput]) -> Table:
+def _throughput_table(size: str, runs: list[Throughput]) -> Table:
     columns = [
         "workload",
         "who",
         "nodes",
+        "runs",
         "pods bound",
+        "events",
         "pods/s",
-        "middle 80 %",
+        "binds/s",
         "ratio",
         "CPU ms/pod",
         "once ready",
         "peak MB",
         "first bind s",
-        "events",
         "server ms/pod",
         "stall ms",
         "others %",
@@ -98,7 +106,8 @@ def _throughput_table(runs: list[Throughput]) -> Table:
             _throughput_row(same, _ratio(speeds, name, KUBE_SCHEDULER))
             for name, same in group.items()
         ]
-    return Table("Pods that wait, from the first bind to the last", columns, rows, 2)
+    title = f"Pods that wait, from the first bind until the last event is in; size {size}"
+    return Table(title, columns, rows, 2)
 
 
 def _throughput_row(runs: list[Throughput], ratio: str) -> list[str]:
@@ -108,15 +117,16 @@ def _throughput_row(runs: list[Throughput], ratio: str) -> list[str]:
         first.workload,
         first.contestant,
         f"{first.nodes}",
+        f"{len(runs)}",
         f"{bound}" if bound == first.pods else f"{bound} of {first.pods}",
-        f"{median(run.pods_per_second for run in runs):.0f}",
-        f"{median(run.pods_per_second_middle for run in runs):.0f}",
+        f"{min(run.events for run in runs)}",
+        spread((run.pods_per_second for run in runs), 0),
+        spread((run.binds_per_second for run in runs), 0),
         ratio,
         f"{median(run.cpu_ms_per_pod for run in runs):.2f}",
-        f"{median(run.cpu_ms_per_pod_ready for run in runs):.2f}",
+        spread((run.cpu_ms_per_pod_ready for run in runs), 2),
         f"{max(run.peak_memory_bytes for run in runs) / 1e6:.0f}",
-        f"{median(run.first_bind_seconds for run in runs):.1f}",
-        f"{min(run.events for run in runs)}",
+        spread((run.first_bind_seconds for run in runs), 1),
         f"{median(run.server_cpu_ms_per_pod for run in runs):.2f}",
         _stall([run.loop_stall_ms for run in runs]),
         f"{100 * max(run.foreign_share for run in runs):.0f}",
@@ -157,14 +167,26 @@ def _latency_row(runs: list[Latency], ratio: str) -> list[str]:
         first.size,
         f"{rate} (half of its maximum)" if first.half else rate,
         f"{bound}" if bound == first.created else f"{bound} of {first.created}",
-        f"{median(run.p50_ms for run in runs):.1f}",
-        f"{median(run.p99_ms for run in runs):.1f}",
+        spread((run.p50_ms for run in runs), 1),
+        spread((run.p99_ms for run in runs), 1),
         f"{max(run.longest_ms for run in runs):.0f}",
         "" if first.half else ratio,
         f"{median(run.cpu_ms_per_pod for run in runs):.2f}",
         _stall([run.loop_stall_ms for run in runs]),
         f"{100 * max(run.foreign_share for run in runs):.0f}",
     ]
+
+
+def _bound_table(bounds: list[Bound]) -> Table:
+    title = (
+        f"What one pod can cost, {bounds[0].nodes} nodes: its step at most {STEP_LIMIT_MS} ms, "
+        f"others' decisions at most {OTHERS_LIMIT:g} times as long afterwards"
+    )
+    rows = [
+        [each.case, each.remark, _WORDS[holds(each)], f"{each.step_ms:.1f}", f"{each.others:.2f}"]
+        for each in bounds
+    ]
+    return Table(title, ["the pod", "what becomes of it", "", "step ms", "others x"], rows, 3)
 
 
 def _decision_table(decisions: list[Decision]) -> Table:
@@ -177,7 +199,10 @@ def _decision_table(decisions: list[Decision]) -> Table:
         growth = growth_of(decisions, name, sizes[0], sizes[-1])
         cells = [_decision_cell(found.get(nodes)) for nodes in sizes]
         rows.append([name, *cells, "" if growth is None else f"{growth:.1f}"])
-    title = "Microseconds of one decision, median (99th percentile); six pods run on each node"
+    title = (
+        "Microseconds of one decision, median (99th percentile); six pods run on each node, "
+        "ten with 50,000 nodes; plain pods are a run of look-alikes"
+    )
     return Table(title, columns, rows, 1)
 
 
@@ -190,6 +215,15 @@ def _ratio(figures: dict[str, float], above: str, below: str) -> str:
     if above == below or above not in figures or not figures.get(below):
         return ""
     return f"{figures[above] / figures[below]:.2f}"
+
+
+def spread(values: Iterable[float], digits: int) -> str:
+    """Writes the median, and behind it the least and the greatest where there are several."""
+    known = sorted(values)
+    middle = f"{median(known):.{digits}f}"
+    if len(known) == 1:
+        return middle
+    return f"{middle} ({known[0]:.{digits}f}..{known[-1]:.{digits}f})"
 
 
 def _stall(stalls: list[float | None]) -> str:

@@ -1,11 +1,15 @@
-"""How fast a scheduler binds pods that wait for it, and what it takes to do so."""
+"""How fast a scheduler binds pods that wait for it and tells of it, and what it takes to do so."""
 
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+import msgspec
+
+from bench.access import access_kubeconfig
 from bench.churn import churning
-from bench.contestants import CONTESTANTS, STOWAGE
+from bench.contestants import SILENT, STOWAGE, Contestant
 from bench.placements import violations_in
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
@@ -25,23 +29,31 @@ class Patience:
 
     Attributes:
         idle_seconds: without a single bind.
+        silent_seconds: without a single event, once all are bound.
         total_seconds: from the start of the scheduler.
     """
 
     idle_seconds: float = 60
+    silent_seconds: float = 15
     total_seconds: float = 1200
 
 
 def measure_throughput(
-    prepared: Prepared, size_name: str, contestant: str, patience: Patience
+    prepared: Prepared,
+    size_name: str,
+    contestant: Contestant,
+    patience: Patience,
+    *,
+    number: int = 0,
 ) -> Throughput:
-    """Has one contestant bind all measured pods of a prepared workload."""
+    """Has one contestant bind all measured pods of a prepared workload, in run ``number``."""
     with running_cluster(prepared.loaded) as cluster:
-        return _measure(cluster, prepared, size_name, contestant, patience)
+        run = _measure(cluster, prepared, size_name, contestant, patience)
+        return msgspec.structs.replace(run, round=number)
 
 
 def _measure(
-    cluster: Cluster, prepared: Prepared, size_name: str, contestant: str, patience: Patience
+    cluster: Cluster, prepared: Prepared, size_name: str, contestant: Contestant, patience: Patience
 ) -> Throughput:
     workload, size = prepared.workload, prepared.size
     control_plane = cluster.control_plane
@@ -49,16 +61,19 @@ def _measure(
     assert control_plane.audit_log is not None
     log = RequestLog(control_plane.audit_log)
     servers = list(control_plane.programs)
+    kubeconfig = access_kubeconfig(cluster)
     at_start = Usage.now(servers)
     started = time.time()
-    program = CONTESTANTS[contestant](control_plane)
+    program = contestant.start(control_plane, kubeconfig)
     programs = [*servers, program]
     log.read()
     at_ready, bound_at_ready = Usage.now(programs), len(log.bound)
-    stalls = scrape_stalls(program) if contestant == STOWAGE else None
+    stalls = scrape_stalls(program) if contestant.name == STOWAGE else None
     beside = AsyncExitStack()
     cluster.run(beside.enter_async_context(churning(cluster.api, workload, size)))
     note = wait_until_bound(log, size.pods, program, patience)
+    if not note and contestant.name not in SILENT:
+        wait_until_told(log, size.pods, program, patience)
     at_end = Usage.now(programs)
     cluster.run(beside.aclose())
     # Events may still be on their way; they belong to the price of a pod.
@@ -67,25 +82,30 @@ def _measure(
     stall_ms = None if stalls is None else longest_stall_ms(scrape_stalls(program), stalls)
     memory = program.peak_memory_bytes()
     control_plane.stop_program(program)
+    log.read()
+    told = _told(cluster, log)
+    done = log.bound if contestant.name in SILENT else latest(log.bound, told)
+    first = min(log.bound.values(), default=started)
     return Throughput(
         workload=workload.name,
         size=size_name,
-        contestant=contestant,
+        contestant=contestant.name,
         nodes=size.nodes,
         running=size.running,
         pods=size.pods,
         bound=len(log.bound),
         refused=dict(log.refused),
-        pods_per_second=rate(log, 0.0),
-        pods_per_second_middle=rate(log, 0.1),
-        first_bind_seconds=min(log.bound.values(), default=started) - started,
+        pods_per_second=rate([first, *done.values()], 0.0),
+        pods_per_second_middle=rate(done.values(), 0.1),
+        binds_per_second=rate(log.bound.values(), 0.0),
+        first_bind_seconds=first - started,
         cpu_ms_per_pod=_ms_per_pod(settled.programs[program.name], len(log.bound)),
         cpu_ms_per_pod_ready=_ms_per_pod(
             settled.programs[program.name] - at_ready.programs[program.name],
             len(log.bound) - bound_at_ready,
         ),
         peak_memory_bytes=memory,
-        events=len(cluster.events(MEASURED, "Scheduled")),
+        events=len(told),
         server_cpu_ms_per_pod=_ms_per_pod(
             sum(settled.programs[each.name] - at_start.programs[each.name] for each in servers),
             len(log.bound),
@@ -116,9 +136,38 @@ def wait_until_bound(log: RequestLog, count: int, program: Program, patience: Pa
     return ""
 
 
-def rate(log: RequestLog, cut: float) -> float:
-    """Gives the bindings per second, without the first and the last ``cut`` of them."""
-    moments = sorted(log.bound.values())
+def wait_until_told(log: RequestLog, count: int, program: Program, patience: Patience) -> None:
+    """Waits until ``count`` events are in, or none comes any more: some schedulers lose them."""
+    last_event = time.monotonic()
+    told = 0
+    while told < count and program.is_running():
+        time.sleep(_POLL_SECONDS)
+        log.read()
+        now = time.monotonic()
+        if len(log.told) > told:
+            told, last_event = len(log.told), now
+        elif now - last_event > patience.silent_seconds:
+            return
+
+
+def _told(cluster: Cluster, log: RequestLog) -> dict[str, float]:
+    """Gives when the event about its place was in, for each pod that has one."""
+    told: dict[str, float] = {}
+    for event in cluster.events(MEASURED, "Scheduled"):
+        moment = log.told.get(event["metadata"]["name"])
+        if moment is not None:
+            told[event["regarding"]["name"]] = moment
+    return told
+
+
+def latest(bound: Mapping[str, float], told: Mapping[str, float]) -> dict[str, float]:
+    """Gives when bind and event were both in, for the pods that have both."""
+    return {name: max(bound[name], told[name]) for name in bound.keys() & told.keys()}
+
+
+def rate(moments: Iterable[float], cut: float) -> float:
+    """Gives how many happen per second, without the first and the last ``cut`` of them."""
+    moments = sorted(moments)
     beyond = int(len(moments) * cut)
     kept = moments[beyond : len(moments) - beyond]
     if len(kept) < 2 or kept[-1] <= kept[0]:

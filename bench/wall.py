@@ -1,7 +1,8 @@
 """``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
 
-What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, 32 requests in
-flight, one watch open as a scheduler has. It stays until it is ended, for its CPU time to be read.
+What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, so many requests
+in flight, one watch open as a scheduler has. It stays until it is ended, for its CPU time to be
+read.
 
 With ``--follow`` it binds each pod the moment it appears instead.
 """
@@ -69,7 +70,10 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         watching = asyncio.create_task(_watch(await Credentials.load(kubeconfig), version))
         names = (each["metadata"]["name"] for each in pods)
         calls = (_calls(pod, next(nodes), events) for pod in names)
-        await api.call_all(chain.from_iterable(calls), in_flight)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(in_flight):
+                # Whoever takes the next pod binds it and then tells of it, as a scheduler does.
+                group.create_task(api.call_all(chain.from_iterable(calls), 1))
         await watching
 
 

@@ -7,7 +7,7 @@ workload's own ``numbers``.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import yaml
@@ -19,6 +19,9 @@ SHORT = "short"
 
 MEASURED = "measured"
 """The namespace whose bindings count."""
+
+ACCESS = "contestants"
+"""The namespace of the service account that contestants are."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -179,6 +182,16 @@ class Workload(Form, frozen=True):
     wall: bool = False
     short: bool = False
     decisions: bool = True
+
+    def at_most(self, pods: int | None) -> Self:
+        """Gives the workload with at most so many measured pods in every size."""
+        if pods is None:
+            return self
+        sizes = {
+            name: msgspec.structs.replace(size, pods=min(pods, size.pods))
+            for name, size in self.sizes.items()
+        }
+        return msgspec.structs.replace(self, sizes=sizes)
 
 
 def load_workloads(folder: Path = FOLDER) -> dict[str, Workload]:

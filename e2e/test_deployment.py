@@ -80,7 +80,7 @@ def test_selectors_select_the_pods(cluster: Cluster, deployed: str) -> None:
 def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     cluster: Cluster, own_cluster: ControlPlane, deployed: str, run_stowage: StartStowage
 ) -> None:
-    """A token from the TokenRequest API; no request is forbidden, no granted verb unused."""
+    """A token from the TokenRequest API; no request is forbidden, no everyday verb unused."""
     namespace = "rights"
     config = yaml.safe_load((DEPLOY / "base" / "config.yaml").read_text())
     account = cluster.service_account_kubeconfig("stowage", "stowage")
@@ -100,7 +100,13 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     seen = [e for e in cluster.audit_events() if e.user.username == ACCOUNT]
     assert refused(seen) == set()
     assert used(seen) <= granted()
-    assert unused(seen) == set()
+    # Whether these are used is judged over the whole run, in `test_rights`.
+    assert unused(seen) <= {
+        ("get", "", "pods"),
+        ("delete", "", "pods"),
+        ("patch", "", "persistentvolumes"),
+        ("patch", "", "persistentvolumeclaims"),
+    }
     log = daemon.log.read_text()
     assert all(json.loads(line)["msg"] for line in log.splitlines())
     for secret in yaml.safe_load(account.read_text())["users"][0]["user"].values():

@@ -42,7 +42,7 @@ SAME_VALUES = {
 }
 """Labels whose values must be the same after the same work."""
 
-NOT_RUN = {"Sign", "PostFilter", "PreBind", "PreBindPreFlight", "PostBind"}
+NOT_RUN = {"Sign", "PreBind", "PreBindPreFlight", "PostBind"}
 """Extension points without a plugin of this version (Sign is not timed on its own)."""
 
 

@@ -1,17 +1,19 @@
 """``python -m bench.decisions``: microseconds per decision, for each workload and cluster size."""
 
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import click
 
 from bench.decisions.timing import time_decisions
-from bench.machine import Machine
-from bench.results import Results, default_path
+from bench.machine import DirtyTreeError, Machine
+from bench.results import Decision, Results, default_path
 from bench.tables import print_results
-from bench.workload import WorkloadError, chosen, load_workloads
+from bench.workload import Workload, WorkloadError, chosen, load_workloads
 
-_SIZES = (1000, 2000, 5000, 20000)
+_SIZES = (500, 5000, 15_000, 50_000)
 _SHORT_SIZES = (100, 400)
 _DECISIONS = 2000
 _SHORT_DECISIONS = 100
@@ -22,6 +24,7 @@ _SHORT_DECISIONS = 100
 @click.option("--nodes", "sizes", multiple=True, type=int, help="Nodes; may be given again.")
 @click.option("--decisions", default=_DECISIONS, show_default=True, help="How many to time.")
 @click.option("--short", is_flag=True, help="Small, nothing is kept.")
+@click.option("--dirty", is_flag=True, help="Measure a tree that is no commit; its name says so.")
 @click.option("--output", type=click.Path(path_type=Path), help="Where to keep the results.")
 def main(
     *,
@@ -29,21 +32,26 @@ def main(
     sizes: tuple[int, ...],
     decisions: int,
     short: bool,
+    dirty: bool,
     output: Path | None,
 ) -> None:
     """Time decisions without any I/O."""
     workloads = [each for each in chosen(load_workloads(), names) if names or each.decisions]
     sizes = sizes or (_SHORT_SIZES if short else _SIZES)
-    results = Results(Machine.here())
+    machine = Machine.here()
+    if not (short or dirty):
+        machine.refuse_dirty()
+    results = Results(machine)
     path = output or (None if short else default_path(results.machine, "decisions"))
     try:
         for workload in workloads:
             for nodes in sizes:
                 count = _SHORT_DECISIONS if short else decisions
-                decision = time_decisions(workload, nodes, count)
+                decision = _in_its_own_process(workload, nodes, count)
                 results.decisions.append(decision)
                 print(
-                    f"{workload.name}, {nodes} nodes: {decision.median_us:.0f} us {decision.note}",
+                    f"{workload.name}, {nodes} nodes: {decision.median_us:.0f} us, "
+                    f"other events {decision.rest_us:.0f} us {decision.note}",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -55,8 +63,14 @@ def main(
             print(f"kept in {path}")
 
 
+def _in_its_own_process(workload: Workload, nodes: int, count: int) -> Decision:
+    """Nothing of the cluster before is in its memory."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        return processes.submit(time_decisions, workload, nodes, count).result()
+
+
 if __name__ == "__main__":
     try:
         main()
-    except WorkloadError as error:
+    except (DirtyTreeError, WorkloadError) as error:
         sys.exit(f"error: {error}")

@@ -1,9 +1,9 @@
-"""Times decisions about the pods of one workload in a cluster in memory."""
+"""Times what the engine does about the pods of one workload in a cluster in memory."""
 
 import gc
 from collections.abc import Iterator
 from itertools import chain, repeat
-from random import Random
+from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import thread_time_ns
 from typing import Final
@@ -17,22 +17,27 @@ from bench.workload import Workload
 from e2e.support.objects import Json
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
-from scheduler.engine.algorithm import ScheduleResult, SchedulingAlgorithm
+from scheduler.engine import Engine
+from scheduler.engine.events import Bound, Decide, ObjectSet
+from scheduler.engine.instructions import Bind
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import objects_from_documents
 
-PODS_PER_NODE: Final = 6
+_PODS_PER_NODE: Final = 6
+_LARGE: Final = (50_000, 10)
+"""From so many nodes on, so many pods on each."""
 WARM_UP: Final = 100
 """Decisions that do not count: the first of a class looks at every node."""
 
 
 def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decision:
-    """Decides about ``decisions`` pods where six like them run on each node already.
+    """Decides about ``decisions`` pods where six (ten) like them run on each node already.
 
-    A decision is what a scheduling cycle does between two pods: bring the snapshot up to date,
-    choose a node, assume the pod there. It waits for nothing, so it is timed by the CPU time of
-    this thread: what else the machine does is left out.
+    The engine is told what a daemon tells it, one pod after the other: the pod, Decide, Bound, and
+    the pod on its node. It waits for nothing, so it is timed by the CPU time of this thread: what
+    else the machine does is left out.
     """
+    running = node_count * (_LARGE[1] if node_count >= _LARGE[0] else _PODS_PER_NODE)
     profiles = Profiles(default_configuration(objects.SCHEDULER_NAME))
     nodes = objects.nodes_of(workload.nodes, node_count)
     names = [node["metadata"]["name"] for node in nodes]
@@ -41,38 +46,55 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
         nodes,
         objects.namespaces_of(workload),
         objects.services_of(workload),
-        _running(workload, factory, nodes, PODS_PER_NODE * node_count),
+        _running(workload, factory, nodes, running),
     )
-    cluster = profiles.load(objects_from_documents(zip(repeat(workload.name), bodies)))
-    pods = _waiting_pods(factory, PODS_PER_NODE * node_count, WARM_UP + decisions)
-    algorithm = SchedulingAlgorithm(Random(0))
-    framework = profiles.frameworks[objects.SCHEDULER_NAME]
-    cache, snapshot = cluster.engine.core.cache, cluster.snapshot
-    times: list[float] = []
+    engine = profiles.load(objects_from_documents(zip(repeat(workload.name), bodies))).engine
+    pods = _waiting_pods(factory, running, WARM_UP + decisions)
+    decided: list[float] = []
+    rest: list[float] = []
     note = ""
     # As the daemon does once its caches are filled.
     gc.collect()
     gc.freeze()
     for pod in pods:
-        start = thread_time_ns()
-        cache.update_snapshot(snapshot)
-        result = algorithm.schedule_pod(framework, pod, snapshot)
-        if not isinstance(result, ScheduleResult):
+        times = _schedule(engine, pod)
+        if times is None:
             note = f"{pod.key} fits nowhere"
             break
-        cache.assume_pod(pod.on_node(result.suggested_host))
-        times.append((thread_time_ns() - start) / 1000)
+        decided.append(times[0])
+        rest.append(times[1])
     gc.unfreeze()
-    counted = times[WARM_UP:]
+    counted, rest = decided[WARM_UP:], rest[WARM_UP:]
+    peak_kilobytes = getrusage(RUSAGE_SELF).ru_maxrss
     return Decision(
         workload=workload.name,
         nodes=node_count,
-        pods=PODS_PER_NODE * node_count,
+        pods=running,
         decisions=len(counted),
         median_us=median(counted) if counted else 0.0,
         p99_us=percentile(counted, 0.99),
+        rest_us=median(rest) if rest else 0.0,
+        peak_memory_bytes=1024 * peak_kilobytes,
         note=note,
     )
+
+
+def _schedule(engine: Engine, pod: PodInfo) -> tuple[float, float] | None:
+    """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
+    now = engine.core.now
+    start = thread_time_ns()
+    engine.handle(ObjectSet("pods", pod), now)
+    decide = thread_time_ns()
+    told = engine.handle(Decide(), now)
+    end = thread_time_ns()
+    bind = next((each for each in told if isinstance(each, Bind)), None)
+    if bind is None:
+        return None
+    running = pod.on_node(bind.node)
+    resume = thread_time_ns()
+    engine.handle(Bound(bind.attempt), now)
+    engine.handle(ObjectSet("pods", running), now)
+    return (end - decide) / 1000, (decide - start + thread_time_ns() - resume) / 1000
 
 
 def _running(

@@ -65,6 +65,8 @@ class ControlPlane:
             self.directory = self.options.directory
             self.directory.mkdir(parents=True, exist_ok=True)
         self._authority = Authority()
+        # One that also signs clients would have the API server verify each certificate twice.
+        self._proxy_authority = Authority("stowage-e2e-front-proxy")
         self._service_account_key = service_account_key()
         self._admin = self._authority.client("e2e-admin", ["system:masters"])
         self._admin_context = ssl.create_default_context(cadata=self.ca.decode())
@@ -121,7 +123,11 @@ class ControlPlane:
         return self._authority.certificate
 
     def start_kube_scheduler(
-        self, configuration: Mapping[str, Any] | None = None, arguments: Sequence[str] = ()
+        self,
+        configuration: Mapping[str, Any] | None = None,
+        arguments: Sequence[str] = (),
+        *,
+        kubeconfig: Path | None = None,
     ) -> Program:
         """Starts kube-scheduler and waits until it is ready.
 
@@ -129,8 +135,9 @@ class ControlPlane:
             configuration: fields of a KubeSchedulerConfiguration that win over the harness' own
                 (5,000 requests a second, no leader election); profiles go here.
             arguments: further command line arguments.
+            kubeconfig: as whom; by default its usual user, with a client certificate.
         """
-        kubeconfig = self.kubeconfig_for("system:kube-scheduler")
+        kubeconfig = kubeconfig or self.kubeconfig_for("system:kube-scheduler")
         document = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -218,6 +225,11 @@ class ControlPlane:
             f"--tls-cert-file={self.directory / 'serving.crt'}",
             f"--tls-private-key-file={self.directory / 'serving.key'}",
             f"--client-ca-file={self.directory / 'ca.crt'}",
+            f"--requestheader-client-ca-file={self.directory / 'front-proxy-ca.crt'}",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             f"--token-auth-file={self.directory / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--service-account-issuer=https://kubernetes.default.svc",
@@ -294,6 +306,7 @@ class ControlPlane:
         )
         self._write("ca.crt", self.ca)
         self._write("ca.key", self._authority.key)
+        self._write("front-proxy-ca.crt", self._proxy_authority.certificate)
         self._write_pair("serving", serving, "crt")
         self._write_pair("admin", self._admin, "crt")
         self._write_pair("service-account", self._service_account_key, "pub")

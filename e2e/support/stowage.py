@@ -22,6 +22,8 @@ def start_stowage(
     leader_elect: bool = False,
     arguments: Sequence[str] = (),
     wait: bool = True,
+    command: Sequence[str] = (sys.executable, "-m", "scheduler", "run"),
+    checkout: Path = CHECKOUT,
 ) -> Program:
     """Starts ``stowage run`` and waits until it says it is ready.
 
@@ -33,21 +35,23 @@ def start_stowage(
         leader_elect: whether it has to win a lease first.
         arguments: further command line arguments.
         wait: false returns at once, for instances that do not become ready.
+        command: what runs the daemon.
+        checkout: where its modules are.
     """
     port = free_port()
-    command = [sys.executable, "-m", "scheduler", "run", f"--kubeconfig={kubeconfig}"]
+    words = [*command, f"--kubeconfig={kubeconfig}"]
     if configuration is not None:
         file = directory / f"{name}.yaml"
         document = _document(configuration, kubeconfig)
         file.write_text(yaml.safe_dump(document, sort_keys=False))
-        command.append(f"--config={file}")
-    command += [
+        words.append(f"--config={file}")
+    words += [
         f"--secure-port={port}",
         f"--leader-elect={str(leader_elect).lower()}",
         *arguments,
     ]
-    path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
-    program = Program(name, command, directory / f"{name}.log", {"PYTHONPATH": path}, directory)
+    path = os.pathsep.join(filter(None, (str(checkout), os.environ.get("PYTHONPATH"))))
+    program = Program(name, words, directory / f"{name}.log", {"PYTHONPATH": path}, directory)
     program.url = f"https://127.0.0.1:{port}"
     if wait:
         try:

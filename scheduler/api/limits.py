@@ -19,7 +19,7 @@ MAX_NODE_REQUIREMENTS: Final = 1024
 """Keys of the node selector and expressions of node affinity."""
 MAX_NODE_VALUES: Final = 16_384
 """Values in the expressions of node affinity."""
-MAX_POD_TERMS: Final = 64
+MAX_POD_TERMS: Final = 32
 """Terms of pod affinity and anti-affinity, required and preferred."""
 MAX_SPREAD_CONSTRAINTS: Final = 64
 MAX_TOLERATIONS: Final = 4096

@@ -89,7 +89,7 @@ class RunningDaemon:
         comparer: holds cache and queue against the informers.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between a cluster, a test and a benchmark
         self,
         options: RunOptions,
         config: KubeSchedulerConfiguration,
@@ -99,6 +99,7 @@ class RunningDaemon:
         *,
         out_of_tree: Mapping[str, type[Plugin]] | None = None,
         informer_options: InformerOptions | None = None,
+        outbox_settings: OutboxSettings | None = None,
     ) -> None:
         """Put everything together; nothing runs yet.
 
@@ -110,6 +111,7 @@ class RunningDaemon:
             spans: where traces go, if anywhere.
             out_of_tree: plugin classes by name; by default those that installed packages announce.
             informer_options: times of lists and watches.
+            outbox_settings: numbers of the outbox.
         """
         self._spans = spans
         self.metrics = SchedulerMetrics(CollectorRegistry())
@@ -146,7 +148,7 @@ class RunningDaemon:
         self.driver.outbox = Outbox(
             writes,
             clock,
-            OutboxSettings(socket.gethostname()),
+            outbox_settings or OutboxSettings(socket.gethostname()),
             answer=self.driver.submit,
             ask_plugins=self.driver.bind_by_plugins,
             on_sent=self.driver.sent,

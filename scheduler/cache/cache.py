@@ -79,8 +79,9 @@ class Cache:
         Raises:
             CacheInvariantError: the cache has the pod already.
         """
-        self._next_state(pod.uid, PodEvent.ASSUME)
-        self._entries[pod.uid] = _Entry(pod, PodState.ASSUMED)
+        uid = pod.uid
+        self._next_state(uid, PodEvent.ASSUME)
+        self._entries[uid] = _Entry(pod, PodState.ASSUMED)
         self._assumed_count += 1
         self._place(pod)
 

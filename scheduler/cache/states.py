@@ -17,6 +17,9 @@ class PodState(Enum):
     ADDED = "added"
     """Confirmed by the API server."""
 
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
+
 
 class PodEvent(Enum):
     """What can happen to a pod in the cache."""
@@ -26,6 +29,9 @@ class PodEvent(Enum):
     ADD = "add"
     UPDATE = "update"
     REMOVE = "remove"
+
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
 
 
 TRANSITIONS: Final[dict[tuple[PodState, PodEvent], PodState]] = {

@@ -46,6 +46,9 @@ class AttemptState(Enum):
     GONE = "gone"
     """The end: everything is given back, and the pod needs no node (from us) any more."""
 
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
+
 
 class AttemptEvent(Enum):
     """What can happen to an attempt."""
@@ -60,6 +63,9 @@ class AttemptEvent(Enum):
     CONFIRM = "confirm"
     FAIL = "fail"
     LEAVE = "leave"
+
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
 
 
 class Taken(Enum):

@@ -4,7 +4,7 @@ Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from scheduler.api.objects import Namespace, Node
 from scheduler.api.pods import PodInfo
@@ -32,6 +32,8 @@ from scheduler.framework.property_changes import (
     pod_scheduling_properties_change,
 )
 from scheduler.framework.runtime.shared_states import place_of
+
+T = TypeVar("T")
 
 
 class PodChanges:
@@ -125,7 +127,7 @@ class PodChanges:
             if attempt.state in REVOCABLE:
                 self._attempts.leave(attempt, "bound by somebody else")
             else:
-                self._attempts.confirmed(attempt)
+                self._timed(UNSCHEDULED_POD_DELETE, self._attempts.confirmed, attempt)
         else:
             if attempt is not None:
                 self._attempts.leave(attempt, f"bound to {pod.node_name} by somebody else")
@@ -174,10 +176,10 @@ class PodChanges:
     def _wake(self, event: ClusterEvent, old: object, new: object) -> None:
         wake(self._core, event, old, new)
 
-    def _timed(self, event: ClusterEvent, method: Callable[[PodInfo], None], pod: PodInfo) -> None:
+    def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:
         core = self._core
         start = core.stopwatch()
-        method(pod)
+        method(about)
         core.recorder.event_handled(event.label, core.stopwatch() - start)
 
 
@@ -236,7 +238,8 @@ class NamespaceChanges:
         self._namespaces[name] = new
         if old is None or old.metadata.labels != labels:
             self._core.cache.set_namespace(name, labels)
-            wake(self._core, NAMESPACE_ADD if old is None else NAMESPACE_UPDATE, old, new)
+            event = NAMESPACE_ADD if old is None else NAMESPACE_UPDATE
+            self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
         """A namespace is gone."""
@@ -245,7 +248,7 @@ class NamespaceChanges:
 
 
 def wake(core: Core, event: ClusterEvent, old: object, new: object) -> None:
-    """Wake the pods that a change may help."""
+    """Wake the pods that a change of a pod or node may help; only these are timed, as upstream."""
     start = core.stopwatch()
     core.queue.move_all_to_active_or_backoff_queue(event, old, new)
     core.recorder.event_handled(event.label, core.stopwatch() - start)
@@ -280,4 +283,5 @@ class OtherChanges:
     def _tell(self, action: ActionType, old: Any, new: Any) -> None:
         for problem in self._core.states.object_changed(self._kind, old, new):
             self._core.report("Plugin failed", "", problem)
-        wake(self._core, ClusterEvent(self._kind.event_resource, action), old, new)
+        event = ClusterEvent(self._kind.event_resource, action)
+        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)

@@ -48,9 +48,10 @@ class CycleState:
 
     def get(self, key: StateKey[T]) -> T | None:
         """The remembered value, or None."""
-        if key in self._values:
-            return cast("T", self._values[key])
-        return None if self._parent is None else self._parent.get(key)
+        found = self._values.get(key)
+        if found is None and self._parent is not None:
+            return self._parent.get(key)
+        return cast("T | None", found)
 
     def clone(self) -> "CycleState":
         """A copy whose changes do not reach this state: for trying pods on a node.

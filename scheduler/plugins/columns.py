@@ -19,14 +19,6 @@ N = TypeVar("N", bound=np.generic)
 _ROOM_TO_GROW: Final = 16
 
 
-def as_view(rows: Rows) -> Rows:
-    """The same rows, as a slice where it is only one: slices make views, indices make copies."""
-    if isinstance(rows, slice) or len(rows) != 1:
-        return rows
-    row = int(rows[0])
-    return slice(row, row + 1)
-
-
 def count_of(rows: Rows, size: int) -> int:
     """How many rows there are."""
     if isinstance(rows, slice):

@@ -22,7 +22,6 @@ from scheduler.api.objects import PodSpec
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import MAX_NODE_SCORE, Reads, ScorePlugin, Scores, SignPlugin
-from scheduler.plugins.columns import as_view
 from scheduler.snapshot import Rows, Snapshot
 
 MEBIBYTE: Final = 1024 * 1024
@@ -54,7 +53,7 @@ class ImageLocality(ScorePlugin, SignPlugin):
                 size_bytes, holders = found
                 held_bytes[holders] += int(size_bytes * (len(holders) / table.count))
         most = MAX_CONTAINER_THRESHOLD_BYTES * container_count(pod.spec)
-        counted = np.clip(held_bytes[as_view(rows)], MIN_THRESHOLD_BYTES, most)
+        counted = np.clip(held_bytes[rows], MIN_THRESHOLD_BYTES, most)
         counted -= MIN_THRESHOLD_BYTES
         scores: Scores = np.floor(counted * MAX_NODE_SCORE / (most - MIN_THRESHOLD_BYTES))
         return scores

@@ -11,6 +11,7 @@ Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity (v1.36).
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
@@ -61,7 +62,8 @@ from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
 from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.row_counts import RowCounts
-from scheduler.snapshot.term_counts import TermKind
+from scheduler.snapshot.row_log import RowLog
+from scheduler.snapshot.term_counts import TermClass, TermKind
 
 REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -73,6 +75,32 @@ _REASONS: Final = (
     Reason(REASON_EXISTING_ANTI_AFFINITY),
 )
 _NO_REASON: Final = np.uint64(0)
+
+_FEW_TERMS: Final = 4
+"""So many terms of running pods are looked at anew for each pod."""
+_MAX_EXISTING_BYTES: Final = 16 * 2**20
+
+
+class _Existing(msgspec.Struct, frozen=True):
+    """What the anti-affinity terms of running pods come to, for all pods of which they speak.
+
+    Attributes:
+        terms: which terms; as long as it is the same list they are the same.
+        stamp: changes of their counts, and the node log with its position.
+        sums: by key, the terms by domain.
+        forbidden: the verdict by row.
+    """
+
+    terms: list[TermClass]
+    stamp: tuple[int, RowLog, int]
+    sums: Sums
+    forbidden: Bits
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that the arrays take."""
+        return self.forbidden.nbytes + sum(sums.nbytes for sums in self.sums.values())
+
 
 _REQUIRED: Final = StateKey[RequiredState]("PreFilterInterPodAffinity")
 _PREFERRED: Final = StateKey[Sums]("PreScoreInterPodAffinity")
@@ -97,6 +125,7 @@ class InterPodAffinity(
         self._hard_pod_affinity_weight = args.hard_pod_affinity_weight
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
         self._own_terms = OwnTermsCache()
+        self._existing: dict[int, _Existing] = {}
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -120,9 +149,8 @@ class InterPodAffinity(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
         own = self._own_terms.terms_of(pod, snapshot)
-        existing: Sums = {}
-        for cls in snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod):
-            _add_sums(existing, snapshot, cls.topology_key, cls.counts)
+        terms = snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod)
+        existing, forbidden = self._existing_terms(terms, snapshot)
         if not own.has_required and not existing:
             return None, SKIP
         near: Sums = {}
@@ -133,8 +161,30 @@ class InterPodAffinity(
         away: Sums = {}
         for term in own.away:
             _add_sums(away, snapshot, term.topology_key, snapshot.pod_counts(term.pods))
-        state.write(_REQUIRED, RequiredState(own, near, away, existing))
+        state.write(_REQUIRED, RequiredState(own, near, away, existing, forbidden))
         return None, SUCCESS
+
+    def _existing_terms(
+        self, terms: list[TermClass], snapshot: Snapshot
+    ) -> tuple[Sums, Bits | None]:
+        """By key the terms of running pods by domain; of many also the verdict by row."""
+        if len(terms) <= _FEW_TERMS:
+            return _sums_of(terms, snapshot), None
+        log = snapshot.node_log
+        stamp = (sum([cls.counts.changes for cls in terms]), log, log.position)
+        known = self._existing.get(id(terms))
+        if known is None or known.terms is not terms or known.stamp != stamp:
+            verdicts = _Verdicts()
+            sums = _sums_of(terms, snapshot)
+            for key, by_domain in sums.items():
+                verdicts.reject(key, by_domain > 0, EXISTING_ANTI_AFFINITY)
+            forbidden = verdicts.of(snapshot, snapshot.table.all_rows)
+            if forbidden is None:
+                return sums, None
+            self._existing[id(terms)] = known = _Existing(terms, stamp, sums, forbidden)
+            if sum([each.size_bytes for each in self._existing.values()]) > _MAX_EXISTING_BYTES:
+                self._existing = {id(terms): known}
+        return known.sums, known.forbidden
 
     @override
     def filter(
@@ -146,9 +196,10 @@ class InterPodAffinity(
             verdicts.reject(key, unmet, AFFINITY)
         for key, sums in required.away.items():
             verdicts.reject(key, sums > 0, ANTI_AFFINITY)
-        for key, sums in required.existing.items():
-            verdicts.reject(key, sums > 0, EXISTING_ANTI_AFFINITY)
-        return verdicts.of(snapshot, rows)
+        if required.forbidden is None:
+            for key, sums in required.existing.items():
+                verdicts.reject(key, sums > 0, EXISTING_ANTI_AFFINITY)
+        return verdicts.of(snapshot, rows, required.forbidden)
 
     @override
     def counting(
@@ -171,10 +222,13 @@ class InterPodAffinity(
             return False
         if self._ignores_existing:
             return True
-        kinds = [TermKind.PREFERRED]
-        if self._hard_pod_affinity_weight > 0:
-            kinds.append(TermKind.REQUIRED_AFFINITY)
-        return not any(snapshot.terms_about(kind, pod) for kind in kinds)
+        return not (
+            snapshot.terms_about(TermKind.PREFERRED, pod)
+            or (
+                self._hard_pod_affinity_weight > 0
+                and snapshot.terms_about(TermKind.REQUIRED_AFFINITY, pod)
+            )
+        )
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
@@ -231,13 +285,13 @@ class _Verdicts:
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1
 
-    def of(self, snapshot: Snapshot, rows: Rows) -> Bits | None:
+    def of(self, snapshot: Snapshot, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
         """Per given row the reason that comes first, which is the lowest bit."""
-        found: Bits | None = None
+        found = None if forbidden is None else forbidden[rows]
         for key, by_domain in self._by_key.items():
             bits = by_domain.take(snapshot.topology(key)[0][rows])
             found = bits if found is None else found | bits
-        if found is not None and self._kinds > 1:
+        if found is not None and self._kinds + (forbidden is not None) > 1:
             found = first_reason(found)
         return found
 
@@ -258,6 +312,13 @@ def _add_sums(sums: Sums, snapshot: Snapshot, key: str, counts: RowCounts, weigh
         by_domain *= weight
     known = sums.get(key)
     sums[key] = by_domain if known is None else known + by_domain
+
+
+def _sums_of(terms: list[TermClass], snapshot: Snapshot) -> Sums:
+    sums: Sums = {}
+    for cls in terms:
+        _add_sums(sums, snapshot, cls.topology_key, cls.counts)
+    return sums
 
 
 def _unmet_affinity(

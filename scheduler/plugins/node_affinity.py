@@ -42,7 +42,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable
-from scheduler.plugins.columns import as_view, share_of_highest
+from scheduler.plugins.columns import share_of_highest
 from scheduler.plugins.node_predicates import (
     NAME_FIELD,
     NodeTerm,
@@ -143,7 +143,6 @@ class NodeAffinity(
     ) -> Bits | None:
         """See `FilterPlugin.filter`."""
         required = state.get(_REQUIRED) or required_node_affinity_of(pod.spec)
-        rows = as_view(rows)
         matched = required.matches(snapshot, rows)
         bits = None if matched is None or matched.all() else np.where(matched, np.uint64(0), _POD)
         if self._added_required is None:
@@ -177,7 +176,6 @@ class NodeAffinity(
         if preferred is None:
             terms = _affinity_of(pod).preferred_during_scheduling_ignored_during_execution
             preferred = preferred_node_terms(terms)
-        rows = as_view(rows)
         total = preferred.score(snapshot, rows)
         if self._added_preferred is not None:
             total += self._added_preferred.score(snapshot, rows)

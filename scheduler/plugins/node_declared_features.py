@@ -34,7 +34,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status
-from scheduler.plugins.columns import Judged, as_view
+from scheduler.plugins.columns import Judged
 from scheduler.snapshot import Rows, Snapshot
 
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
@@ -91,7 +91,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions, Sig
     ) -> Bits | None:
         """See `FilterPlugin.filter`."""
         table = snapshot.table
-        return state.read(_LACKING).of(table.feature_sets, table.feature_set[as_view(rows)])
+        return state.read(_LACKING).of(table.feature_sets, table.feature_set[rows])
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:

@@ -34,7 +34,6 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SKIP, SUCCESS, Status
-from scheduler.plugins.columns import as_view
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.port_counts import WILDCARD_IP
@@ -102,7 +101,7 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
     ) -> Bits | None:
         """See `FilterPlugin.filter`."""
         holders = _holders(state.read(_WANTED), snapshot)
-        return None if holders is None else (holders[as_view(rows)] > 0).astype(np.uint64)
+        return None if holders is None else (holders[rows] > 0).astype(np.uint64)
 
     @override
     def counting(

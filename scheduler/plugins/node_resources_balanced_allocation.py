@@ -26,7 +26,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SKIP, SUCCESS, Status
-from scheduler.plugins.columns import Mask, as_view, count_of
+from scheduler.plugins.columns import Mask, count_of
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.snapshot import Rows, Snapshot
 
@@ -88,10 +88,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
                 return np.zeros(count_of(rows, snapshot.table.size))
             prepared = self._prepare(state, pod, snapshot)
         columns = prepared.columns
-        rows = as_view(rows)
         allocatable = columns.allocatable(snapshot.table, rows)
         used = columns.requested(snapshot.table, rows) + prepared.steps
-        if len(columns) == _PAIR and np.count_nonzero(allocatable) == allocatable.size:
+        if len(columns.names) == _PAIR and np.count_nonzero(allocatable) == allocatable.size:
             deviation = _deviation_of_pair(used, allocatable)
         else:
             deviation = _deviation(used, allocatable)

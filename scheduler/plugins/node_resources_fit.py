@@ -56,7 +56,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
-from scheduler.plugins.columns import Mask, as_view
+from scheduler.plugins.columns import Mask
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.plugins.resource_scores import Weights, strategy_of
 from scheduler.snapshot import Rows, Snapshot
@@ -97,7 +97,7 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
     @property
     def lacks_column(self) -> bool:
         """Whether no node offers some of what is asked for."""
-        return len(self.columns) < len(self.names)
+        return len(self.columns.names) < len(self.names)
 
     def answers(self, is_full: Mask, is_short: NDArray[np.bool_], is_hopeless: Mask) -> Bits:
         """The reasons by row: no place, too little of which offered resource, no hope."""
@@ -217,7 +217,6 @@ class NodeResourcesFit(
         if fit.columns.layout is not table.layout:
             fit = _prepare_fit(state, pod, snapshot, fit.names)
         columns = fit.columns
-        rows = as_view(rows)
         is_full = table.pod_count[rows] >= table.max_pods[rows]
         allocatable = columns.allocatable(table, rows)
         is_short = columns.amounts > allocatable - columns.requested(table, rows)
@@ -303,7 +302,6 @@ class NodeResourcesFit(
         if prepared is None or prepared.columns.layout is not snapshot.table.layout:
             prepared = self._prepare_score(state, pod, snapshot)
         columns = prepared.columns
-        rows = as_view(rows)
         requested = columns.non_zero_requested(snapshot.table, rows) + columns.amounts
         allocatable = columns.allocatable(snapshot.table, rows)
         return self._strategy.score(requested, allocatable, prepared.weights)

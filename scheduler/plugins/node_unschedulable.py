@@ -32,7 +32,6 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import Code
-from scheduler.plugins.columns import as_view
 from scheduler.snapshot import Rows, Snapshot
 
 REASONS: Final = (Reason("node(s) were unschedulable", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
@@ -68,7 +67,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions, SignPlugin):
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
         """See `FilterPlugin.filter`."""
-        cordoned = snapshot.table.unschedulable[as_view(rows)]
+        cordoned = snapshot.table.unschedulable[rows]
         if not cordoned.any() or tolerates_cordon(pod):
             return None
         return cordoned.astype(np.uint64)

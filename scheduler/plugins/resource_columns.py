@@ -55,9 +55,6 @@ class ResourceColumns:
         amounts = [asked.get(name, 0) for name in self.names]
         self.amounts: Amounts = np.array(amounts, np.float64).reshape(-1, 1)
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
     def allocatable(self, table: NodeTable, rows: Rows) -> Amounts:
         """What the nodes have. Not to be written to."""
         return self._pick(table.allocatable, rows)

@@ -41,7 +41,7 @@ from scheduler.framework.interface import (
     Untolerated,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
-from scheduler.plugins.columns import Judged, as_view, distance_from_highest
+from scheduler.plugins.columns import Judged, distance_from_highest
 from scheduler.plugins.node_predicates import has_untolerated_taint
 from scheduler.snapshot import Rows, Snapshot
 
@@ -96,7 +96,7 @@ class TaintToleration(
             judged = Judged(lambda taints: has_untolerated_taint(taints, tolerations), np.uint64)
             state.write(_REJECTED, judged)
         table = snapshot.table
-        bits = judged.of(table.taint_sets, table.taint_set[as_view(rows)])
+        bits = judged.of(table.taint_sets, table.taint_set[rows])
         return bits if bits.any() else None
 
     @override
@@ -133,7 +133,7 @@ class TaintToleration(
         """The number of PreferNoSchedule taints that the pod does not tolerate."""
         judged = state.read(_DISLIKED)
         table = snapshot.table
-        return judged.of(table.taint_sets, table.taint_set[as_view(rows)])
+        return judged.of(table.taint_sets, table.taint_set[rows])
 
     @override
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:

@@ -19,7 +19,7 @@ from scheduler.snapshot.changes import Change, PodAdded, PodRemoved
 from scheduler.snapshot.interning import InternedColumn, Interner
 
 Rows: TypeAlias = slice | NDArray[np.intp]
-"""Which rows a column operation is about: a slice over all of them, or indices."""
+"""Which rows a column operation is about: a slice over all of them or over one, or indices."""
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -130,12 +130,12 @@ class NodeTable:
     @property
     def allocatable(self) -> Floats:
         """Shape (resources, rows)."""
-        return self._allocatable.floats[: len(self.resources), : self.size]
+        return self._allocatable.floats[: len(self.resources.values), : self.size]
 
     @property
     def requested(self) -> Floats:
         """What the pods on the node take. Shape (resources, rows)."""
-        return self._requested.floats[: len(self.resources), : self.size]
+        return self._requested.floats[: len(self.resources.values), : self.size]
 
     @property
     def non_zero_requested(self) -> Floats:
@@ -224,9 +224,8 @@ class NodeTable:
                 self._take_unoffered(name, row, sign * amount)
             else:
                 self._requested.add(column, row, sign * amount)
-        cpu, memory = shape.non_zero_occupied
-        self._non_zero.add(0, row, sign * cpu)
-        self._non_zero.add(1, row, sign * memory)
+        for line, amount in enumerate(shape.non_zero_occupied):
+            self._non_zero.add(line, row, sign * amount)
         self._pod_count[row] += sign
 
     def fork(self) -> "NodeTable":

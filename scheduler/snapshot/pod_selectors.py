@@ -4,6 +4,7 @@ Thousands of selectors must not be tried on every pod: each is filed under its n
 label it demands, so that a pod meets only those filed under its own namespace and labels.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -82,6 +83,8 @@ class SelectorIndex(Generic[S]):
     def __init__(self) -> None:
         self._buckets: dict[_BucketKey, dict[int, S]] = {}
         self._filed: dict[int, list[_BucketKey]] = {}
+        self._named: dict[str, Counter[str]] = {}
+        """By label key, how many items name each value; "" is counted once more for each item."""
 
     def add(self, item: S) -> None:
         """File an item, where it has the fewest neighbours."""
@@ -93,6 +96,8 @@ class SelectorIndex(Generic[S]):
         self._filed[id(item)] = keys
         for key in keys:
             buckets.setdefault(key, {})[id(item)] = item
+        for requirement in item.pods.selector.requirements:
+            self._named.setdefault(requirement.key, Counter()).update(("", *requirement.values))
 
     def discard(self, item: S) -> None:
         """Take an item out that is filed."""
@@ -101,6 +106,30 @@ class SelectorIndex(Generic[S]):
             del bucket[id(item)]
             if not bucket:
                 del self._buckets[key]
+        for requirement in item.pods.selector.requirements:
+            named = self._named[requirement.key]
+            for value in ("", *requirement.values):
+                named[value] -= 1
+                if not named[value]:
+                    del named[value]
+            if not named:
+                del self._named[requirement.key]
+
+    def __len__(self) -> int:
+        return len(self._filed)
+
+    def distinction(self, labels: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
+        """What the items can tell of labels: those of a key, with the value if an item names it.
+
+        Selectors of pods compare with values and with nothing else, so of labels that are equal in
+        this the same items speak.
+        """
+        named = self._named
+        return tuple(
+            (key, value if value in named[key] else None)
+            for key, value in labels.items()
+            if key in named
+        )
 
     def matching(
         self, labels: Mapping[str, str], namespace: str, namespaces: NamespaceLabels

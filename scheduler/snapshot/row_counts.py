@@ -21,19 +21,22 @@ class RowCounts:
 
     Attributes:
         total: the sum over all rows.
+        changes: how often a count has changed.
     """
 
-    __slots__ = ("_dense", "_dense_rows", "_sparse", "total")
+    __slots__ = ("_dense", "_dense_rows", "_sparse", "changes", "total")
 
     def __init__(self) -> None:
         self._sparse: dict[int, float] = {}
         self._dense: NDArray[np.float64] | None = None
         self._dense_rows = 0
         self.total = 0.0
+        self.changes = 0
 
     def add(self, row: int, amount: float, capacity: int) -> None:
         """Add to the count of a row; `capacity` is the current number of rows of the table."""
         self.total += amount
+        self.changes += 1
         if self._dense is not None:
             self._add_dense(self._dense, row, amount, capacity)
             return

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MIN_KEPT: Final = 4096
+_NOTHING: Final = np.zeros(0, np.intp)
 
 
 class RowLog:
@@ -36,6 +37,8 @@ class RowLog:
         start = position - self._first
         if start < 0:
             return None
+        if start == len(self._rows):
+            return _NOTHING
         rows = self._rows[start:]
         if len(rows) > 1:
             rows = list(dict.fromkeys(rows))

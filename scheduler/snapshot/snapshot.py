@@ -205,10 +205,10 @@ class Snapshot:
 
     def _begin(self, changes: Sequence[Change]) -> None:
         """Nobody else must see what comes now."""
-        for fork in list(self._forks):
-            fork.detach(changes)
-        self._forks.clear()
-        self.detach(())
+        if self._forks:
+            self._detach_forks(changes)
+        if self._is_attached:
+            self.detach(())
         self.epoch += 1
 
     def detach(self, changes: Sequence[Change]) -> None:
@@ -217,11 +217,9 @@ class Snapshot:
         Args:
             changes: what the cache has done since to the nodes it shares with the original.
         """
-        for fork in list(self._forks):
-            fork.detach(changes)
-        self._forks.clear()
         if not self._is_attached:
             return
+        self._detach_forks(changes)
         self._is_attached = False
         self.table.detach(changes)
         self.ports.detach()
@@ -233,6 +231,11 @@ class Snapshot:
         self._selector_counts = self._selectors.detached(self.namespaces, capacity)
         self._term_counts = self._terms.detached(self.namespaces, self._labels, capacity)
         self._selectors, self._terms = self._selector_counts, self._term_counts
+
+    def _detach_forks(self, changes: Sequence[Change]) -> None:
+        for fork in list(self._forks):
+            fork.detach(changes)
+        self._forks.clear()
 
     # --- changes --------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from scheduler.api.affinity import AffinityTerm
-from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import EVERYTHING
 from scheduler.snapshot.label_columns import LabelColumns
 from scheduler.snapshot.pod_selectors import (
@@ -39,6 +39,9 @@ class TermKind(Enum):
     REQUIRED_ANTI_AFFINITY = "forbids"
     REQUIRED_AFFINITY = "attracts, by hardPodAffinityWeight"
     PREFERRED = "attracts or repels, by weight"
+
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
 
 
 TermKey: TypeAlias = tuple[TermKind, PodSelector, str, int]
@@ -79,16 +82,23 @@ class TermCounts:
         self._key_epoch = labels.key_epoch
         self._classes: dict[TermKey, TermClass] = {}
         self._index = _indexes()
-        self._remembered: dict[tuple[TermKind, str, LabelSet], list[TermClass]] = {}
+        self._remembered: dict[tuple[TermKind, str, object], list[TermClass]] = {}
         self._remembered_size = 0
 
     def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
-        """The classes of a kind that speak of the pod; of very many, sums by key and weight."""
+        """The classes of a kind that speak of the pod; of very many, sums by key and weight.
+
+        It is the same list, until the terms change, for all pods whose labels they cannot tell
+        apart.
+        """
         if not self._classes:
             return []
         if self._key_epoch != self._labels.key_epoch:
             self._file_anew()
-        key = (kind, pod.namespace, pod.label_set)
+        index = self._index[kind]
+        if not index:
+            return []
+        key = (kind, pod.namespace, index.distinction(pod.labels))
         found = self._remembered.get(key)
         if found is None:
             found = self.about(kind, pod)

@@ -94,7 +94,6 @@ class Filtering:
 
     def __init__(self, plugins: PluginSet, calls: PluginCalls, classes: PodClasses) -> None:
         self._pre_filter_plugins = plugins.pre_filter
-        self._without_volumes = [p for p in plugins.pre_filter if not p.NEEDS_VOLUMES]
         self._need_volumes = [p.NAME for p in plugins.pre_filter if p.NEEDS_VOLUMES]
         self._calls = calls
         self._classes = classes
@@ -273,9 +272,9 @@ class Filtering:
         """
         names: frozenset[str] | None = None
         restricting: set[str] = set()
-        asked, skipped = self._pre_filter_plugins, []
+        asked, skipped = pod_class.asked, []
         if not pod.pod.volumes:
-            asked, skipped = self._without_volumes, self._need_volumes.copy()
+            asked, skipped = pod_class.asked_without_volumes, self._need_volumes.copy()
         rejection = SUCCESS
         for plugin in asked:
             result, status = self._pre_filter(plugin, state, pod, snapshot, pod_class)
@@ -295,7 +294,7 @@ class Filtering:
             if not names:
                 self._end_pre_filter(state, plugin)
                 return PreFiltered(_nothing_left(restricting), names, frozenset(restricting))
-        state.write(_SKIPPED, frozenset(skipped))
+        state.write(_SKIPPED, pod_class.skipped.union(skipped))
         return PreFiltered(rejection, names, frozenset(restricting))
 
     def _end_pre_filter(self, state: CycleState, last: PreFilterPlugin) -> None:

@@ -47,6 +47,7 @@ class Framework:
     Attributes:
         profile_name: the profile's schedulerName.
         plugins: its plugins by extension point.
+        binds_plainly: whether all that its Bind plugins do is to write the binding.
         percentage_of_nodes_to_score: of this profile; None leaves it to the configuration.
         classes: the pod classes seen, with their columns.
         calls: how plugins are called.
@@ -62,6 +63,7 @@ class Framework:
     ) -> None:
         self.profile_name = calls.profile
         self.plugins = plugins
+        self.binds_plainly = all(plugin.IS_PLAIN for plugin in plugins.bind)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.calls = calls
         self._key_shape: object = None
@@ -97,7 +99,7 @@ class Framework:
                 ended = error(str(problem)).by(plugin.NAME)
             if not ended.is_success:
                 break
-        self.calls.timed_point("PreEnqueue", ended.code, start)
+        self.calls.point_done("PreEnqueue", ended.code, start, is_step=False)
         return ended
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
@@ -316,11 +318,6 @@ class Framework:
             if not status.is_success:
                 return status.by(plugin.NAME)
         return SUCCESS
-
-    @property
-    def binds_plainly(self) -> bool:
-        """Whether all that its Bind plugins do is to write the binding."""
-        return all(plugin.IS_PLAIN for plugin in self.plugins.bind)
 
     def bound_plainly(self, code: Code, seconds: float) -> None:
         """Report a Bind that was carried out without asking the plugin."""

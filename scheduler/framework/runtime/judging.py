@@ -28,6 +28,14 @@ class IndexedFilter(msgspec.Struct, frozen=True):
     is_trusted: bool
 
 
+def as_view(rows: Rows) -> Rows:
+    """The same rows, as a slice where it is only one: slices make views, indices make copies."""
+    if isinstance(rows, slice) or len(rows) != 1:
+        return rows
+    row = int(rows[0])
+    return slice(row, row + 1)
+
+
 def judge(
     calls: PluginCalls,
     filters: Sequence[IndexedFilter],
@@ -48,7 +56,7 @@ def judge(
             that fails rejects all it is asked about, so that `raise_failure` finds out whether that
             matters.
     """
-    rows: Rows = snapshot.table.all_rows if verdicts.rows is None else verdicts.rows
+    rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
     first, bits = verdicts.first, verdicts.bits
     for each in filters:
         index, plugin = each.index, each.plugin
@@ -109,24 +117,14 @@ class FilterAttempt(msgspec.Struct):
     reasons: "Reasons"
 
 
-class Reasons:
+class Reasons(msgspec.Struct, frozen=True):
     """What the answers of filters mean; a plugin is asked only when somebody reads them."""
 
-    __slots__ = ("_calls", "_filters", "_pod", "_snapshot", "_state")
-
-    def __init__(
-        self,
-        calls: PluginCalls,
-        filters: Sequence[IndexedFilter],
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-    ) -> None:
-        self._calls = calls
-        self._filters = filters
-        self._state = state
-        self._pod = pod
-        self._snapshot = snapshot
+    calls: PluginCalls
+    filters: Sequence[IndexedFilter]
+    state: CycleState
+    pod: PodInfo
+    snapshot: Snapshot
 
     def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
         """The reasons in what the filter with this index answered, for one row or for any.
@@ -135,15 +133,15 @@ class Reasons:
             PluginError: the plugin does not know.
         """
         plugin = self._plugin(index)
-        return self._calls.call(
+        return self.calls.call(
             plugin,
             "Filter",
             answers.reasons,
             None,
             plugin.reasons_in,
-            self._state,
-            self._pod,
-            self._snapshot,
+            self.state,
+            self.pod,
+            self.snapshot,
             answer,
             row,
         )
@@ -153,4 +151,4 @@ class Reasons:
         return self._plugin(index).NAME
 
     def _plugin(self, index: int) -> FilterPlugin:
-        return next(each.plugin for each in self._filters if each.index == index)
+        return next(each.plugin for each in self.filters if each.index == index)

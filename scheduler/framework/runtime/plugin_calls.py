@@ -74,26 +74,23 @@ class PluginCalls:
         """Note that something else of the present cycle is done."""
         self.steps.append((self.now(), name))
 
-    def point_done(self, point: str, status: Code, start: float) -> float:
+    def point_done(self, point: str, status: Code, start: float, *, is_step: bool = True) -> float:
         """Report a whole extension point, whatever plugins it has.
 
         Args:
             point: its name.
             status: how it ended for the pod.
             start: when it began.
+            is_step: whether the present cycle takes it.
 
         Returns:
             When it ended: the start of what follows.
         """
-        end = self.timed_point(point, status, start)
-        self.steps.append((end, point))
-        return end
-
-    def timed_point(self, point: str, status: Code, start: float) -> float:
-        """Report a whole extension point that is no step of a cycle."""
         end = self.now()
         duration = self.metrics.extension_point_duration
         duration[point, status.upstream_name, self.profile].observe(end - start)
+        if is_step:
+            self.steps.append((end, point))
         return end
 
     def call(

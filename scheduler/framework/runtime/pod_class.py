@@ -26,7 +26,7 @@ from scheduler.framework.interface import (
     Scores,
 )
 from scheduler.framework.runtime import answers
-from scheduler.framework.runtime.judging import IndexedFilter, judge
+from scheduler.framework.runtime.judging import IndexedFilter, as_view, judge
 from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
 from scheduler.framework.runtime.verdicts import FEASIBLE, ReasonTable, Verdicts, blank_verdicts
@@ -65,6 +65,9 @@ class PodClass:
     Attributes:
         state: what row-local plugins remember about the class.
         pre_filter: their PreFilter answers by plugin name.
+        asked: the PreFilter plugins that have more to say about a pod than that they skip it, or
+            that any node may do; `asked_without_volumes` where the pod has none.
+        skipped: the row-local ones that skip.
         filters: the row-local filters that take part for this class, in order.
         first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
         bits: by row, that filter's reasons.
@@ -83,11 +86,15 @@ class PodClass:
         "_node_filters",
         "_node_first",
         "_node_position",
+        "_node_raw",
         "_node_scores",
         "_node_total",
         "_pod_filters",
         "_pod_position",
+        "_pod_raw",
         "_pod_scores",
+        "asked",
+        "asked_without_volumes",
         "bits",
         "filters",
         "first",
@@ -96,6 +103,7 @@ class PodClass:
         "representative",
         "room",
         "score_failure",
+        "skipped",
         "state",
         "total",
     )
@@ -115,10 +123,15 @@ class PodClass:
         self._failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
         self._run_pre_filter(plugins.pre_filter, calls, snapshot)
+        self.asked = [p for p in plugins.pre_filter if not self._says_nothing(p.NAME)]
+        self.asked_without_volumes = [p for p in self.asked if not p.NEEDS_VOLUMES]
+        self.skipped = frozenset(filter(self._skips, self.pre_filter))
         self._sort_filters(plugins)
         both = (*self._node_filters, *self._pod_filters)
         self.filters = tuple(sorted(both, key=lambda f: f.index))
         self._sort_scores(plugins, calls, snapshot)
+        self._pod_raw = [r for r in self.raw_scores if r.scored.plugin.READS & Reads.PODS]
+        self._node_raw = [r for r in self.raw_scores if r not in self._pod_raw]
         reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
         self._image_names = image_names(pod.spec) if reads_images else ()
         self._node_position = self._pod_position = self._images_changed_at = -1
@@ -237,6 +250,13 @@ class PodClass:
         answer = self.pre_filter.get(name)
         return answer is not None and answer[1].code is Code.SKIP
 
+    def _says_nothing(self, name: str) -> bool:
+        result, status = self.pre_filter.get(name, (None, None))
+        return status is not None and (
+            status.code is Code.SKIP
+            or (status.is_success and (result is None or result.node_names is None))
+        )
+
     def _sort_scores(self, plugins: PluginSet, calls: PluginCalls, snapshot: Snapshot) -> None:
         for scored in plugins.score:
             if not is_row_local(scored.plugin) or self._skips_score(scored, calls, snapshot):
@@ -290,18 +310,20 @@ class PodClass:
         self._node_first[rows] = verdicts.first
         self._node_bits[rows] = verdicts.bits
         self._node_total[rows] = self._sum(calls, snapshot, self._node_scores, rows)
-        self._evaluate_raw(calls, snapshot, rows, reads_pods=False)
+        self._evaluate_raw(calls, snapshot, rows, self._node_raw)
 
     def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
-        first, bits = self._node_first[rows].copy(), self._node_bits[rows].copy()
+        view = as_view(rows)
+        first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
         verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
         self._judge(calls, self._pod_filters, snapshot, verdicts)
-        total = self._node_total[rows] + self._sum(calls, snapshot, self._pod_scores, rows)
+        total = self._sum(calls, snapshot, self._pod_scores, rows)
+        total += self._node_total[view]
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
-        self.first[rows] = first
-        self.bits[rows] = bits
-        self.total[rows] = total
-        self._evaluate_raw(calls, snapshot, rows, reads_pods=True)
+        self.first[view] = first
+        self.bits[view] = bits
+        self.total[view] = total
+        self._evaluate_raw(calls, snapshot, rows, self._pod_raw)
 
     def _judge(
         self,
@@ -315,11 +337,9 @@ class PodClass:
             self._failures.update(verdicts.failures)
 
     def _evaluate_raw(
-        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows, *, reads_pods: bool
+        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows, raw_scores: Sequence[RawScore]
     ) -> None:
-        for raw in self.raw_scores:
-            if bool(raw.scored.plugin.READS & Reads.PODS) is not reads_pods:
-                continue
+        for raw in raw_scores:
             scores = self._score(calls, snapshot, raw.scored, rows)
             raw.column[rows] = scores
             varies = bool(scores.any())
@@ -329,6 +349,7 @@ class PodClass:
         self, calls: PluginCalls, snapshot: Snapshot, scores: Sequence[Weighted], rows: Rows
     ) -> Scores:
         total = np.zeros(snapshot.table.size if isinstance(rows, slice) else len(rows))
+        rows = as_view(rows)
         for scored in scores:
             column = self._score(calls, snapshot, scored, rows)
             total += column if scored.weight == 1 else column * scored.weight
@@ -388,10 +409,11 @@ def call_normalize(
     plugin = scored.normalizer
     if plugin is None:
         return column
-    check = None if scored.is_trusted else answers.final_scores
+    point, normalize = "ScoreExtensionNormalize", plugin.normalize_score
+    if scored.is_trusted:
+        return calls.call(plugin, point, None, None, normalize, state, pod, column)
     alive = np.ones(len(column), np.bool_)
-    point = "ScoreExtensionNormalize"
-    return calls.call(plugin, point, check, alive, plugin.normalize_score, state, pod, column)
+    return calls.call(plugin, point, answers.final_scores, alive, normalize, state, pod, column)
 
 
 def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:

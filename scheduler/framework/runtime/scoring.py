@@ -77,7 +77,7 @@ class Scoring:
         if len(rows) <= 1:
             return Best(rows, len(rows))
         totals = self.totals(found, pod, snapshot, rows)
-        return Best(rows[np.flatnonzero(totals == totals.max())], len(rows))
+        return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows))
 
     def _best_cached(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
         """The usual case of a plain pod: its class keeps the totals of all rows."""
@@ -86,7 +86,7 @@ class Scoring:
         best = totals.max()
         if best == INFEASIBLE_TOTAL:
             return Best(np.zeros(0, np.intp), 0)
-        found = Best(np.flatnonzero(totals == best), int(np.count_nonzero(totals >= 0)))
+        found = Best((totals == best).nonzero()[0], int(np.count_nonzero(totals >= 0)))
         if found.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)
@@ -113,13 +113,12 @@ class Scoring:
 
     def _is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the class's total column ranks all rows as the full sum would."""
-        return (
-            found.is_row_local
-            and found.pod_class.score_failure is None
-            and not self._only_preparing
-            and not any(raw.varies for raw in found.pod_class.raw_scores)
-            and all(self._skips_score(scored, pod, snapshot) for scored in self._cluster)
-        )
+        pod_class = found.pod_class
+        if not found.is_row_local or pod_class.score_failure is not None or self._only_preparing:
+            return False
+        if any(raw.varies for raw in pod_class.raw_scores):
+            return False
+        return all(self._skips_score(scored, pod, snapshot) for scored in self._cluster)
 
     def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
         plugin = scored.pre_score

@@ -7,8 +7,9 @@ import pytest
 
 from bench.latency import percentile, waiting_times_ms
 from bench.request_log import RequestLog
+from bench.rounds import orders
 from bench.stalls import longest_stall_ms, stalls_in
-from bench.throughput import rate
+from bench.throughput import latest, rate
 
 _EXPOSITION = """\
 # HELP stowage_loop_stall_seconds How much later.
@@ -27,6 +28,7 @@ def test_the_audit_log_is_read_as_it_grows(tmp_path: Path) -> None:
         _line("p0", "", "10:00:00.000000"),
         _line("p0", "binding", "10:00:00.250000"),
         _line("p1", "binding", "10:00:00.500000", code=409),
+        _line("p0.abc", "", "10:00:01.000000", resource="events"),
         _line("p1", "binding", "10:00:01.250000"),
     ]
     text = "".join(f"{line}\n" for line in lines)
@@ -38,28 +40,40 @@ def test_the_audit_log_is_read_as_it_grows(tmp_path: Path) -> None:
     path.write_text(text)
     log.read()
 
-    assert list(first[0]) == ["p0"]
+    assert list(first[0]) == list(log.created) == ["p0"]
+    assert log.told["p0.abc"] - log.created["p0"] == pytest.approx(1.0)
     assert first[1] == log.refused == {409: 1}
     assert log.bound["p0"] - log.created["p0"] == pytest.approx(0.25)
     assert log.bound["p1"] - log.bound["p0"] == pytest.approx(1.0)
 
 
-def test_rates_are_taken_from_bind_to_bind(tmp_path: Path) -> None:
+def test_rates_are_taken_from_bind_to_bind() -> None:
     """Eleven binds in ten seconds are one a second; the middle leaves a tenth out at each end."""
-    log = RequestLog(tmp_path / "none")
-    log.bound = {f"p{n}": 100.0 + n for n in range(20)}
-    log.bound["p19"] = 1000.0
+    moments = [1000.0, *(100.0 + n for n in range(19))]
 
-    assert rate(log, 0.0) == pytest.approx(19 / 900)
-    assert rate(log, 0.1) == pytest.approx(1.0)
+    assert rate(moments, 0.0) == pytest.approx(19 / 900)
+    assert rate(moments, 0.1) == pytest.approx(1.0)
 
 
-def test_too_few_binds_have_no_rate(tmp_path: Path) -> None:
+def test_too_few_binds_have_no_rate() -> None:
     """One moment is no duration."""
-    log = RequestLog(tmp_path / "none")
-    log.bound = {"p": 1.0}
+    assert rate([1.0], 0.0) == 0.0
 
-    assert rate(log, 0.0) == 0.0
+
+def test_a_pod_is_done_when_bind_and_event_are_in() -> None:
+    """Whichever is later; a pod without an event is not done."""
+    bound = {"a": 1.0, "b": 2.0, "c": 3.0}
+
+    assert latest(bound, {"a": 5.0, "b": 1.5}) == {"a": 5.0, "b": 2.0}
+
+
+def test_each_contestant_runs_at_each_place() -> None:
+    """Each round has everybody once; the order changes from round to round."""
+    found = list(orders(["a", "b", "c"], 4))
+
+    assert [sorted(order) for order in found] == [["a", "b", "c"]] * 4
+    assert len({tuple(order) for order in found[:3]}) == 3
+    assert list(orders(["old", "new"], 3)) == [["old", "new"], ["new", "old"], ["old", "new"]]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +116,7 @@ def test_the_longest_stall_is_the_highest_bucket_that_grew() -> None:
     assert longest_stall_ms({}, {}) is None
 
 
-def _line(name: str, subresource: str, time: str, code: int = 201) -> str:
+def _line(name: str, subresource: str, time: str, code: int = 201, resource: str = "pods") -> str:
     return json.dumps(
         {
             "stage": "ResponseComplete",
@@ -111,7 +125,7 @@ def _line(name: str, subresource: str, time: str, code: int = 201) -> str:
             "requestReceivedTimestamp": "2025-01-01T00:00:00.000000Z",
             "stageTimestamp": f"2025-01-01T{time}Z",
             "objectRef": {
-                "resource": "pods",
+                "resource": resource,
                 "subresource": subresource,
                 "namespace": "measured",
                 "name": name,

@@ -1,5 +1,6 @@
 """Workload files: read strictly, and a state to start from that obeys their own rules."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -60,6 +61,33 @@ def test_templates_get_numbers_nodes_and_index() -> None:
     }
     assert body["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "130m"}}
     assert "nodeName" not in body["spec"]
+
+
+def test_pods_are_as_admission_makes_them() -> None:
+    """A token's volume named like no other, mounted everywhere; tolerations unless it has them."""
+    own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+    factory = objects.PodFactory(PodTemplate(spec={"tolerations": [own]}), ["a"], "pod")
+
+    first, second = (msgspec.json.decode(factory.waiting(index))["spec"] for index in (0, 1))
+
+    volume = first["volumes"][0]["name"]
+    assert re.fullmatch("kube-api-access-[a-z0-9]{5}", volume)
+    assert volume != second["volumes"][0]["name"]
+    assert first["containers"][0]["volumeMounts"][0]["name"] == volume
+    assert [each.get("tolerationSeconds") for each in first["tolerations"]] == [None, 300]
+    assert (first["serviceAccountName"], first["priority"]) == ("default", 0)
+
+
+def test_fewer_pods_are_measured_when_asked() -> None:
+    """A number caps every size, and never adds to one."""
+    plain = WORKLOADS["plain"].at_most(1000)
+
+    assert {name: size.pods for name, size in plain.sizes.items()} == {
+        "short": 500,
+        "500": 1000,
+        "5000": 1000,
+        "15000": 1000,
+    }
 
 
 @pytest.mark.parametrize("workload", RULED, ids=[workload.name for workload in RULED])

@@ -44,12 +44,13 @@ def test_a_confirmation_that_changes_nothing_costs_nothing() -> None:
     waiting = make_pod_info("p")
     cache.assume_pod(waiting.on_node("a"))
     cache.update_snapshot(snapshot)
-    generation = cache.nodes["a"].generation
+    epoch = snapshot.epoch
     confirmed = make_pod_info("p", node_name="a", resource_version="2")
 
     cache.add_pod(confirmed)
+    cache.update_snapshot(snapshot)
 
-    assert cache.nodes["a"].generation == generation
+    assert snapshot.epoch == epoch
     assert cache.nodes["a"].pods == {"default/p": confirmed}
 
 

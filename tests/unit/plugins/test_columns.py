@@ -1,11 +1,10 @@
-"""What the plugins share: answers per interned value, views, normalisation."""
+"""What the plugins share: answers per interned value, normalisation."""
 
 import numpy as np
 import pytest
 
 from scheduler.plugins.columns import (
     Judged,
-    as_view,
     count_of,
     distance_from_highest,
     share_of_highest,
@@ -32,17 +31,6 @@ def test_every_distinct_value_is_judged_once() -> None:
     assert first.tolist() == [2, 1, 2]
     assert second.tolist() == [39, 1]
     assert asked == values.values
-
-
-def test_one_row_becomes_a_view() -> None:
-    """Other choices of rows stay as they are."""
-    many = np.array([3, 1])
-    column = np.arange(5)
-
-    assert as_view(np.array([3])) == slice(3, 4)
-    assert np.shares_memory(column[as_view(np.array([3]))], column)
-    assert as_view(many) is many
-    assert as_view(slice(0, 5)) == slice(0, 5)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,41 @@
+"""``python -m bench.daemon CONCURRENCY MAX_OWED FLAG...``: ``stowage run`` with another outbox.
+
+For comparisons only: what another number of requests at a time, or no bound on what is owed (0),
+would bring. FLAGS are those of ``stowage run``.
+"""
+
+import socket
+import sys
+
+import click
+import uvloop
+
+from scheduler.bootstrap.daemon import RunningDaemon
+from scheduler.client.connection import load_connection
+from scheduler.clock import SystemClock
+from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
+from scheduler.config.options import RunOptions, effective_configuration
+from scheduler.driver.outbox import OutboxSettings
+from scheduler.observability import logs
+
+
+@click.command(cls=FlagCommand, context_settings=CONTEXT_SETTINGS)
+@flag_options
+def main(options: RunOptions) -> None:
+    """Schedule with the outbox of the context's object."""
+    settings = click.get_current_context().find_object(OutboxSettings)
+    uvloop.run(_run(options, settings))
+
+
+async def _run(options: RunOptions, settings: OutboxSettings | None) -> None:
+    clock = SystemClock()
+    logs.configure(clock, options.v, options.logging_format)
+    config, _ = effective_configuration(options, {})
+    kubeconfig = config.client_connection.kubeconfig
+    connection = await load_connection(kubeconfig=kubeconfig, master=options.master, clock=clock)
+    await RunningDaemon(options, config, connection, clock, outbox_settings=settings).run()
+
+
+if __name__ == "__main__":
+    concurrency, max_owed, *flags = sys.argv[1:]
+    main(args=flags, obj=OutboxSettings(socket.gethostname(), int(concurrency), int(max_owed)))

@@ -1,0 +1,54 @@
+"""A pod that asks for more than is looked at is told so, and costs nobody anything."""
+
+from typing import Any
+
+import pytest
+
+from scheduler.api import limits
+from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm
+from tests.unit.engine.engine import EngineUnderTest, Everything
+
+TERM = PodAffinityTerm(topology_key="kubernetes.io/hostname", label_selector=LabelSelector())
+ANTI_AFFINITY = Affinity(
+    pod_anti_affinity=PodAffinitySpec(
+        required_during_scheduling_ignored_during_execution=(TERM,) * (limits.MAX_POD_TERMS + 1)
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        pytest.param(
+            {"requests": {f"x.io/{i}": 1 for i in range(limits.MAX_RESOURCE_NAMES + 1)}},
+            f"{limits.MAX_RESOURCE_NAMES + 1} requested resources",
+            id="resources",
+        ),
+        pytest.param(
+            {"node_selector": {f"k{i}": "v" for i in range(limits.MAX_NODE_REQUIREMENTS + 1)}},
+            f"{limits.MAX_NODE_REQUIREMENTS + 1} node selector requirements",
+            id="node selector",
+        ),
+        pytest.param(
+            {"affinity": ANTI_AFFINITY},
+            f"{limits.MAX_POD_TERMS + 1} pod affinity terms",
+            id="terms",
+        ),
+    ],
+)
+def test_a_pod_over_a_limit_is_rejected_with_its_name(fields: dict[str, Any], words: str) -> None:
+    """In the event and in the condition; no plugin is asked, and others go on."""
+    plugin = Everything()
+    under_test = EngineUnderTest(plugin)
+    under_test.add("huge", **fields)
+
+    under_test.run()
+
+    event, failed = under_test.told
+    assert event[:2] == ("event", "huge")
+    assert words in event[2]
+    assert failed[2:4] == ("Unschedulable", event[2])
+    assert plugin.diary == []
+    under_test.add("small")
+    under_test.run()
+    assert [bind.name for bind in under_test.binds] == ["small"]
