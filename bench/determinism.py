@@ -16,8 +16,18 @@ import msgspec
 
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
-from scheduler.engine.events import BindFailed, Bound, Decide, Event, ObjectGone, ObjectSet, Tick
-from scheduler.engine.instructions import Bind
+from scheduler.engine.events import (
+    BindFailed,
+    Bound,
+    Decide,
+    Event,
+    Evicted,
+    EvictFailed,
+    ObjectGone,
+    ObjectSet,
+    Tick,
+)
+from scheduler.engine.instructions import Bind, Evict
 from scheduler.informers.kinds import NODES, PODS
 from scheduler.offline.cluster import Profiles
 from scheduler.recording.directory import DirectoryRecorder
@@ -47,7 +57,10 @@ class History:
         self._now = 0.0
         self._serial = 0
         self._placed: dict[str, Any] = {}
+        self._owed: list[Event] = []
+        """Answers to evictions, and what the watch says of the victims."""
         self.events = 0
+        self.evictions = 0
 
     def run(self, events: int) -> None:
         """Let so many events happen."""
@@ -61,6 +74,8 @@ class History:
         self._recorder.close()
 
     def _change(self) -> None:
+        while self._owed and self._draw.random() < 0.7:
+            self._handle(self._owed.pop(self._draw.randrange(len(self._owed))))
         chance = self._draw.random()
         if chance < 0.6:
             self._add_pod()
@@ -82,6 +97,18 @@ class History:
         for instruction in answer:
             if isinstance(instruction, Bind):
                 self._bind(instruction)
+            elif isinstance(instruction, Evict):
+                self._evict(instruction)
+
+    def _evict(self, evict: Evict) -> None:
+        """The answer and the watch come later, in any order."""
+        self.evictions += 1
+        if self._draw.random() < 0.1:
+            self._owed.append(EvictFailed(evict.uid, "no"))
+            return
+        self._placed.pop(evict.uid, None)
+        gone = ObjectGone("pods", evict.namespace, evict.name, evict.uid)
+        self._owed.extend((Evicted(evict.uid), gone))
 
     def _bind(self, bind: Bind) -> None:
         attempt = self._engine.attempts.get(bind.attempt)
@@ -146,7 +173,8 @@ def main() -> int:
         history = History(Path(directory), options.seed)
         history.run(options.events)
         files = [str(path) for path in Path(directory).iterdir()]
-        print(f"recorded {history.events} events of seed {options.seed}")
+        events, evictions = history.events, history.evictions
+        print(f"recorded {events} events of seed {options.seed}, {evictions} evictions")
         codes = [
             subprocess.run(
                 [sys.executable, "-m", "scheduler", "replay", *files],

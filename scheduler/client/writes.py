@@ -3,6 +3,7 @@
 Bodies of bindings are put together from bytes, because these are the most frequent requests.
 """
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -120,10 +121,11 @@ class PodWrites:
 
     async def evict(
         self, namespace: str, name: str, uid: str, now: datetime, condition: Condition | None
-    ) -> None:
+    ) -> bool:
         """Deletes a pod with its own grace period, after writing why into its status.
 
-        A pod that is gone, or has a successor of the same name, is left alone.
+        Returns:
+            False when it is gone, or has a successor of the same name, which is left alone.
 
         Raises:
             ApiError: see `scheduler.client.errors`.
@@ -131,7 +133,9 @@ class PodWrites:
         """
         try:
             if condition is not None:
-                await self.patch_status(namespace, name, uid, now, condition=condition)
+                # A conflict may come of a busy pod; the deletion tells whether it is this one.
+                with suppress(ConflictError):
+                    await self.patch_status(namespace, name, uid, now, condition=condition)
             await self._session.request(
                 "DELETE",
                 _path(namespace, name, ""),
@@ -146,7 +150,8 @@ class PodWrites:
                 timeout=self._timeout,
             )
         except (NotFoundError, ConflictError):
-            return
+            return False
+        return True
 
     async def event(self, occurrence: Occurrence) -> None:
         """Writes an event, or that it has happened again.

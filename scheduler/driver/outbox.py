@@ -113,6 +113,8 @@ class Outbox:
         self._binds: deque[Bind] = deque()
         self._reads: deque[ReadPod] = deque()
         self._evicts: deque[Evict] = deque()
+        self._evicts_owed = 0
+        """Evictions that wait or are under way."""
         self._patches: dict[str, PatchStatus] = {}
         self._patching: dict[str, Bind | None] = {}
         """UIDs whose status is being written, each with the bind that waits for the end of it."""
@@ -122,7 +124,7 @@ class Outbox:
         self._tries: dict[Occurrence, int] = {}
         self._binds_in_flight = 0
         self._others_in_flight = 0
-        """Requests about status and events that are under way."""
+        """Evictions and requests about status and events that are under way."""
         self._sequence = 0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._changed = asyncio.Event()
@@ -145,7 +147,8 @@ class Outbox:
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing is under way but reads."""
-        return not (self.binds_owed or self.events_owed or self._patches or self._patching)
+        owed = self.binds_owed or self.events_owed or self._evicts_owed
+        return not (owed or self._patches or self._patching)
 
     # --- taking in ------------------------------------------------------------------------------
 
@@ -183,11 +186,23 @@ class Outbox:
 
     def evict(self, evict: Evict) -> None:
         """Delete a pod, to make room."""
+        self._evicts_owed += 1
         self._evicts.append(evict)
         self._wake()
 
     def patch(self, patch: PatchStatus) -> None:
-        """Change a pod's status; of several changes that wait only the newest is sent."""
+        """Change a pod's status; of several changes that wait only the newest is sent.
+
+        What the newest leaves alone is still to be as the one before it says.
+        """
+        before = self._patches.get(patch.uid)
+        if before is not None:
+            nominated = patch.nominated_node_name
+            patch = msgspec.structs.replace(
+                patch,
+                condition=patch.condition or before.condition,
+                nominated_node_name=before.nominated_node_name if nominated is None else nominated,
+            )
         self._patches[patch.uid] = patch
         self._wake()
 
@@ -280,14 +295,15 @@ class Outbox:
             return self._bind(self._binds.popleft())
         if self._reads:
             return self._read(self._reads.popleft())
-        if self._evicts:
-            return self._evict(self._evicts.popleft())
         if self._others_in_flight < self._settings.concurrency - FOR_BINDS:
-            job = self._next_patch() or self._next_event()
+            job = self._next_evict() or self._next_patch() or self._next_event()
             if job is not None:
                 self._others_in_flight += 1
             return job
         return None
+
+    def _next_evict(self) -> Awaitable[None] | None:
+        return self._evict(self._evicts.popleft()) if self._evicts else None
 
     def _next_patch(self) -> Awaitable[None] | None:
         for uid in self._patches:
@@ -337,13 +353,17 @@ class Outbox:
 
     async def _evict(self, evict: Evict) -> None:
         try:
-            await self._writes.evict(
+            was_there = await self._writes.evict(
                 evict.namespace, evict.name, evict.uid, self._clock.wall(), evict.condition
             )
         except (ApiError, FencedError) as problem:
-            self._answer(EvictFailed(evict.uid, str(problem)))
+            answer: EngineEvent = EvictFailed(evict.uid, str(problem))
         else:
-            self._answer(Evicted(evict.uid))
+            answer = Evicted(evict.uid, was_there)
+        finally:
+            self._evicts_owed -= 1
+            self._others_in_flight -= 1
+        self._answer(answer)
 
     async def _patch(self, patch: PatchStatus) -> None:
         self._patching[patch.uid] = None

@@ -135,6 +135,9 @@ TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
 """States that end within the step in which they began: nobody was told of the place."""
 
+REVOCABLE: Final = frozenset({_S.HELD, _S.PREBINDING})
+"""No binding has left: the API server need not hear that the pod does not go on."""
+
 
 class Attempt(msgspec.Struct):
     """One or several pods on their way from the queue to a node, all or none of them.

@@ -4,12 +4,12 @@ Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from scheduler.api.objects import Namespace, Node
 from scheduler.api.pods import PodInfo
 from scheduler.cache import PodState
-from scheduler.engine.attempt import AttemptState
+from scheduler.engine.attempt import REVOCABLE
 from scheduler.engine.attempts import Attempts
 from scheduler.engine.core import Core
 from scheduler.engine.events import ObjectGone
@@ -35,9 +35,6 @@ from scheduler.framework.runtime.shared_states import place_of
 
 T = TypeVar("T")
 
-_CAN_BE_TAKEN_BACK: Final = frozenset({AttemptState.HELD, AttemptState.PREBINDING})
-"""No binding has left: a pod that is being deleted need not go on."""
-
 
 class PodChanges:
     """Pods with a node go to the cache, pods of our profiles without one to the queue."""
@@ -48,8 +45,8 @@ class PodChanges:
         Args:
             core: the engine's state.
             attempts: those under way.
-            on_leaving: hears the UIDs of pods that are gone or being deleted, before anybody is
-                woken by it.
+            on_leaving: hears the UIDs of pods that are gone, are being deleted or wait no longer,
+                before anybody is woken by it.
         """
         self._core = core
         self._attempts = attempts
@@ -64,6 +61,8 @@ class PodChanges:
         if read is not None and _is_older(new, read):
             self._read[uid] = read
             return
+        if new.is_terminating:
+            self._on_leaving(uid)
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -125,7 +124,7 @@ class PodChanges:
         attempt = self._attempts.of(pod.uid)
         if attempt is not None and attempt.pod.node_name == pod.node_name:
             core.cache.add_pod(pod)
-            if attempt.state in _CAN_BE_TAKEN_BACK:
+            if attempt.state in REVOCABLE:
                 self._attempts.leave(attempt, "bound by somebody else")
             else:
                 self._timed(UNSCHEDULED_POD_DELETE, self._attempts.confirmed, attempt)
@@ -135,6 +134,7 @@ class PodChanges:
             waiting = core.queue.get(pod.uid)
             core.cache.add_pod(pod)
             if waiting is not None:
+                self._on_leaving(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
         self._wake(ASSIGNED_POD_ADD, None, pod)
 
@@ -142,8 +142,6 @@ class PodChanges:
         core = self._core
         old = core.cache.get_pod(new.uid)
         core.cache.update_pod(new)
-        if new.is_terminating:
-            self._on_leaving(new.uid)
         if old is not None:
             for event in pod_scheduling_properties_change(old, new):
                 self._wake(event, old, new)
@@ -153,7 +151,7 @@ class PodChanges:
         if old is not None:
             self._core.queue.update(old, new)
         attempt = self._attempts.of(new.uid)
-        if new.is_terminating and attempt is not None and attempt.state in _CAN_BE_TAKEN_BACK:
+        if new.is_terminating and attempt is not None and attempt.state in REVOCABLE:
             self._attempts.leave(attempt, "being deleted")
 
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:

@@ -140,7 +140,7 @@ class Engine:
             lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
         )
         self._evicting = Evicting(self.core, self.attempts)
-        pods = PodChanges(self.core, self.attempts, self._evicting.gone)
+        pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
         self._changes: dict[str, Changes] = {
             "pods": pods,
             "nodes": NodeChanges(self.core),
@@ -163,7 +163,7 @@ class Engine:
             ReadFailed: lambda _: None,
             Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
             Rejected: lambda e: self.attempts.rejected(e.uid, e.plugin, e.message),
-            Evicted: lambda e: self._evicting.evicted(e.uid),
+            Evicted: lambda e: self._evicting.evicted(e.uid, was_there=e.was_there),
             EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             Say: lambda e: self.core.out.append(e.tell),
@@ -229,7 +229,7 @@ class Engine:
         Raises:
             SchedulerError: one does not hold.
         """
-        validate_engine(self.core, self.attempts)
+        validate_engine(self.core, self.attempts, self._evicting)
 
     def _post(self, event: Event) -> None:
         """Take up what a plugin wants, after the event at hand."""

@@ -96,9 +96,15 @@ class Rejected(_Event, frozen=True):
 
 
 class Evicted(_Event, frozen=True):
-    """A victim is being deleted, or was gone already."""
+    """A victim is being deleted, or was gone already.
+
+    Attributes:
+        uid: of the victim.
+        was_there: whether this very pod was found.
+    """
 
     uid: str
+    was_there: bool = True
 
 
 class EvictFailed(_Event, frozen=True):

@@ -3,15 +3,18 @@
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync,
 PreemptPod) v1.36.
 Differs: a victim is evicted once, however many preemptors want it gone; it is told apart by UID.
+What a preemptor that is gone, or has lost its place, still wanted evicted stays. After a failure
+the preemptor backs off: upstream tries it at once, and so without end where a right is missing.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import Condition
-from scheduler.engine.attempt import AttemptState
+from scheduler.engine.attempt import REVOCABLE
 from scheduler.engine.attempts import Attempts
 from scheduler.engine.core import Core
 from scheduler.engine.failure import Failure, preempted
@@ -22,110 +25,167 @@ from scheduler.preemption import Evictions
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
-_IN_MEMORY: Final = frozenset({AttemptState.HELD, AttemptState.PREBINDING})
-"""No binding has left: the API server need not hear of it."""
-
 
 class _Run(msgspec.Struct):
     """What is under way for one preemptor.
 
     Attributes:
         preemptor: who needs the room.
-        first: UIDs of the victims whose eviction has no answer yet, but for the last.
-        last: the least important victim; it goes when all the others have gone.
+        start: when it began, in seconds of the events' clock.
+        first: UIDs of the victims that have not been seen leaving, but for the last.
+        last: the least important victim; it goes when all the others do.
+        is_last_leaving: whether it does already.
         has_failed: whether a victim could not be evicted: the last one is left alone.
     """
 
     preemptor: PodInfo
+    start: float
     first: set[str]
     last: PodInfo
+    is_last_leaving: bool = False
     has_failed: bool = False
 
 
 class Evicting:
-    """All evictions under way."""
+    """All evictions under way.
+
+    An answer only says that the API server has heard of an eviction. What counts is that the watch
+    shows the victim leaving: a preemptor that was let go earlier would see it staying, and choose
+    again.
+    """
 
     def __init__(self, core: Core, attempts: Attempts) -> None:
         self._core = core
         self._attempts = attempts
         self._runs: dict[str, _Run] = {}
         """By preemptor."""
-        self._run_of: dict[str, str] = {}
+        self._wanted: dict[str, list[str]] = {}
+        """The preemptors that wait for each victim to leave."""
+        self._asked: dict[str, tuple[PodInfo, PodInfo]] = {}
         """Victims whose eviction has no answer yet, each with its preemptor."""
+        self._accepted: set[str] = set()
+        """Victims that the API server has evicted, and that the watch does not show leaving yet."""
 
     def begin(self, preemptor: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims that are not on their way out already."""
-        core = self._core
-        victims = [v for v in result.victims if not v.is_terminating and v.uid not in self._run_of]
+        victims = [victim for victim in result.victims if not victim.is_terminating]
         if not victims:
             return
+        core = self._core
         core.recorder.preempted(len(result.victims))
+        self._drop(preemptor.uid)
         self._clear_nominations(result.cleared)
         to_evict = [victim for victim in victims if not self._taken_back(preemptor, victim)]
         if not to_evict:
             return
         *first, last = to_evict
-        self._runs[preemptor.uid] = _Run(preemptor, {victim.uid for victim in first}, last)
+        run = _Run(preemptor, core.now, {victim.uid for victim in first}, last)
+        self._runs[preemptor.uid] = run
         self._evictions().begin(preemptor.uid)
-        self._run_of.update((victim.uid, preemptor.uid) for victim in to_evict)
+        for victim in to_evict:
+            self._wanted.setdefault(victim.uid, []).append(preemptor.uid)
         for victim in first or [last]:
-            core.out.append(_evict(victim, preemptor))
+            self._evict(victim, preemptor)
 
-    def evicted(self, uid: str) -> None:
-        """A victim is on its way out."""
-        run = self._run(uid)
-        if run is None:
+    def evicted(self, uid: str, *, was_there: bool) -> None:
+        """The API server has deleted a victim, now or earlier."""
+        victim, preemptor = self._asked.pop(uid, (None, None))
+        if victim is None or preemptor is None:
             return
-        victim = self._core.cache.get_pod(uid)
-        if victim is not None:
-            self._core.out.append(preempted(victim, run.preemptor))
-        self._answered(run, uid)
+        if was_there:
+            self._core.out.append(preempted(victim, preemptor))
+        if uid in self._wanted:
+            self._accepted.add(uid)
 
     def failed(self, uid: str, message: str) -> None:
         """A victim could not be evicted."""
-        run = self._run(uid)
-        if run is None:
+        victim, preemptor = self._asked.pop(uid, (None, None))
+        if victim is None or preemptor is None:
             return
-        self._core.out.append(Report("Eviction failed", run.preemptor.key, message))
-        run.has_failed = True
-        self._answered(run, uid)
+        self._core.out.append(Report("Eviction failed", victim.key, message))
+        self._settle(uid, has_failed=True)
 
-    def gone(self, uid: str) -> None:
-        """A pod is gone, or being deleted, whoever did it."""
-        run = self._run(uid)
-        if run is not None:
-            self._answered(run, uid)
+    def leaving(self, uid: str) -> None:
+        """A pod is gone, or being deleted, whoever did it; or needs no node any more."""
+        self._drop(uid)
+        self._accepted.discard(uid)
+        self._settle(uid)
+
+    def problems(self) -> Iterator[str]:
+        """What is not as it always is between two events."""
+        if self._evictions().under_way != self._runs.keys():
+            yield "the preemptors that are held back are not those whose victims are to leave"
+        wanted: dict[str, set[str]] = {}
+        for uid, run in self._runs.items():
+            if self._core.queue.get(uid) is None:
+                yield f"victims are evicted for {run.preemptor.key}, which does not wait"
+            for victim in run.first or {run.last.uid}:
+                if victim not in self._asked and victim not in self._accepted:
+                    yield f"{run.preemptor.key} waits for {victim}, which nobody evicts"
+            awaited = run.first if run.is_last_leaving else run.first | {run.last.uid}
+            for victim in awaited:
+                wanted.setdefault(victim, set()).add(uid)
+        if wanted != {victim: set(uids) for victim, uids in self._wanted.items()}:
+            yield "who waits for which victim is noted twice, and differs"
+        if self._accepted - self._wanted.keys():
+            yield "victims are awaited by nobody"
 
     # --- helpers --------------------------------------------------------------------------------
 
-    def _run(self, victim_uid: str) -> _Run | None:
-        preemptor = self._run_of.get(victim_uid)
-        return None if preemptor is None else self._runs.get(preemptor)
-
-    def _answered(self, run: _Run, uid: str) -> None:
-        self._run_of.pop(uid, None)
-        run.first.discard(uid)
-        is_last = uid == run.last.uid
-        if run.first and not is_last:
+    def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
+        """Ask for an eviction, unless somebody has."""
+        if victim.uid in self._asked or victim.uid in self._accepted:
             return
-        if is_last or run.has_failed:
-            self._end(run)
-        else:
-            self._core.out.append(_evict(run.last, run.preemptor))
+        self._asked[victim.uid] = (victim, preemptor)
+        condition = _condition(victim, preemptor.spec.scheduler_name)
+        self._core.out.append(
+            Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)
+        )
 
-    def _end(self, run: _Run) -> None:
-        uid = run.preemptor.uid
-        del self._runs[uid]
-        for victim in (*run.first, run.last.uid):
-            self._run_of.pop(victim, None)
-        self._evictions().end(uid)
+    def _settle(self, uid: str, *, has_failed: bool = False) -> None:
+        """Go on with the preemptors that waited for a victim."""
+        for preemptor in self._wanted.pop(uid, ()):
+            run = self._runs[preemptor]
+            run.has_failed |= has_failed
+            run.first.discard(uid)
+            run.is_last_leaving |= uid == run.last.uid
+            if run.first:
+                continue
+            if run.is_last_leaving or run.has_failed:
+                self._end(run, uid)
+            else:
+                self._evict(run.last, run.preemptor)
+
+    def _end(self, run: _Run, victim: str) -> None:
+        """Let a preemptor go; after a failure it is tried again when it has backed off."""
+        core = self._core
+        self._drop(run.preemptor.uid)
+        result = "error" if run.has_failed else "success"
+        core.recorder.evictions_done(result, core.now - run.start)
         if run.has_failed:
-            self._core.queue.activate([uid])
+            core.queue.try_again(run.preemptor.uid)
+        elif core.cache.get_pod(victim) is None:
+            # It lost its place before it was gone: no end of a running pod wakes the preemptor.
+            core.queue.activate([run.preemptor.uid])
+
+    def _drop(self, preemptor: str) -> None:
+        """What is under way for a pod is no longer wanted; what was not asked for will not be."""
+        run = self._runs.pop(preemptor, None)
+        if run is None:
+            return
+        self._evictions().end(preemptor)
+        for victim in (*run.first, run.last.uid):
+            waiting = self._wanted.get(victim)
+            if waiting is None:
+                continue
+            waiting.remove(preemptor)
+            if not waiting:
+                del self._wanted[victim]
 
     def _taken_back(self, preemptor: PodInfo, victim: PodInfo) -> bool:
         """Whether the victim could be stopped before the API server knew of it."""
         attempt = self._attempts.of(victim.uid)
-        if attempt is None or attempt.state not in _IN_MEMORY:
+        if attempt is None or attempt.state not in REVOCABLE:
             return False
         self._core.out.append(preempted(victim, preemptor, in_memory=True))
         self._attempts.fail(attempt, Failure("preempted"))
@@ -134,6 +194,7 @@ class Evicting:
     def _clear_nominations(self, pods: tuple[PodInfo, ...]) -> None:
         """Less important pods lose the place; it would not be there for them."""
         for pod in pods:
+            self._drop(pod.uid)
             self._core.queue.add_nominated_pod(pod, "")
             self._core.out.append(
                 PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name="")
@@ -141,11 +202,6 @@ class Evicting:
 
     def _evictions(self) -> Evictions:
         return self._core.states.shared(Evictions, "")
-
-
-def _evict(victim: PodInfo, preemptor: PodInfo) -> Evict:
-    condition = _condition(victim, preemptor.spec.scheduler_name)
-    return Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)
 
 
 def _condition(victim: PodInfo, profile: str) -> Condition | None:

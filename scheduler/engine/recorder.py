@@ -35,6 +35,9 @@ class EngineRecorder(Protocol):
     def preempted(self, victims: int) -> None:
         """So many pods have to go for one."""
 
+    def evictions_done(self, result: str, seconds: float) -> None:
+        """The evictions for one pod ended in `success` or `error`."""
+
     def event_handled(self, event: str, seconds: float) -> None:
         """A change in the cluster was taken over, by its label."""
 
@@ -66,6 +69,10 @@ class NoRecorder(EngineRecorder):
 
     @override
     def preempted(self, victims: int) -> None:
+        pass
+
+    @override
+    def evictions_done(self, result: str, seconds: float) -> None:
         pass
 
     @override

@@ -6,6 +6,7 @@ from scheduler.cache import PodState
 from scheduler.engine.attempt import UNDECIDED, AttemptState
 from scheduler.engine.attempts import Attempts
 from scheduler.engine.core import Core
+from scheduler.engine.evicting import Evicting
 from scheduler.errors import SchedulerError
 
 _PLACES = {
@@ -22,7 +23,7 @@ class EngineInvariantError(SchedulerError):
     """The engine contradicts itself; a programming error."""
 
 
-def validate_engine(core: Core, attempts: Attempts) -> None:
+def validate_engine(core: Core, attempts: Attempts, evicting: Evicting) -> None:
     """Check what is always true between two events.
 
     Raises:
@@ -30,6 +31,7 @@ def validate_engine(core: Core, attempts: Attempts) -> None:
     """
     core.queue.validate()
     problems = [*_attempts(core, attempts), *_assumed(core, attempts), *_held(core, attempts)]
+    problems.extend(evicting.problems())
     if problems:
         raise EngineInvariantError("; ".join(problems))
 

@@ -71,6 +71,11 @@ class CycleMetrics:
         """So many pods have to go for one."""
         self._metrics.preemption_victims.observe(victims)
 
+    def evictions_done(self, result: str, seconds: float) -> None:
+        """The evictions for one pod ended in `success` or `error`."""
+        self._metrics.preemption_goroutines_execution[result].inc()
+        self._metrics.preemption_goroutines_duration[result].observe(seconds)
+
     def event_handled(self, event: str, seconds: float) -> None:
         """A change in the cluster was taken over, by its label."""
         self._metrics.event_handling_duration[event].observe(seconds)

@@ -5,6 +5,8 @@ Kept by whoever evicts; asked by the plugin that holds pods back. No I/O here.
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (IsPodRunningPreemption) v1.36.
 """
 
+from collections.abc import Set as AbstractSet
+
 from typing_extensions import override
 
 from scheduler.framework.handle import SharedState
@@ -16,12 +18,17 @@ class Evictions(SharedState):
     def __init__(self) -> None:
         self._under_way: set[str] = set()
 
+    @property
+    def under_way(self) -> AbstractSet[str]:
+        """The UIDs of all of them."""
+        return self._under_way
+
     def begin(self, preemptor_uid: str) -> None:
         """Victims of a preemptor are going to be evicted."""
         self._under_way.add(preemptor_uid)
 
     def end(self, preemptor_uid: str) -> None:
-        """The last victim of a preemptor is leaving, is gone, or is left alone after a failure."""
+        """The victims of a preemptor are leaving, or are left alone."""
         self._under_way.discard(preemptor_uid)
 
     def hold(self, uid: str) -> bool:

@@ -11,7 +11,7 @@ Where a pod can be, and how it moves:
     in flight       unschedulable   add_unschedulable_if_not_present: rejected, nothing happened
     in flight       back-off        add_unschedulable_if_not_present: error, or woken meanwhile
     in flight       active          add_unschedulable_if_not_present: a Pending plugin says Queue
-    unschedulable   back-off        event, update, flush_unschedulable_leftover
+    unschedulable   back-off        event, update, flush_unschedulable_leftover, try_again
     unschedulable   active          the same when back-off is over; activate
     back-off        active          flush_backoff_completed, activate
     any but flight  (unknown)       delete
@@ -165,6 +165,18 @@ class SchedulingQueue:
                 self._push_active(uid, queued, _ACTIVATE_LABEL)
             elif (queued := self._unschedulable.remove(uid)) is not None:
                 self._requeue(uid, queued, Strategy.IMMEDIATELY, _ACTIVATE_LABEL)
+
+    def try_again(self, uid: str) -> None:
+        """Have a rejected pod tried again as after an error: what was to help it has failed.
+
+        It is not popped before its back-off is over, even if it is alone.
+        """
+        queued = self._unschedulable.remove(uid)
+        if queued is None:
+            return
+        self._count_rejectors(queued, -1)
+        queued.unschedulable_plugins = queued.pending_plugins = frozenset()
+        self._requeue(uid, queued, Strategy.AFTER_BACKOFF, _ACTIVATE_LABEL)
 
     def move_all_to_active_or_backoff_queue(
         self,

@@ -85,6 +85,13 @@ class InternedColumn(Generic[T]):
         if self._unused > max(_SPARE_VALUES, len(rows_of) // 2):
             self._drop_unused_values()
 
+    def fill(self, values: Iterable[T]) -> None:
+        """Note the values of all rows at once, in a column that is new."""
+        numbers = list(map(self.values.intern, values))
+        self._ids[: len(numbers)] = numbers
+        counts = np.bincount(self._ids, minlength=len(self.values))
+        self._rows_of = [0, *counts[1:].tolist()]
+
     def copy(self) -> Self:
         """An independent copy that numbers values alike."""
         copy = object.__new__(type(self))

@@ -118,9 +118,7 @@ class LabelColumns:
             self._columns.move_to_end(key)
             return column
         column = self._columns[key] = LabelColumn(capacity)
-        for row, labels in enumerate(self._labels):
-            if key in labels:
-                column.set(row, labels[key], capacity)
+        column.fill(labels.get(key) for labels in self._labels)
         return column
 
     def __contains__(self, key: str) -> bool:

@@ -264,7 +264,7 @@ def rogue_framework(
     Args:
         draw: how the rogues behave, and in which order they come.
         swallowed: takes the failures that fail no attempt.
-        others: they come after the rogues.
+        others: they come after the rogues, but for PostFilter.
     """
     rogues: list[Rogue] = [
         ColumnRogue("Rows", draw, draw.choice((Reads.NODE, Reads.PODS))),
@@ -278,6 +278,8 @@ def rogue_framework(
         for point in IMPLEMENTS
     }
     enabled["queueSort"] = enabled["queueSort"][:1]
+    # A rogue's nomination is the last word; preemption could not say anything after it.
+    enabled["postFilter"].reverse()
 
     def limit() -> AbstractAsyncContextManager[None]:
         return plugin_time_limit(0.001)

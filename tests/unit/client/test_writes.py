@@ -11,7 +11,12 @@ import uvloop
 from aiohttp import web
 
 from scheduler.api.written import NORMAL, Condition, ObjectReference
-from scheduler.client.errors import ConflictError, FencedError, UnavailableError
+from scheduler.client.errors import (
+    ConflictError,
+    FencedError,
+    ForbiddenError,
+    UnavailableError,
+)
 from scheduler.client.event_series import Occurrence
 from scheduler.client.events import Event
 from scheduler.client.leases import LeaseLock, LeaseSpec
@@ -57,6 +62,66 @@ def exchange(
 
 def decoded(seen: Seen) -> Any:
     return msgspec.json.decode(seen.body)
+
+
+class TestEvictions:
+    """One victim: why it goes, and that it goes."""
+
+    CONDITION = Condition("DisruptionTarget", "True", "PreemptionByScheduler", "for another")
+
+    def evict(
+        self, *answers: web.Response, condition: Condition | None = CONDITION
+    ) -> tuple[bool, list[Seen]]:
+        """Evict a pod from a server that gives these answers, in order."""
+        left = iter(answers)
+
+        async def give(_: web.Request) -> web.Response:
+            return next(left)
+
+        async def scenario() -> tuple[bool, list[Seen]]:
+            async with serving(give) as (server, session):
+                gone = await PodWrites(session).evict("ns", "p", "u", WALL, condition)
+                return gone, server.seen
+
+        return uvloop.run(scenario())
+
+    def test_the_status_says_why_first(self) -> None:
+        """Both requests are about this very pod; the grace period is its own."""
+        gone, [patch, delete] = self.evict(json_answer({}), json_answer({}))
+
+        assert gone
+        assert (patch.method, patch.path) == ("PATCH", "/api/v1/namespaces/ns/pods/p/status")
+        assert patch.body == pod_status_patch("u", self.CONDITION, None, WALL)
+        assert (delete.method, delete.path) == ("DELETE", "/api/v1/namespaces/ns/pods/p")
+        assert decoded(delete) == {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": "u"},
+        }
+
+    def test_a_status_that_says_so_is_not_written(self) -> None:
+        _, seen = self.evict(json_answer({}), condition=None)
+
+        assert [each.method for each in seen] == ["DELETE"]
+
+    def test_a_pod_that_is_gone_is_fine(self) -> None:
+        """Whichever request finds out; nothing is deleted after the first has."""
+        gone, [patch] = self.evict(status_answer(404))
+
+        assert (gone, patch.method) == (False, "PATCH")
+        assert not self.evict(json_answer({}), status_answer(404))[0]
+
+    def test_a_conflict_about_the_status_is_settled_by_the_deletion(self) -> None:
+        """A busy pod goes all the same; a successor of the same name stays."""
+        gone, seen = self.evict(status_answer(409), json_answer({}))
+
+        assert gone
+        assert [each.method for each in seen] == ["PATCH", "DELETE"]
+        assert not self.evict(status_answer(409), status_answer(409))[0]
+
+    def test_other_answers_are_errors(self) -> None:
+        with pytest.raises(ForbiddenError):
+            self.evict(json_answer({}), status_answer(403))
 
 
 class TestPods:

@@ -20,6 +20,7 @@ class FakeWrites:
         held: verbs whose requests are not answered until `release`.
         problems: by verb, what the next requests raise; None for success.
         pod: what `read` gives.
+        absent: victims that are not found.
         most: the most requests under way at a time.
     """
 
@@ -29,6 +30,7 @@ class FakeWrites:
         self.held: set[str] = set()
         self.problems: dict[str, deque[Exception | None]] = {}
         self.pod: bytes | None = None
+        self.absent: set[str] = set()
         self.most = 0
         self._under_way = 0
         self._waiting: list[tuple[str, str, asyncio.Future[None]]] = []
@@ -71,6 +73,13 @@ class FakeWrites:
     ) -> None:
         self.bodies.append((now, condition, nominated_node_name))
         await self._send("patch", name)
+
+    async def evict(
+        self, namespace: str, name: str, uid: str, now: datetime, condition: Condition | None
+    ) -> bool:
+        self.bodies.append((uid, now, condition))
+        await self._send("evict", name)
+        return name not in self.absent
 
     async def event(self, occurrence: Occurrence) -> None:
         self.bodies.append(occurrence)

@@ -20,8 +20,16 @@ from scheduler.client.errors import (
     UnavailableError,
 )
 from scheduler.driver.outbox import AHEAD, CONCURRENCY, FOR_BINDS, MAX_OWED, Outbox, OutboxSettings
-from scheduler.engine.events import BindFailed, Bound, Event, PodRead, ReadFailed
-from scheduler.engine.instructions import Bind, PatchStatus, ReadPod, Tell
+from scheduler.engine.events import (
+    BindFailed,
+    Bound,
+    Event,
+    Evicted,
+    EvictFailed,
+    PodRead,
+    ReadFailed,
+)
+from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
 from tests.support.clock import FakeClock
 from tests.unit.driver.fake_writes import FakeWrites, settle
 
@@ -31,12 +39,19 @@ POD = {
 }
 
 
+WHY = Condition("DisruptionTarget", "True", "PreemptionByScheduler", "for another")
+
+
 def bind(name: str, attempt: int = 1, *, by_plugins: bool = False) -> Bind:
     return Bind(attempt, "ns", name, name, "n", by_plugins)
 
 
 def patch(name: str, message: str = "") -> PatchStatus:
     return PatchStatus("ns", name, name, Condition("PodScheduled", "False", "R", message))
+
+
+def evict(name: str) -> Evict:
+    return Evict("preemptor", "ns", name, f"uid of {name}", WHY)
 
 
 def tell(name: str, *, once: bool = True) -> Tell:
@@ -223,6 +238,75 @@ def test_of_several_changes_that_wait_only_the_newest_is_sent() -> None:
 
     world = play(story)
     assert [condition.message for _, condition, _ in world.writes.bodies] == ["first", "third"]
+
+
+def test_what_the_newest_change_leaves_alone_is_sent_with_it() -> None:
+    """A nomination that is withdrawn keeps the condition that waits; the other way round too."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"patch"}
+        for name in ("p", "q"):
+            world.outbox.patch(patch(name, "first"))
+        await settle()
+        world.outbox.patch(patch("p", "why"))
+        world.outbox.patch(PatchStatus("ns", "p", "p", nominated_node_name=""))
+        world.outbox.patch(PatchStatus("ns", "q", "q", nominated_node_name="n"))
+        world.outbox.patch(patch("q", "why"))
+        world.writes.release("patch")
+        await settle()
+
+    world = play(story)
+    sent = [(condition.message, node) for _, condition, node in world.writes.bodies]
+    assert sent == [("first", None), ("first", None), ("why", ""), ("why", "n")]
+
+
+# --- evictions --------------------------------------------------------------------------------
+
+
+def test_an_eviction_is_answered() -> None:
+    """With the victim, with whether it was there, or with why not; the fence is one reason."""
+
+    async def story(world: World) -> None:
+        world.writes.absent = {"absent"}
+        problems = (None, None, ForbiddenError("no"), FencedError("not the leader"))
+        world.writes.fail("evict", *problems)
+        for name in ("p", "absent", "forbidden", "fenced"):
+            world.outbox.evict(evict(name))
+        assert not world.outbox.is_empty
+        await settle()
+        assert world.outbox.is_empty
+
+    world = play(story)
+    assert world.writes.bodies[0] == (
+        "uid of p",
+        world.clock.wall(),
+        WHY,
+    )
+    assert world.answers == [
+        Evicted("uid of p"),
+        Evicted("uid of absent", was_there=False),
+        EvictFailed("uid of forbidden", "no"),
+        EvictFailed("uid of fenced", "not the leader"),
+    ]
+
+
+def test_evictions_that_hang_leave_room_for_binds() -> None:
+    """And go before status and events."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"evict"}
+        world.outbox.patch(patch("q"))
+        for number in range(40):
+            world.outbox.evict(evict(f"p{number}"))
+        await settle()
+        assert world.writes.hanging("evict") == CONCURRENCY - FOR_BINDS
+        assert world.writes.names("patch") == []
+
+        world.outbox.bind(bind("b"))
+        await settle()
+        assert world.answers == [Bound(1)]
+
+    play(story)
 
 
 def test_a_cancelled_bind_does_not_leave() -> None:

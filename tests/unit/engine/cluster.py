@@ -23,6 +23,8 @@ from scheduler.engine.events import (
     Bound,
     Decide,
     Event,
+    Evicted,
+    EvictFailed,
     ObjectGone,
     ObjectSet,
     PodRead,
@@ -35,6 +37,7 @@ from scheduler.engine.events import (
 from scheduler.engine.instructions import (
     Bind,
     Cancel,
+    Evict,
     Instruction,
     PatchStatus,
     ReadPod,
@@ -51,6 +54,7 @@ HARMLESS = (
     "PostBind failed",
     "Unreserve failed",
     "Plugin failed",
+    "Eviction failed",
 )
 """Reports of plugins and bindings that fail; every other one tells an error of the engine."""
 
@@ -65,6 +69,7 @@ class Cluster:
         known: what the engine was told last of each pod.
         by_us: the node of every pod that we have bound, by UID, as long as it exists.
         bound: every pod that anybody has ever bound.
+        evicted: every pod that was ever deleted to make room.
         history: all events, each with its time.
         instructions: all that came of them.
     """
@@ -78,13 +83,14 @@ class Cluster:
         self.known: dict[str, PodInfo] = {}
         self.by_us: dict[str, str] = {}
         self.bound: set[str] = set()
+        self.evicted: set[str] = set()
         self.history: list[tuple[Event, float]] = []
         self.instructions: list[Instruction] = []
         self.outside: deque[Event] = deque()
         self._fields: dict[str, dict[str, Any]] = {}
         self._nodes: dict[str, Node] = {}
         self._watch: deque[Event] = deque()
-        self._todo: list[Bind | RunPreBind | ReadPod] = []
+        self._todo: list[Bind | RunPreBind | ReadPod | Evict] = []
         self._serial = 0
         engine.from_outside = self.outside.append
 
@@ -135,14 +141,18 @@ class Cluster:
         self.history.append((event, self.now))
         for instruction in self.engine.handle(event, self.now):
             self.instructions.append(instruction)
-            if isinstance(instruction, Bind | RunPreBind | ReadPod):
+            if isinstance(instruction, Bind | RunPreBind | ReadPod | Evict):
                 self._todo.append(instruction)
             elif isinstance(instruction, PatchStatus):
                 self._patch(instruction)
             elif isinstance(instruction, Report):
                 assert instruction.message in HARMLESS, instruction
             elif isinstance(instruction, Cancel) and self.draw.random() < 0.5:
-                self._todo = [do for do in self._todo if do.attempt != instruction.attempt]
+                self._todo = [
+                    do
+                    for do in self._todo
+                    if isinstance(do, Evict) or do.attempt != instruction.attempt
+                ]
 
     def _new_pod(self) -> None:
         draw = self.draw
@@ -170,9 +180,12 @@ class Cluster:
     def _delete_pod(self) -> None:
         uid = self._any()
         if uid:
-            pod = self.pods.pop(uid)
-            self.by_us.pop(uid, None)
-            self._watch.append(ObjectGone("pods", pod.namespace, pod.name, uid))
+            self._delete(uid)
+
+    def _delete(self, uid: str) -> None:
+        pod = self.pods.pop(uid)
+        self.by_us.pop(uid, None)
+        self._watch.append(ObjectGone("pods", pod.namespace, pod.name, uid))
 
     def _bind_by_others(self) -> None:
         uid = self._any()
@@ -271,6 +284,8 @@ class Cluster:
                 self.handle(self._bound(todo))
             elif isinstance(todo, RunPreBind):
                 self.handle(self._prepared(todo))
+            elif isinstance(todo, Evict):
+                self.handle(self._evicted(todo))
             else:
                 self._read(todo)
             self.check()
@@ -317,6 +332,19 @@ class Cluster:
             return "" if status.is_success else status.message or "no"
 
         return asyncio.run(asked())
+
+    def _evicted(self, evict: Evict) -> Event:
+        assert evict.uid not in self.evicted, f"{evict.uid} is evicted twice"
+        if self.draw.random() < 0.15:
+            return EvictFailed(evict.uid, "refused")
+        if evict.uid not in self.pods:
+            return Evicted(evict.uid, was_there=False)
+        self.evicted.add(evict.uid)
+        if self.draw.random() < 0.5:
+            self._write(evict.uid, deletion_timestamp="2026-01-01T00:00:00Z")
+        else:
+            self._delete(evict.uid)
+        return Evicted(evict.uid)
 
     def _read(self, read: ReadPod) -> None:
         if self.draw.random() < 0.3:

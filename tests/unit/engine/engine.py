@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 from typing_extensions import override
@@ -28,9 +29,10 @@ from scheduler.engine.instructions import (
     RunPreBind,
     Tell,
 )
+from scheduler.engine.recorder import EngineRecorder
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ObjectKind
-from scheduler.framework.handle import Backing
+from scheduler.framework.handle import Backing, Handle
 from scheduler.framework.interface import (
     BindPlugin,
     NodeFilterPlugin,
@@ -135,11 +137,12 @@ class EngineUnderTest:
 
     def __init__(
         self,
-        *plugins: Plugin,
+        *plugins: Plugin | Callable[[Handle], Plugin],
         nodes: tuple[str | Node, ...] = ("n",),
         answer: Callable[[Bind], Event | None] = lambda bind: Bound(bind.attempt),
         kinds: tuple[ObjectKind, ...] = (),
         seed: int = 1,
+        recorder: EngineRecorder | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.answer = answer
@@ -147,15 +150,16 @@ class EngineUnderTest:
         self.states = SharedStates(FrameworkMetrics(Instruments()))
         self.states.watch(kinds)
         self.backing = Backing(self.states, Instruments(), self.clock.monotonic)
-        framework = Framework(
-            make_plugin_set(plugins), make_calls("test", now=self.clock.monotonic)
-        )
+        handle = Handle(self.backing, watches=kinds)
+        made = [each(handle) if isinstance(each, FunctionType) else each for each in plugins]
+        framework = Framework(make_plugin_set(made), make_calls("test", now=self.clock.monotonic))
         self.engine = Engine(
             {"test": framework},
             EngineSettings(seed=seed, is_validating=True),
             backing=self.backing,
             states=self.states,
             kinds={watched_kind(kind).name: kind for kind in kinds},
+            recorder=recorder,
         )
         for node in nodes:
             self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))

@@ -8,23 +8,27 @@ from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL
+from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.engine import Engine
 from scheduler.engine.engine import EngineSettings
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing, Handle, SharedState
 from scheduler.framework.interface import PreFilterPlugin, PreFilterResult
-from scheduler.framework.runtime import PluginError
+from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.framework.status import Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
+from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
+from scheduler.preemption import Evictions
 from scheduler.queue import QueueSettings
 from scheduler.queue.backoff import BackoffSettings
 from scheduler.snapshot import Snapshot
+from tests.support.fake_plugins import make_calls, make_plugin_set
 from tests.support.rogues import rogue_framework
 from tests.unit.engine.cluster import Cluster
-from tests.unit.engine.driven import Room
+from tests.unit.engine.driven import Holds, Prepares, Room
 
 STEPS = 800
 QUICK = QueueSettings(BackoffSettings(0.5, 2.0), max_in_unschedulable_seconds=10.0)
@@ -89,11 +93,14 @@ def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any
     draw = Random(seed)
     swallowed: list[PluginError] = []
     states = SharedStates(FrameworkMetrics(Instruments()))
-    states.watch((SERVICE,))
+    states.watch((SERVICE, BUDGETS))
     ledger = states.shared(Ledger, "Ledger")
     backing = Backing(states, Instruments(), lambda: 0.0)
     meddler = Meddler(Handle(backing), Random(seed + 1))
-    framework, rogues = rogue_framework(Random(seed + 2), swallowed, Room(4), meddler)
+    preemption = DefaultPreemption(
+        DefaultPreemptionArgs(100, 100), Handle(backing, watches=(BUDGETS,))
+    )
+    framework, rogues = rogue_framework(Random(seed + 2), swallowed, Room(4), meddler, preemption)
     for rogue in rogues:
         rogue.rate = 0.0
     engine = Engine(
@@ -131,3 +138,31 @@ def test_no_pod_is_lost_or_undone(seed: int, rate: float) -> None:
     assert ledger.wrong == []
     kept = {pod.uid for attempt in cluster.engine.attempts for pod in attempt.placed}
     assert set(ledger.places) <= kept | cluster.bound, "a place is kept for nobody"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_room_is_made_without_losing_anybody(seed: int) -> None:
+    """Nobody is evicted twice; whoever was held back for it is let go in the end."""
+    states = SharedStates(FrameworkMetrics(Instruments()))
+    states.watch((SERVICE, BUDGETS))
+    backing = Backing(states, Instruments(), lambda: 0.0)
+    handle = Handle(backing, watches=(BUDGETS,))
+    preemption = DefaultPreemption(DefaultPreemptionArgs(100, 100), handle)
+    plugins = (Room(2), preemption, Holds("Rows", 5.0), Prepares())
+    engine = Engine(
+        {"test": Framework(make_plugin_set(plugins), make_calls("test"))},
+        EngineSettings(seed, queue=QUICK, is_validating=True),
+        backing=backing,
+        states=states,
+        kinds={"services": SERVICE},
+    )
+    cluster = Cluster(engine, "test", Random(seed))
+
+    for _ in range(STEPS):
+        cluster.step()
+    cluster.settle()
+
+    cluster.check()
+    cluster.check_columns()
+    assert cluster.evicted
+    assert states.shared(Evictions, "").under_way == set()

@@ -108,6 +108,19 @@ def test_failed_attempts_count_by_outcome() -> None:
     assert metrics.permit_wait_duration["Success"].sum == 2.0
 
 
+def test_evictions_count_by_outcome() -> None:
+    """How long they took is true, which upstream's is not."""
+    metrics = SchedulerMetrics(CollectorRegistry())
+    cycle = CycleMetrics(metrics)
+
+    cycle.preempted(3)
+    cycle.evictions_done("error", 0.5)
+
+    assert metrics.preemption_victims.sum == 3
+    assert metrics.preemption_goroutines_execution["error"].value == 1
+    assert metrics.preemption_goroutines_duration["error"].sum == 0.5
+
+
 def test_the_queue_counts_what_comes_and_why() -> None:
     """Pods by queue and event, and who rejected those that wait."""
     metrics = SchedulerMetrics(CollectorRegistry())

@@ -629,6 +629,23 @@ def test_activate_skips_back_off() -> None:
     assert under_test.places() == {"rejected": "active", "failed": "active", "active": "active"}
 
 
+def test_a_pod_that_is_to_be_tried_again_backs_off() -> None:
+    """As after an error: not even an idle queue hands it out early; others stay."""
+    under_test = QueueUnderTest({"Fit": ()})
+    pod, other = make_pod_info("p"), make_pod_info("active")
+    under_test.add_rejected(pod, "Fit")
+
+    under_test.queue.try_again(pod.uid)
+    under_test.queue.try_again("unknown")
+
+    assert under_test.places() == {"p": "backoff"}
+    assert not under_test.queue.has_ready
+    under_test.queue.validate()
+    under_test.queue.add(other)
+    under_test.queue.try_again(other.uid)
+    assert under_test.places() == {"p": "backoff", "active": "active"}
+
+
 def test_activating_a_pod_in_flight_concerns_only_that_pod() -> None:
     """The activated pod is tried again after its failure, others in flight are not."""
     under_test = QueueUnderTest({"Fit": ()})
