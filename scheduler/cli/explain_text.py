@@ -9,7 +9,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import plugin_header, print_table
 from scheduler.framework.runtime import Framework
-from scheduler.offline.answers import FeasibleNode, PodAnswer
+from scheduler.offline.answers import FeasibleNode, PodAnswer, Preempting
 from scheduler.offline.findings import Group, Miss, Reasons, best_nodes, groups_of
 
 _NAMES_SHOWN: Final = 3
@@ -83,6 +83,15 @@ def _remarks(report: PodReport) -> Iterator[str]:
     nominated = report.pod.pod.status.nominated_node_name
     if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
+    preempting = report.answer.preemption
+    if isinstance(preempting, Preempting):
+        if preempting.nominated_node:
+            victims = ", ".join(preempting.victims)
+            others = _nodes(len(preempting.candidates))
+            node = preempting.nominated_node
+            yield f"Room could be made on {node} by evicting {victims}; candidates: {others}."
+        else:
+            yield f"No room can be made: {preempting.message}"
     for found in report.answer.claims or ():
         volume = f" (volume {found.volume})" if found.volume else ""
         where = _names(found.nodes)

@@ -16,10 +16,6 @@ from scheduler.offline.simulate import Outcome, Placement, simulate as simulate_
 from scheduler.offline.utilisation import Utilisation, utilisation_of
 
 _NAMES_SHOWN: Final = 5
-_NO_PREEMPTION: Final = (
-    "Preemption is not part of this version: nobody is evicted, so pods that kube-scheduler would "
-    "make room for stay pending."
-)
 
 
 @click.command(context_settings={"max_content_width": 100})
@@ -90,7 +86,7 @@ def simulate(
         return
     _print(outcome, seed)
     _print_utilisation(before, utilisation_of(cluster.snapshot))
-    _print_notes(outcome, cluster, notices)
+    _print_notes(cluster, notices)
 
 
 def _print(outcome: Outcome, seed: int) -> None:
@@ -103,6 +99,8 @@ def _print(outcome: Outcome, seed: int) -> None:
     if placed:
         print_table(("pod", "node"), [(p.pod, p.node or "") for p in placed], texts=(0, 1))
         click.echo()
+    for preemptor in (p for p in placements if p.victims):
+        click.echo(f"Evicted to make room for {preemptor.pod}: {', '.join(preemptor.victims)}\n")
     _print_pending([p for p in placements if p.node is None])
 
 
@@ -147,9 +145,7 @@ def _change(before: float, after: float) -> str:
     return " -> ".join(dict.fromkeys(texts))
 
 
-def _print_notes(outcome: Outcome, cluster: Cluster, notices: Iterable[str]) -> None:
-    if any(p.node is None for p in outcome.placements):
-        click.echo(f"note: {_NO_PREEMPTION}", err=True)
+def _print_notes(cluster: Cluster, notices: Iterable[str]) -> None:
     if cluster.others:
         names = ", ".join(f"{name} ({count})" for name, count in sorted(cluster.others.items()))
         click.echo(f"note: Pods of other schedulers wait as well: {names}.", err=True)

@@ -86,7 +86,14 @@ def test_filter_and_score_in_node_form() -> None:
         assert await world.bound("p") == ["n2"]
         for index in range(3):
             world.sandbox.patch("nodes", f"n{index}", {"metadata": {"labels": {"color": "blue"}}})
-        await world.settled()
+        # Nodes and pods come over watches of their own: the one may be faster.
+        nodes = world.daemon.driver.engine.core.cache.nodes.values()
+        await world.until(
+            lambda: all(
+                n.node is not None and n.node.metadata.labels["color"] == "blue" for n in nodes
+            ),
+            "the daemon to know the colors",
+        )
         world.pod("q")
         await world.rejected("q")
         condition = world.condition("q")

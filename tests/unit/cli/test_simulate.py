@@ -99,7 +99,6 @@ def test_people_read_placements_reasons_and_utilisation(cluster: str) -> None:
         ["all", "2"],
     ]
     assert lines[-1].split()[2:] == ["0%", "->", "60%", "0%", "0%", "->", "1%"]
-    assert "note: Preemption is not part of this version" in result.stderr
     assert "note: Pods of other schedulers wait as well: somebody-else (1).\n" in result.stderr
 
 
