@@ -153,7 +153,6 @@ class Attempt(msgspec.Struct):
         placed: the members on their (assumed) nodes, in the same order; empty before.
         doubt: why it is not known whether the pods are bound.
         asked_at: when the API server was last asked about it; 0 for never.
-        evaluated_nodes: nodes looked at.
         feasible_nodes: nodes that fit.
     """
 
@@ -167,7 +166,6 @@ class Attempt(msgspec.Struct):
     placed: tuple[PodInfo, ...] = ()
     doubt: str = ""
     asked_at: float = 0.0
-    evaluated_nodes: int = 0
     feasible_nodes: int = 0
 
     @property

@@ -73,8 +73,8 @@ class Attempts:
         self._by_uid: dict[str, Attempt] = {}
         self._doubtful: dict[int, Attempt] = {}
         """Those in UNSURE, or long in BOUND: the API server must be asked, the first one first."""
-        self._bound: dict[int, tuple[float, Attempt]] = {}
-        """Those in BOUND in the order in which they came there, each with when it did."""
+        self._bound: dict[int, Attempt] = {}
+        """Those in BOUND in the order in which they came there."""
         self._last_id = 0
         self._last_uid = ""
 
@@ -160,7 +160,6 @@ class Attempts:
         core, framework = self._core, attempt.framework
         pod = attempt.pod.on_node(result.suggested_host)
         attempt.placed, attempt.cycle_state = (pod,), result.state
-        attempt.evaluated_nodes = result.evaluated_nodes
         attempt.feasible_nodes = result.feasible_nodes
         self._advance(attempt, AttemptEvent.FIT)
         core.cache.assume_pod(pod)
@@ -252,7 +251,7 @@ class Attempts:
             self._report_bind(attempt, Code.SUCCESS)
             self._advance(attempt, AttemptEvent.ACCEPT)
             self._doubtful.pop(attempt.id, None)
-            self._bound[attempt.id] = (self._core.now, attempt)
+            self._bound[attempt.id] = attempt
             self._finish(attempt)
 
     def bind_failed(self, attempt_id: int, message: str, *, is_certain: bool) -> None:
@@ -335,8 +334,8 @@ class Attempts:
             late = waiting.timed_out(core.now)
             if late is not None:
                 self.rejected(late.uid, late.plugin, late.message)
-        for since, attempt in self._bound.values():
-            if since + CONFIRM_SECONDS > core.now:
+        for attempt in self._bound.values():
+            if attempt.since + CONFIRM_SECONDS > core.now:
                 break
             self._doubtful.setdefault(attempt.id, attempt)
         for attempt in list(self._doubtful.values())[:MAX_QUESTIONS]:
