@@ -150,7 +150,7 @@ class RunningDaemon:
             clock,
             outbox_settings or OutboxSettings(socket.gethostname()),
             answer=self.driver.submit,
-            ask_plugins=self.driver.bind_by_plugins,
+            ask_others=self.driver.bind_by_others,
             on_sent=self.driver.sent,
             on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
         )

@@ -42,6 +42,7 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
                 BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds),
                 max_in_unschedulable_seconds,
             ),
+            config.extenders,
             is_validating,
         ),
         backing=builder.backing,

@@ -99,7 +99,9 @@ class FrameworkBuilder:
         """
         implements = implemented_plugins(self._registry)
         frameworks = {
-            profile.scheduler_name: self._framework(profile, expand(profile, implements))
+            profile.scheduler_name: self._framework(
+                profile, expand(profile, implements), has_extenders=bool(config.extenders)
+            )
             for profile in config.profiles
         }
         self.backing.frameworks = frameworks
@@ -109,6 +111,8 @@ class FrameworkBuilder:
         self,
         profile: KubeSchedulerProfile,
         enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
+        *,
+        has_extenders: bool,
     ) -> Framework:
         return Framework(
             PluginSet(enabled, lambda plugin: self._plugin(plugin, profile), trusted=self._trusted),
@@ -121,6 +125,7 @@ class FrameworkBuilder:
             ),
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             class_cache_bytes=self._class_cache_bytes,
+            has_extenders=has_extenders,
         )
 
     def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:

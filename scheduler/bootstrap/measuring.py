@@ -3,6 +3,7 @@
 from typing import Final
 
 from scheduler.driver.driver import Driver
+from scheduler.extender import Verb
 from scheduler.framework.runtime import PluginSet
 from scheduler.observability.metrics import SchedulerMetrics
 
@@ -70,7 +71,10 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
 
     metrics.watch_queue(pending, lambda: dict(engine.queue.in_flight_event_counts()))
     metrics.watch_cache(sizes)
-    metrics.watch_binds(lambda: driver.in_flight)
+    metrics.watch_work(lambda: driver.in_flight, lambda: driver.questions.count(Verb.PRIORITIZE))
+    metrics.watch_hearings(
+        lambda: dict(zip(("asking", "line"), driver.engine.attempts.hearing_counts(), strict=True))
+    )
     metrics.watch_class_cache(
         requests, lambda: sum(f.classes.size_bytes for f in engine.frameworks.values())
     )

@@ -32,11 +32,18 @@ class ProxiedRequests:
         session: carries the requests.
         server: the URL of the API server, without a slash at its end.
         routing: proxy and TLS arguments of each request.
+        max_answer_bytes: longer answers are given up.
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, server: str, routing: Mapping[str, Any]
+        self,
+        session: aiohttp.ClientSession,
+        server: str,
+        routing: Mapping[str, Any],
+        *,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
+        self._max_answer_bytes = max_answer_bytes
         self._session = session
         self._server = server
         self._routing = routing
@@ -56,7 +63,7 @@ class ProxiedRequests:
                 **self._routing,
             )
             async with response:
-                body = await read_whole(response)
+                body = await read_whole(response, self._max_answer_bytes)
             return Response(response.status, response.headers, body)
         except BROKEN as problem:
             if isinstance(problem.__cause__, FencedError):
@@ -64,7 +71,7 @@ class ProxiedRequests:
             raise NoAnswerError(why(problem)) from problem
 
 
-async def read_whole(response: aiohttp.ClientResponse) -> bytes:
+async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
     """The body of an answer.
 
     Raises:
@@ -73,8 +80,8 @@ async def read_whole(response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > MAX_ANSWER_BYTES:
-            raise TooLongError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+        if len(body) > max_bytes:
+            raise TooLongError(f"the answer is longer than {max_bytes} bytes")
     return bytes(body)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
 from scheduler.driver.outbox import Outbox
+from scheduler.driver.questions import ExtenderPort, Questions, bind_by_extender
 from scheduler.engine import AttemptState, Engine
 from scheduler.engine.events import (
     BindFailed,
@@ -21,6 +22,7 @@ from scheduler.engine.events import (
     TookLong,
 )
 from scheduler.engine.instructions import (
+    Ask,
     Bind,
     Cancel,
     Evict,
@@ -32,6 +34,7 @@ from scheduler.engine.instructions import (
     Tell,
     WakeMeAt,
 )
+from scheduler.extender import Answer, NoAnswer
 from scheduler.framework.runtime import PluginError
 from scheduler.observability.logs import get_logger, verbose
 
@@ -61,9 +64,12 @@ class Driver:
     Attributes:
         engine: what decides.
         outbox: what is written; set once, before anything runs.
+        extenders: the way to extenders; set once, where there are any.
+        questions: what extenders are asked at present.
     """
 
     outbox: Outbox
+    extenders: ExtenderPort
 
     def __init__(
         self, engine: Engine, clock: Clock, *, event_logs: Sequence[EventLog] = ()
@@ -72,6 +78,7 @@ class Driver:
         engine.from_outside = self.submit
         self._clock = clock
         self._event_logs = event_logs
+        self.questions = Questions(self._ask, self._submit_timed)
         self._ready = asyncio.Event()
         self._work: dict[int, asyncio.Task[None]] = {}
         self._wake_times: list[float] = []
@@ -79,6 +86,7 @@ class Driver:
         self._woken = asyncio.Event()
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Bind: lambda i: self.outbox.bind(i),  # noqa: PLW0108 - the outbox comes later
+            Ask: self.questions.start,
             RunPreBind: lambda i: self._start(i.attempt, self._pre_bind(i.attempt)),
             Cancel: self._cancel,
             ReadPod: lambda i: self.outbox.read(i),  # noqa: PLW0108 - the outbox comes later
@@ -100,6 +108,16 @@ class Driver:
         if self.engine.has_ready:
             self._ready.set()
 
+    def _submit_timed(self, event: Event, start: float | None = None) -> float:
+        """Tell the engine what makes it decide; gives the time of the end."""
+        now = self._clock.monotonic
+        start = now() if start is None else start
+        self.submit(event)
+        end = now()
+        if end - start > LONG_SECONDS:
+            self.submit(TookLong(end - start))
+        return end
+
     # --- loops ----------------------------------------------------------------------------------
 
     async def decide(self, is_stopping: Callable[[], bool]) -> None:
@@ -110,11 +128,7 @@ class Driver:
             deadline = now() + SLICE_SECONDS
             start = now()
             while start < deadline and engine.has_ready and outbox.has_room:
-                self.submit(Decide())
-                end = now()
-                if end - start > LONG_SECONDS:
-                    self.submit(TookLong(end - start))
-                start = end
+                start = self._submit_timed(Decide(), start)
             if engine.has_ready and outbox.has_room:
                 await asyncio.sleep(0)
             else:
@@ -162,6 +176,7 @@ class Driver:
 
     async def stop(self) -> None:
         """End what still runs for attempts."""
+        await self.questions.stop()
         work = list(self._work.values())
         for task in work:
             task.cancel()
@@ -178,6 +193,7 @@ class Driver:
         task = self._work.get(cancel.attempt)
         if task is not None and task is not asyncio.current_task():
             task.cancel()
+        self.questions.cancel(cancel.attempt)
         self.outbox.cancel(cancel.attempt)
 
     def _wake_me_at(self, wake: WakeMeAt) -> None:
@@ -215,8 +231,20 @@ class Driver:
         else:
             self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
 
-    async def bind_by_plugins(self, bind: Bind) -> Event:
-        """Have the Bind plugins of a profile bind a pod; the outbox asks for it."""
+    async def bind_by_others(self, bind: Bind) -> Event:
+        """Have an extender, or Bind plugins, bind a pod; the outbox asks for it."""
+        if bind.extender is not None:
+            return await bind_by_extender(self.extenders, bind, bind.extender)
+        return await self._bind_by_plugins(bind)
+
+    async def _ask(self, ask: Ask) -> Answer:
+        found = self.engine.attempts.question(ask.question)
+        if found is None:
+            return NoAnswer("no longer wanted")
+        question, pod = found
+        return await self.extenders.ask(question, pod.uid)
+
+    async def _bind_by_plugins(self, bind: Bind) -> Event:
         attempt = self.engine.attempts.get(bind.attempt)
         if attempt is None:
             return BindFailed(bind.attempt, "no longer wanted")

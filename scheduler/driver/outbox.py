@@ -82,7 +82,7 @@ class Outbox:
         clock: gives events and conditions their time.
         settings: numbers.
         answer: takes the engine's events.
-        ask_plugins: carries out a binding that is for Bind plugins; never raises.
+        ask_others: carries out a binding that is for Bind plugins or an extender; never raises.
         on_sent: called after each request: there may be room again.
         on_dropped: told why (`queue_full`, `refused`, `unreachable`) for each event that is lost.
 
@@ -97,7 +97,7 @@ class Outbox:
         settings: OutboxSettings,
         *,
         answer: Callable[[EngineEvent], None],
-        ask_plugins: Callable[[Bind], Awaitable[EngineEvent]],
+        ask_others: Callable[[Bind], Awaitable[EngineEvent]],
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -105,7 +105,9 @@ class Outbox:
         self._clock = clock
         self._settings = settings
         self._answer = answer
-        self._ask_plugins = ask_plugins
+        self._ask_others = ask_others
+        self._beside: set[asyncio.Task[None]] = set()
+        """Binds that extenders carry out: they may take their time, and keep nobody waiting."""
         self._on_sent = on_sent
         self._on_dropped = on_dropped
         self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
@@ -241,10 +243,15 @@ class Outbox:
 
     async def run(self) -> None:
         """Send for ever. Run it as a task."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._sweep_for_ever())
-            for _ in range(self._settings.concurrency):
-                group.create_task(self._work())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._sweep_for_ever())
+                for _ in range(self._settings.concurrency):
+                    group.create_task(self._work())
+        finally:
+            for task in self._beside:
+                task.cancel()
+            await asyncio.gather(*self._beside, return_exceptions=True)
 
     async def drain(self, timeout: float, *, binds_only: bool = False) -> None:
         """Wait until everything is sent, or all binds are answered, at most so long.
@@ -323,12 +330,27 @@ class Outbox:
 
     async def _bind(self, bind: Bind) -> None:
         self._binds_in_flight += 1
+        if bind.extender is None:
+            await self._finish(bind)
+        else:
+            task = asyncio.get_running_loop().create_task(self._finish(bind))
+            self._beside.add(task)
+            task.add_done_callback(self._came_back)
+
+    async def _finish(self, bind: Bind) -> None:
+        is_ours = not bind.by_plugins and bind.extender is None
         try:
-            answer = await (self._ask_plugins(bind) if bind.by_plugins else self._send_bind(bind))
+            answer = await (self._send_bind(bind) if is_ours else self._ask_others(bind))
         finally:
             self._binds_in_flight -= 1
             self.binds_owed -= 1
         self._answer(answer)
+
+    def _came_back(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        self._changed.set()
+        self._wake()
+        self._on_sent()
 
     async def _send_bind(self, bind: Bind) -> EngineEvent:
         try:

@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
+from scheduler.extender import Advice
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.runtime import Diagnosis, Feasibility, Framework, Verdicts
 from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.runtime.scoring import Best
 from scheduler.framework.runtime.verdicts import FEASIBLE
+from scheduler.framework.status import Status
 from scheduler.snapshot import Snapshot
 
 MIN_FEASIBLE_NODES_TO_FIND: Final = 100
@@ -48,10 +51,26 @@ class Unschedulable(msgspec.Struct):
     Attributes:
         state: the attempt's state, for PostFilter.
         diagnosis: why.
+        unasked: nodes that fit, and that extenders were not asked about.
     """
 
     state: CycleState
     diagnosis: Diagnosis
+    unasked: int = 0
+
+
+class NodesToAskAbout(msgspec.Struct, frozen=True):
+    """What extenders are asked about.
+
+    Attributes:
+        names: the nodes.
+        is_alone: whether it is but the one that the pod is nominated to.
+        is_sample: whether there are others that fit, and that are not looked at.
+    """
+
+    names: tuple[str, ...]
+    is_alone: bool
+    is_sample: bool
 
 
 class NoNodesAvailable(msgspec.Struct):
@@ -90,12 +109,77 @@ class SchedulingAlgorithm:
         percentage = self._percentage_in(framework)
         rows = None
         if percentage or pod.pod.status.nominated_node_name:
-            rows = self._narrowed(found, pod, snapshot, percentage)
+            rows = _nominated_row(found, pod, snapshot)
+            if rows is None:
+                rows = self._sampled(found, snapshot, percentage)
         best = framework.best_nodes(found, pod, snapshot, rows)
         if not best.feasible:
             return Unschedulable(found.state, found.diagnosis(snapshot))
+        return self._pick(found, best, snapshot)
+
+    def nodes_to_ask_about(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods | None,
+        *,
+        tries_nominated: bool,
+    ) -> NodesToAskAbout:
+        """The nodes among which extenders have a say; none where no node fits.
+
+        Args:
+            framework: the profile.
+            pod: the pod.
+            snapshot: the cluster.
+            nominated: see `Framework.find_nodes_that_fit`.
+            tries_nominated: whether the nominated node is looked at alone, if it fits.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        rows = _nominated_row(found, pod, snapshot) if tries_nominated else None
+        is_alone = rows is not None
+        if rows is None:
+            rows = self._sampled(found, snapshot, self._percentage_in(framework))
+        is_sample = not is_alone and len(rows) < len(found.feasible_rows())
+        names = snapshot.table.names
+        return NodesToAskAbout(tuple([names[row] for row in rows.tolist()]), is_alone, is_sample)
+
+    def schedule_advised(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods | None,
+        advice: Advice,
+    ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+        """The node for the pod after extenders were asked: what fits now, of what they let pass.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
         table = snapshot.table
-        row = best.rows[0]
+        if not table.count:
+            return NoNodesAvailable()
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        feasible, row_of = found.feasible_rows(), table.row_of
+        allowed = np.array([row_of[name] for name in advice.nodes if name in row_of], np.intp)
+        rows = np.intersect1d(feasible, allowed)
+        totals, names = advice.totals, table.names
+        bonus = np.array([totals.get(names[row], 0) for row in rows.tolist()], np.int64)
+        best = framework.best_nodes(found, pod, snapshot, rows, bonus)
+        if best.feasible:
+            return self._pick(found, best, snapshot)
+        refused: dict[str, Status | None] = dict.fromkeys(advice.asked.difference(advice.nodes))
+        refused.update(advice.rejected)
+        unasked = sum(names[row] not in advice.asked for row in feasible.tolist())
+        return Unschedulable(found.state, found.diagnosis(snapshot, refused), unasked)
+
+    def _pick(self, found: Feasibility, best: Best, snapshot: Snapshot) -> ScheduleResult:
+        """One of the best nodes, by chance."""
+        table, row = snapshot.table, best.rows[0]
         if len(best.rows) > 1:
             row = best.rows[int(self._random.random() * len(best.rows))]
         return ScheduleResult(found.state, table.names[row], table.count, best.feasible)
@@ -106,15 +190,9 @@ class SchedulingAlgorithm:
         percentage = self._percentage if own is None else own
         return percentage if percentage < _ALL_NODES else 0
 
-    def _narrowed(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, percentage: int
-    ) -> NDArray[np.intp]:
-        """The nominated node if it fits; else a sample of what fits, if sampling is on."""
-        rows = found.feasible_rows()
-        nominated = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
-        if nominated is not None and nominated in rows:
-            return np.array([nominated], np.intp)
-        verdicts = found.verdicts
+    def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
+        """What fits, or a sample of it if sampling is on."""
+        rows, verdicts = found.feasible_rows(), found.verdicts
         if not percentage or verdicts is None or verdicts.rows is not None:
             return rows
         return self._sample(verdicts, snapshot, percentage)
@@ -128,6 +206,14 @@ class SchedulingAlgorithm:
         looked_at = int(feasible_at[-1]) + 1 if len(feasible_at) == wanted else len(order)
         self.next_start_node_index = (self.next_start_node_index + looked_at) % len(order)
         return rotated[feasible_at]
+
+
+def _nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:
+    """The node the pod is nominated to, if it fits: then no other is looked at."""
+    row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
+    if row is None or row not in found.feasible_rows():
+        return None
+    return np.array([row], np.intp)
 
 
 def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:

@@ -11,8 +11,10 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
+from scheduler.extender import Consultation, Question, Review
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime.diagnosis import Reviewed
 from scheduler.framework.types import QueuedPodInfo
 
 
@@ -25,6 +27,8 @@ class AttemptState(Enum):
 
     POPPED = "popped"
     """A node is being looked for."""
+    ASKING = "asking"
+    """Extenders are being asked, or it waits for its turn to ask them."""
     ASSUMED = "assumed"
     """The pod counts as running on its node."""
     RESERVED = "reserved"
@@ -53,6 +57,7 @@ class AttemptState(Enum):
 class AttemptEvent(Enum):
     """What can happen to an attempt."""
 
+    ASK = "ask"
     FIT = "fit"
     RESERVE = "reserve"
     WAIT = "wait"
@@ -78,13 +83,16 @@ class Taken(Enum):
     HOLD = "hold"
     """Its entry among the pods that Permit holds."""
     WORK = "work"
-    """PreBind or Bind under way."""
+    """Questions to extenders, PreBind or Bind under way."""
 
 
 _S, _E = AttemptState, AttemptEvent
 
 TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (_S.POPPED, _E.FIT): _S.ASSUMED,
+    (_S.POPPED, _E.ASK): _S.ASKING,
+    (_S.ASKING, _E.ASK): _S.ASKING,
+    (_S.ASKING, _E.FIT): _S.ASSUMED,
     (_S.ASSUMED, _E.RESERVE): _S.RESERVED,
     (_S.RESERVED, _E.WAIT): _S.HELD,
     (_S.RESERVED, _E.PREPARE): _S.PREBINDING,
@@ -103,6 +111,7 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
         (state, _E.FAIL): _S.FAILED
         for state in (
             _S.POPPED,
+            _S.ASKING,
             _S.ASSUMED,
             _S.RESERVED,
             _S.HELD,
@@ -115,13 +124,22 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     # bound although the API server had said so.
     **{
         (state, _E.LEAVE): _S.GONE
-        for state in (_S.POPPED, _S.HELD, _S.PREBINDING, _S.BINDING, _S.UNSURE, _S.BOUND)
+        for state in (
+            _S.POPPED,
+            _S.ASKING,
+            _S.HELD,
+            _S.PREBINDING,
+            _S.BINDING,
+            _S.UNSURE,
+            _S.BOUND,
+        )
     },
 }
 """Every pair that may happen. A pair that is missing is a contradiction of our own."""
 
 TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
     _S.POPPED: (),
+    _S.ASKING: (Taken.WORK,),
     _S.ASSUMED: (Taken.ROOM,),
     _S.RESERVED: (Taken.RESERVATIONS, Taken.ROOM),
     _S.HELD: (Taken.HOLD, Taken.RESERVATIONS, Taken.ROOM),
@@ -135,8 +153,28 @@ TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
 """States that end within the step in which they began: nobody was told of the place."""
 
-REVOCABLE: Final = frozenset({_S.HELD, _S.PREBINDING})
+REVOCABLE: Final = frozenset({_S.ASKING, _S.HELD, _S.PREBINDING})
 """No binding has left: the API server need not hear that the pod does not go on."""
+
+
+class Hearing(msgspec.Struct):
+    """Extenders and one attempt.
+
+    Attributes:
+        open: questions that have no answer yet, by number.
+        nodes: about the nodes it fits on; None when only preemption concerns an extender.
+        is_sample: whether they were asked about a sample of these nodes.
+        begun: how often they were asked from the beginning.
+        review: about the nodes that could be cleared.
+        reviewed: what came of that.
+    """
+
+    open: dict[int, Question] = {}
+    nodes: Consultation | None = None
+    is_sample: bool = False
+    begun: int = 0
+    review: Review | None = None
+    reviewed: Reviewed | None = None
 
 
 class Attempt(msgspec.Struct):
@@ -154,6 +192,8 @@ class Attempt(msgspec.Struct):
         doubt: why it is not known whether the pods are bound.
         asked_at: when the API server was last asked about it; 0 for never.
         feasible_nodes: nodes that fit.
+        hearing: what extenders are asked about it, and what they have said; None while nobody was.
+        binder: the number of the extender that is to bind it; None for the profile's plugins.
     """
 
     id: int
@@ -167,6 +207,8 @@ class Attempt(msgspec.Struct):
     doubt: str = ""
     asked_at: float = 0.0
     feasible_nodes: int = 0
+    hearing: Hearing | None = None
+    binder: int | None = None
 
     @property
     def queued(self) -> QueuedPodInfo:

@@ -5,7 +5,7 @@ handleBindingCycleError) v1.36.
 """
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from scheduler.api.limits import exceeded_limit
@@ -17,6 +17,7 @@ from scheduler.engine.attempt import (
     Attempt,
     AttemptEvent,
     AttemptState,
+    Hearing,
     Taken,
 )
 from scheduler.engine.core import TRACE_LINES, Core
@@ -30,6 +31,7 @@ from scheduler.engine.failure import (
     status_patch,
     unexpected,
 )
+from scheduler.engine.hearings import Hearings
 from scheduler.engine.instructions import (
     Bind,
     Cancel,
@@ -38,9 +40,11 @@ from scheduler.engine.instructions import (
     RunPreBind,
     WakeMeAt,
 )
+from scheduler.extender import Answer, Consultation, ExtenderError, Question, Review, Verb
 from scheduler.framework.events import ASSIGNED_POD_DELETE
-from scheduler.framework.interface import PostFilterResult
+from scheduler.framework.interface import Candidate, PostFilterResult
 from scheduler.framework.runtime import PluginError
+from scheduler.framework.runtime.diagnosis import Reviewed
 from scheduler.framework.status import Code, unschedulable
 from scheduler.framework.types import QueuedPodInfo
 
@@ -48,6 +52,11 @@ PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
 
 SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
+
+IN_LINE: Final = "waits for its turn"
+MAX_HEARINGS: Final = 4
+"""How often extenders are asked from the beginning about one attempt."""
+NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
 
 CONFIRM_SECONDS: Final = 30.0
 """How long the watch may take to tell of a bound pod before the API server is asked."""
@@ -77,6 +86,10 @@ class Attempts:
         """Those in BOUND in the order in which they came there."""
         self._last_id = 0
         self._last_uid = ""
+        self._hearings = Hearings(core)
+        self.question = self._hearings.question
+        self.is_in_line = self._hearings.is_in_line
+        self.hearing_counts = self._hearings.counts
 
     def __len__(self) -> int:
         return len(self._attempts)
@@ -94,9 +107,18 @@ class Attempts:
 
     # --- from the queue to a node ---------------------------------------------------------------
 
+    @property
+    def has_turn(self) -> bool:
+        """Whether an attempt that waited to ask extenders may go on."""
+        return self._hearings.has_turn
+
     def decide(self) -> None:
-        """Try the most important ready pod, if there is one."""
+        """Let an attempt go on that waited to ask extenders, or try the next ready pod."""
         core = self._core
+        attempt = self._hearings.next_in_line()
+        if attempt is not None:
+            self._cycle(attempt, self._decide_on)
+            return
         queued = core.queue.pop()
         if queued is None:
             return
@@ -107,12 +129,18 @@ class Attempts:
             return
         framework = core.frameworks[pod.spec.scheduler_name]
         self._last_id += 1
-        framework.calls.begin_cycle(sampled=self._last_id % PLUGIN_METRICS_EVERY == 0)
-        start = core.stopwatch()
         attempt = Attempt(self._last_id, framework, (queued,), core.now)
         self._attempts[attempt.id] = self._by_uid[pod.uid] = attempt
-        self._guarded(attempt, self._find_node)
-        core.recorder.cycle_done(pod, start, core.stopwatch(), framework.calls.steps)
+        self._cycle(attempt, self._find_node)
+
+    def _cycle(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:
+        """A step in which plugins are asked, measured."""
+        core, calls, pod = self._core, attempt.framework.calls, attempt.pod
+        self._last_uid = pod.uid
+        calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
+        start = core.stopwatch()
+        self._guarded(attempt, step)
+        core.recorder.cycle_done(pod, start, core.stopwatch(), calls.steps)
 
     def _skip(self, pod: PodInfo) -> None:
         """A pod that needs no node any more, or has one already."""
@@ -122,38 +150,155 @@ class Attempts:
         self._core.queue.done(pod.uid)
 
     def _find_node(self, attempt: Attempt) -> None:
-        core, framework, pod = self._core, attempt.framework, attempt.pod
-        start = core.stopwatch()
+        hearings, pod = self._hearings, attempt.pod
         too_much = exceeded_limit(pod.shape)
         if too_much:
             self.fail(attempt, Failure(too_much, is_rejection=True))
-            return
+        elif hearings.about_nodes(pod) and not hearings.take_turn(attempt):
+            self._advance(attempt, AttemptEvent.ASK, IN_LINE)
+        else:
+            self._decide_on(attempt)
+
+    def _decide_on(self, attempt: Attempt) -> None:
+        """Look at the cluster as it is now, with what extenders have said if they were asked."""
+        core = self._core
+        start = core.stopwatch()
         core.catch_up()
-        framework.calls.step("Snapshot")
-        nominated = core.queue.nominator
-        decision = core.algorithm.schedule_pod(framework, pod, core.snapshot, nominated)
+        attempt.framework.calls.step("Snapshot")
+        if attempt.hearing is None and self._ask_about_nodes(attempt, tries_nominated=True):
+            return
+        decision = self._decision(attempt)
         core.recorder.algorithm_done(core.stopwatch() - start)
         if isinstance(decision, ScheduleResult):
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
             self.fail(attempt, no_nodes(decision))
+        elif decision.unasked and attempt.hearing is not None and not attempt.hearing.is_sample:
+            self._ask_anew(attempt, attempt.hearing)
         else:
-            self.fail(attempt, self._after_filters(attempt, decision))
+            failure = self._after_filters(attempt, decision)
+            if failure is not None:
+                self.fail(attempt, failure)
 
-    def _after_filters(self, attempt: Attempt, decision: Unschedulable) -> Failure:
-        """No node fits: PostFilter plugins may make room."""
+    def _decision(self, attempt: Attempt) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+        core, hearing = self._core, attempt.hearing
+        about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
+        if hearing is None or hearing.nodes is None:
+            return core.algorithm.schedule_pod(*about)
+        return core.algorithm.schedule_advised(*about, hearing.nodes.advice())
+
+    def _after_filters(self, attempt: Attempt, decision: Unschedulable) -> Failure | None:
+        """No node fits: PostFilter plugins may make room; nothing if extenders are asked first."""
         framework = attempt.framework
         if not framework.plugins.post_filter:
             return failure_of(decision.diagnosis)
+        if attempt.hearing is not None:
+            decision.diagnosis.reviewed = attempt.hearing.reviewed
         result, status = framework.run_post_filter_plugins(
             decision.state, attempt.pod, self._core.snapshot, decision.diagnosis
         )
         if status.is_success and result is not None:
+            if self._ask_about_candidates(attempt, result.candidates):
+                return None
             self._make_room(attempt.pod, result)
         decision.diagnosis.post_filter_message = status.message
         return failure_of(
             decision.diagnosis, None if result is None else result.nominated_node_name
         )
+
+    # --- extenders ------------------------------------------------------------------------------
+
+    def _ask_about_nodes(self, attempt: Attempt, *, tries_nominated: bool) -> bool:
+        """Ask extenders about the nodes that fit; says whether an answer is to be waited for."""
+        core, hearings = self._core, self._hearings
+        asked = hearings.about_nodes(attempt.pod)
+        if not asked or not core.snapshot.table.count:
+            return False
+        found = core.algorithm.nodes_to_ask_about(
+            attempt.framework,
+            attempt.pod,
+            core.snapshot,
+            core.queue.nominator,
+            tries_nominated=tries_nominated,
+        )
+        if not found.names:
+            return False
+        hearing = attempt.hearing = attempt.hearing or Hearing()
+        hearing.begun += 1
+        hearing.is_sample = found.is_sample
+        hearing.nodes = Consultation(
+            hearings.extenders, asked, found.names, is_alone=found.is_alone
+        )
+        return self._ask_next(attempt, hearing)
+
+    def _ask_anew(self, attempt: Attempt, hearing: Hearing) -> None:
+        """What was asked about does not fit any more, and other nodes do."""
+        if hearing.begun >= MAX_HEARINGS:
+            self.fail(attempt, Failure(NODES_CHANGE))
+        elif not self._ask_about_nodes(attempt, tries_nominated=False):
+            self._decide_on(attempt)
+
+    def _ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
+        """Ask extenders whom to evict; says whether an answer is to be waited for."""
+        hearings, hearing = self._hearings, attempt.hearing
+        asked = hearings.extenders.asked(attempt.pod, Verb.PREEMPT)
+        if not asked or not candidates or (hearing is not None and hearing.reviewed is not None):
+            return False
+        if not hearings.take_turn(attempt):
+            self._advance(attempt, AttemptEvent.ASK, IN_LINE)
+            return True
+        hearing = attempt.hearing = hearing or Hearing()
+        hearing.review = Review(hearings.extenders, asked, candidates)
+        return self._ask_next(attempt, hearing)
+
+    def _ask_next(self, attempt: Attempt, hearing: Hearing) -> bool:
+        """Ask what comes next; says whether there is anything."""
+        asking = hearing.review or hearing.nodes
+        questions = asking.next_questions(self._core.now) if asking is not None else []
+        if questions:
+            told = self._hearings.ask(attempt, hearing, questions)
+            self._advance(attempt, AttemptEvent.ASK, told)
+        return bool(questions)
+
+    def answered(self, number: int, answer: Answer) -> None:
+        """An extender has answered a question, or has not."""
+        attempt = self._hearings.asked_by(number)
+        if attempt is not None and attempt.hearing is not None:
+            hearing = attempt.hearing
+            self._cycle(attempt, lambda asker: self._hear(asker, hearing, number, answer))
+
+    def _hear(self, attempt: Attempt, hearing: Hearing, number: int, answer: Answer) -> None:
+        question = self._hearings.close(hearing, number, answer)
+        problem = self._take_over(hearing, question, answer)
+        if problem:
+            self._hearings.went_on_without(attempt, question.extender, problem)
+        if hearing.open or (hearing.reviewed is None and self._ask_next(attempt, hearing)):
+            return
+        if hearing.review is not None:
+            hearing.reviewed = hearing.reviewed or Reviewed(hearing.review.candidates)
+            hearing.review = None
+        elif hearing.nodes is not None and hearing.nodes.is_alone and hearing.nodes.leaves_nothing:
+            # The nominated node will not do: all the others are asked about.
+            self._core.catch_up()
+            if self._ask_about_nodes(attempt, tries_nominated=False):
+                return
+        self._decide_on(attempt)
+
+    def _take_over(self, hearing: Hearing, question: Question, answer: Answer) -> str:
+        if hearing.review is None:
+            # One that fails here fails the attempt.
+            return "" if hearing.nodes is None else hearing.nodes.take(question, answer)
+        try:
+            return hearing.review.take(question, answer, self._pods_on)
+        except ExtenderError as problem:
+            hearing.reviewed = Reviewed(problem=str(problem))
+            return ""
+
+    def _pods_on(self, node_name: str) -> Mapping[str, PodInfo] | None:
+        info = self._core.cache.nodes.get(node_name)
+        return None if info is None or info.node is None else info.pods
+
+    # --- reserving ------------------------------------------------------------------------------
 
     def _place(self, attempt: Attempt, result: ScheduleResult) -> None:
         """POPPED to ASSUMED to RESERVED to HELD or beyond."""
@@ -162,6 +307,7 @@ class Attempts:
         attempt.placed, attempt.cycle_state = (pod,), result.state
         attempt.feasible_nodes = result.feasible_nodes
         self._advance(attempt, AttemptEvent.FIT)
+        self._hearings.forget(attempt)
         core.cache.assume_pod(pod)
         self._tell_states(core.states.reserved, pod)
         if len(core.queue.nominator):
@@ -228,9 +374,21 @@ class Attempts:
 
     def _bind(self, attempt: Attempt) -> None:
         self._advance(attempt, AttemptEvent.BIND)
+        attempt.binder = self._hearings.binder(attempt)
+        self._send_bind(attempt)
+
+    def _send_bind(self, attempt: Attempt) -> None:
         by_plugins = not attempt.framework.binds_plainly
         self._core.out.extend(
-            Bind(attempt.id, pod.namespace, pod.name, pod.uid, pod.node_name, by_plugins)
+            Bind(
+                attempt.id,
+                pod.namespace,
+                pod.name,
+                pod.uid,
+                pod.node_name,
+                by_plugins=by_plugins and attempt.binder is None,
+                extender=attempt.binder,
+            )
             for pod in attempt.placed
         )
 
@@ -258,6 +416,12 @@ class Attempts:
         """The binding was refused, or nobody knows."""
         attempt = self._in(attempt_id, AttemptState.BINDING)
         if attempt is None:
+            return
+        binder, extenders = attempt.binder, self._hearings.extenders
+        if binder is not None and extenders.all[binder].config.ignorable:
+            self._hearings.went_on_without(attempt, binder, message)
+            attempt.binder = None
+            self._send_bind(attempt)
             return
         self._report_bind(attempt, Code.ERROR)
         if is_certain:
@@ -445,7 +609,7 @@ class Attempts:
         """Whatever goes wrong in a step fails this attempt, and nothing else."""
         try:
             step(attempt)
-        except PluginError as problem:
+        except (PluginError, ExtenderError) as problem:
             self.fail(attempt, Failure(str(problem)))
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
             trace = traceback.format_exc(-TRACE_LINES)
@@ -459,6 +623,7 @@ class Attempts:
 
     def _forget(self, attempt: Attempt) -> None:
         del self._attempts[attempt.id]
+        self._hearings.forget(attempt)
         for queued in attempt.members:
             del self._by_uid[queued.pod_info.uid]
         self._bound.pop(attempt.id, None)

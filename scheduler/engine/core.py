@@ -12,6 +12,7 @@ from scheduler.engine.instructions import Instruction, Report
 from scheduler.engine.recorder import EngineRecorder
 from scheduler.engine.story import Story
 from scheduler.errors import SchedulerError
+from scheduler.extender import Extenders
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.queue import SchedulingQueue
@@ -57,6 +58,7 @@ class Core(msgspec.Struct):
         states: what plugins share and list.
         waiting: pods that Permit plugins hold.
         algorithm: chooses nodes.
+        extenders: webhooks that have a say in it.
         recorder: measures.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
@@ -72,6 +74,7 @@ class Core(msgspec.Struct):
     states: SharedStates
     waiting: WaitingPods
     algorithm: SchedulingAlgorithm
+    extenders: Extenders
     recorder: EngineRecorder
     stopwatch: Callable[[], float]
     time: EventTime

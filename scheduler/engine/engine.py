@@ -9,6 +9,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.cache import Cache
+from scheduler.config.types import Extender
 from scheduler.engine.algorithm import SchedulingAlgorithm
 from scheduler.engine.attempts import Attempts
 from scheduler.engine.changes import NamespaceChanges, NodeChanges, OtherChanges, PodChanges
@@ -16,6 +17,7 @@ from scheduler.engine.core import TRACE_LINES, Core, EventTime
 from scheduler.engine.events import (
     Activate,
     Allowed,
+    Answered,
     BindFailed,
     Bound,
     Decide,
@@ -40,6 +42,7 @@ from scheduler.engine.profiles import build_queue
 from scheduler.engine.recorder import EngineRecorder, NoRecorder
 from scheduler.engine.story import Entry, Story
 from scheduler.engine.validation import validate_engine
+from scheduler.extender import Extenders
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing
 from scheduler.framework.runtime import Framework
@@ -70,12 +73,14 @@ class EngineSettings(msgspec.Struct, frozen=True):
         seed: of the chance that breaks ties.
         percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
         queue: times of the queue.
+        extenders: webhooks that have a say in where pods go.
         is_validating: whether every invariant is checked after every event; for tests.
     """
 
     seed: int = 0
     percentage_of_nodes_to_score: int = 0
     queue: QueueSettings = QueueSettings()
+    extenders: tuple[Extender, ...] = ()
     is_validating: bool = False
 
 
@@ -129,6 +134,7 @@ class Engine:
             states=states,
             waiting=WaitingPods(self._post),
             algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
+            extenders=Extenders(settings.extenders),
             recorder=recorder or NoRecorder(),
             stopwatch=stopwatch,
             time=time,
@@ -158,6 +164,7 @@ class Engine:
             BindFailed: lambda e: self.attempts.bind_failed(
                 e.attempt, e.message, is_certain=e.is_certain
             ),
+            Answered: lambda e: self.attempts.answered(e.question, e.answer),
             PreBound: lambda e: self.attempts.pre_bound(e.attempt, e.problem),
             PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
@@ -217,7 +224,7 @@ class Engine:
     @property
     def has_ready(self) -> bool:
         """Whether `Decide` would find a pod to try."""
-        return self.core.queue.has_ready
+        return self.core.queue.has_ready or self.attempts.has_turn
 
     def story(self, uid: str) -> list[Entry]:
         """What happened to a pod lately."""

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from scheduler.engine.instructions import Tell
+from scheduler.extender import Answer
 
 
 class _Event(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -58,6 +59,13 @@ class BindFailed(_Event, frozen=True):
     attempt: int
     message: str
     is_certain: bool = True
+
+
+class Answered(_Event, frozen=True):
+    """The answer to `Ask`, by the number of the question."""
+
+    question: int
+    answer: Answer
 
 
 class PreBound(_Event, frozen=True):
@@ -139,6 +147,7 @@ Event: TypeAlias = (
     | Tick
     | Bound
     | BindFailed
+    | Answered
     | PreBound
     | PodRead
     | ReadFailed

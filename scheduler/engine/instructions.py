@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from scheduler.api.written import NORMAL, Condition, ObjectReference
+from scheduler.extender import Verb
 
 POD_SCHEDULED: Final = "PodScheduled"
 
@@ -27,6 +28,7 @@ class Bind(_Instruction, frozen=True):
         node: where to.
         by_plugins: whether the profile's Bind plugins must be asked, because it has others than
             the one that writes exactly this binding.
+        extender: the number of the extender that is to bind it instead; None for nobody.
     """
 
     attempt: int
@@ -35,6 +37,25 @@ class Bind(_Instruction, frozen=True):
     uid: str
     node: str
     by_plugins: bool = False
+    extender: int | None = None
+
+
+class Ask(_Instruction, frozen=True):
+    """Ask an extender; answered by `Answered`. What exactly, the attempt knows.
+
+    Attributes:
+        attempt: for whom.
+        question: the number of the question.
+        extender: the number of the extender.
+        verb: what is asked.
+        count: about how many nodes.
+    """
+
+    attempt: int
+    question: int
+    extender: int
+    verb: Verb
+    count: int
 
 
 class RunPreBind(_Instruction, frozen=True):
@@ -133,5 +154,5 @@ class Report(_Instruction, frozen=True):
 
 
 Instruction: TypeAlias = (
-    Bind | RunPreBind | Cancel | ReadPod | PatchStatus | Evict | Tell | WakeMeAt | Report
+    Bind | Ask | RunPreBind | Cancel | ReadPod | PatchStatus | Evict | Tell | WakeMeAt | Report
 )

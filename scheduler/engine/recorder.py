@@ -41,6 +41,9 @@ class EngineRecorder(Protocol):
     def event_handled(self, event: str, seconds: float) -> None:
         """A change in the cluster was taken over, by its label."""
 
+    def extender_left_alone(self, name: str) -> None:
+        """An extender that can be ignored was late too often: it is not asked for a while."""
+
 
 class NoRecorder(EngineRecorder):
     """Listens to nothing."""
@@ -77,4 +80,8 @@ class NoRecorder(EngineRecorder):
 
     @override
     def event_handled(self, event: str, seconds: float) -> None:
+        pass
+
+    @override
+    def extender_left_alone(self, name: str) -> None:
         pass

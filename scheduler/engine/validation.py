@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from scheduler.cache import PodState
-from scheduler.engine.attempt import UNDECIDED, AttemptState
+from scheduler.engine.attempt import UNDECIDED, Attempt, AttemptState
 from scheduler.engine.attempts import Attempts
 from scheduler.engine.core import Core
 from scheduler.engine.evicting import Evicting
@@ -39,6 +39,9 @@ def validate_engine(core: Core, attempts: Attempts, evicting: Evicting) -> None:
 def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
     for attempt in attempts:
         key = attempt.pod.key
+        if attempt.state is AttemptState.ASKING:
+            yield from _asking(core, attempts, attempt)
+            continue
         if attempt.state in UNDECIDED or attempt.state not in _PLACES:
             yield f"attempt {attempt.id} of {key} was left in {attempt.state.value}"
             continue
@@ -50,13 +53,28 @@ def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
                 yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
 
 
+def _asking(core: Core, attempts: Attempts, attempt: Attempt) -> Iterator[str]:
+    """Whoever asks extenders has no place yet, and an answer or its turn is due."""
+    key, uid = attempt.pod.key, attempt.pod.uid
+    if attempt.placed or core.cache.state_of(uid) is not None:
+        yield f"{key} is asking, and has a place in the cache"
+    if not core.queue.is_in_flight(uid):
+        yield f"{key} is asking, and not in flight"
+    questions = () if attempt.hearing is None else attempt.hearing.open
+    if not questions and not attempts.is_in_line(attempt):
+        yield f"{key} is asking nothing, and waits for no turn"
+    if any(attempts.question(number) is None for number in questions):
+        yield f"{key} asks what nobody knows of"
+
+
 def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
     """Room is assumed for attempts only, and pods are in flight for attempts only."""
     assumed = {uid for uid, (_, state) in core.cache.pods().items() if state is PodState.ASSUMED}
     wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
     for uid in assumed - wanted:
         yield f"pod {uid} is assumed by nobody"
-    if core.queue.counts().in_flight > len(wanted):
+    members = sum(len(attempt.members) for attempt in attempts)
+    if core.queue.counts().in_flight > members:
         yield "pods are in flight that no attempt is about"
 
 

@@ -72,6 +72,9 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return self if self.plugin == plugin else msgspec.structs.replace(self, plugin=plugin)
 
 
+EXTENDER: Final = "Extender"
+"""Who is said to reject a node when an extender does. Source: framework/types.go ExtenderName."""
+
 REJECTIONS: Final = frozenset(
     {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
 )

@@ -67,10 +67,16 @@ class SchedulerMetrics:
         """Take what the cache holds at each scrape: nodes, pods, assumed_pods."""
         self.cache_size.from_source(sizes)
 
-    def watch_binds(self, in_flight: Callable[[], int]) -> None:
-        """Take the number of bindings under way at each scrape."""
-        self.goroutines.from_source(lambda: {"binding": in_flight()})
+    def watch_work(self, in_flight: Callable[[], int], prioritizing: Callable[[], int]) -> None:
+        """Take the number of bindings and of requests for scores under way at each scrape."""
+        self.goroutines.from_source(
+            lambda: {"binding": in_flight(), "prioritizing_extender": prioritizing()}
+        )
         self.binds_in_flight.from_source(lambda: {EMPTY: in_flight()})
+
+    def watch_hearings(self, sizes: Sizes) -> None:
+        """Take the number of attempts that have to do with extenders at each scrape."""
+        self.asking_attempts.from_source(sizes)
 
     def watch_class_cache(self, requests: Sizes, size_bytes: Callable[[], int]) -> None:
         """Take hits and misses, and the size in bytes, of the equivalence classes."""
@@ -270,6 +276,24 @@ class SchedulerMetrics:
             "stowage_malformed_objects_total",
             "Objects that could not be read and were left out, by kind.",
             "kind",
+        )
+        self.extender_left_alone = add.counter(
+            "stowage_extender_left_alone_total",
+            "How often an ignorable extender was late so often that it was not asked for a while.",
+            "extender",
+        )
+        self.extender_request_duration = add.histogram(
+            "stowage_extender_request_duration_seconds",
+            "Time of a request to an extender; result is ok, error, or late.",
+            "extender",
+            "verb",
+            "result",
+            bounds=exponential(0.001, 2, 15),
+        )
+        self.asking_attempts = add.gauge(
+            "stowage_asking_attempts",
+            "Attempts that ask extenders (asking), or wait for their turn to do so (line).",
+            "place",
         )
         self.class_cache_requests = add.counter(
             "stowage_class_cache_requests_total",

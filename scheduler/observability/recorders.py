@@ -80,6 +80,10 @@ class CycleMetrics:
         """A change in the cluster was taken over, by its label."""
         self._metrics.event_handling_duration[event].observe(seconds)
 
+    def extender_left_alone(self, name: str) -> None:
+        """An extender that can be ignored was late too often: it is not asked for a while."""
+        self._metrics.extender_left_alone[name].inc()
+
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod held by Permit was let go or rejected."""
         self._metrics.permit_wait_duration[result].observe(seconds)

@@ -78,11 +78,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         """See `PostFilterPlugin.post_filter`."""
-        self._attempts.inc()
+        found = cast("runtime.Diagnosis", diagnosis)
+        if found.reviewed is None:
+            self._attempts.inc()
         result, status = self._evaluator.preempt(
             pod,
             snapshot,
-            cast("runtime.Diagnosis", diagnosis),
+            found,
             budgets=self._handle.lister(BUDGETS),
             nominated=cast("NominatedPods", self._handle.nominator),
             random=self._handle.random,

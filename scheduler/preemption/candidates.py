@@ -88,6 +88,36 @@ class Candidates(Sequence[Candidate]):
         return list(np.concatenate(parts, axis=1)[:, at])
 
 
+def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
+    """The candidate to take of some whose victims were chosen elsewhere, as `Candidates.best`.
+
+    Their victims come in any order: the first one counts as the most important, as upstream.
+    """
+    return min(candidates, key=_rank, default=None)
+
+
+def _rank(candidate: Candidate) -> tuple[int, int, int, int, "_Latest"]:
+    victims = candidate.victims
+    highest = max(victim.priority for victim in victims)
+    return (
+        candidate.pdb_violations,
+        victims[0].priority,
+        sum(victim.priority + _PRIORITY_OFFSET for victim in victims),
+        len(victims),
+        _Latest(min(start_time(victim) for victim in victims if victim.priority == highest)),
+    )
+
+
+class _Latest(str):
+    """A time that sorts before all earlier ones."""
+
+    __slots__ = ()
+
+    @override
+    def __lt__(self, other: str) -> bool:
+        return str.__gt__(self, other)
+
+
 def _criteria_of(tried: Tried) -> NDArray[np.int64]:
     """By criterion and row; rows without victims get what does not matter."""
     rows, victims = len(tried.rows), tried.victims

@@ -8,13 +8,15 @@ Source: kubernetes pkg/scheduler/framework/preemption/preemption.go (DryRunPreem
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode) v1.36.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.runtime.changed_rows import ChangedRows
+from scheduler.framework.interface import Candidate
+from scheduler.framework.runtime.changed_rows import ChangedRows, PodsOf
 from scheduler.framework.runtime.diagnosis import Diagnosis
 from scheduler.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.framework.runtime.verdicts import FEASIBLE
@@ -105,15 +107,7 @@ class DryRun:
 
     def _select_victims(self, tried: Tried, lower: RankedPods) -> None:
         """Find out who can stay, on all nodes that have anybody to lose."""
-        before = self._nominated.before(self._pod, self._snapshot)
-        numbers = lower.kinds if before is None else np.concatenate((lower.kinds, before.kinds))
-        distinct, places = kinds_used(numbers)
-        others = OtherPods(self._snapshot.kinds, distinct)
-        kinds = places[: len(lower)]
-        rows = self._changed_rows(tried.rows, others)
-        if before is not None:
-            _nominate(rows, before, places[len(lower) :], self._snapshot)
-        rows.remove(lower.at, kinds, lower.pods)
+        rows, kinds, others = self._without(tried.rows, lower.at, lower.kinds, lower.pods)
         emptied = np.flatnonzero(tried.is_candidate)
         found = rows.judge(emptied)
         fits = found.first == FEASIBLE
@@ -133,6 +127,49 @@ class DryRun:
             (error(_NO_REPRIEVE_ERROR.format(names[row])), 1)
             for row in tried.rows[unharmed].tolist()
         )
+
+    def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
+        """On which nodes the pod fits once the victims of somebody else's choice have left.
+
+        Args:
+            candidates: on nodes that fewer pods may make fit, victims that are there.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        row_of, number_of = self._snapshot.table.row_of, self._snapshot.kinds.number_of
+        rows = np.array([row_of[each.node_name] for each in candidates], np.intp)
+        victims = [victim for each in candidates for victim in each.victims]
+        at = np.repeat(np.arange(len(rows)), [len(each.victims) for each in candidates])
+        numbers = np.array([*map(number_of, victims)], np.intp)
+        changed, _, _ = self._without(rows, at, numbers, lambda: victims)
+        fits: NDArray[np.bool_] = changed.judge(np.arange(len(rows))).first == FEASIBLE
+        return fits
+
+    def _without(
+        self, rows: Indices, at: Indices, numbers: Indices, pods: PodsOf
+    ) -> tuple[ChangedRows, Indices, OtherPods]:
+        """Rows with pods taken off and nominated ones put there.
+
+        Args:
+            rows: the rows.
+            at: of each pod that goes, the place of its row.
+            numbers: the number of its kind.
+            pods: gives them, should a filter need them.
+
+        Returns:
+            The rows; the places of the pods' kinds among all kinds concerned; these.
+        """
+        before = self._nominated.before(self._pod, self._snapshot)
+        concerned = numbers if before is None else np.concatenate((numbers, before.kinds))
+        distinct, places = kinds_used(concerned)
+        others = OtherPods(self._snapshot.kinds, distinct)
+        kinds = places[: len(numbers)]
+        changed = self._changed_rows(rows, others)
+        if before is not None:
+            _nominate(changed, before, places[len(numbers) :], self._snapshot)
+        changed.remove(at, kinds, pods)
+        return changed, kinds, others
 
     def _changed_rows(self, rows: Indices, others: OtherPods) -> ChangedRows:
         known = self._verdicts

@@ -14,17 +14,18 @@ import numpy as np
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import Candidate, PostFilterResult
-from scheduler.framework.runtime.diagnosis import Diagnosis, no_fit_message
+from scheduler.framework.runtime.diagnosis import Diagnosis, Reviewed, no_fit_message
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.candidates import Candidates
+from scheduler.preemption.candidates import Candidates, best_of
 from scheduler.preemption.dry_run import DryRun, Tried
 from scheduler.preemption.importance import Importance, Indices
 from scheduler.snapshot import Snapshot
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+NO_CANDIDATE: Final = "no candidate node for preemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 _DISRUPTION_TARGET: Final = "DisruptionTarget"
@@ -68,6 +69,8 @@ class Evaluator:
         refusal = why_not_eligible(pod, snapshot, diagnosis)
         if refusal:
             return None, unschedulable(refusal)
+        if diagnosis.reviewed is not None:
+            return self._take_reviewed(pod, snapshot, diagnosis, diagnosis.reviewed, nominated)
         # 2. Find the nodes on which fewer pods might help.
         rows = rows_that_may_help(snapshot, diagnosis)
         # 3. Try them, starting anywhere.
@@ -84,6 +87,27 @@ class Evaluator:
             return _nobody_helps(snapshot, batches)
         # 5. Say what is to be done.
         return _result(pod, best, candidates, nominated), SUCCESS
+
+    def _take_reviewed(
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        diagnosis: Diagnosis,
+        reviewed: Reviewed,
+        nominated: NominatedPods,
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Choose among what extenders have left, as far as it helps still."""
+        if reviewed.problem:
+            return None, error(reviewed.problem)
+        helpful = rows_that_may_help(snapshot, diagnosis)
+        left = _still_there(reviewed.candidates, snapshot, helpful)
+        if left:
+            dry_run = DryRun(diagnosis, snapshot, self._importance, self._budgets, nominated)
+            left = [each for each, helps in zip(left, dry_run.helps(left), strict=True) if helps]
+        best = best_of(left)
+        if best is None:
+            return None, unschedulable(NO_CANDIDATE)
+        return _result(pod, best, left, nominated), SUCCESS
 
     def _wanted(self, nodes: int) -> int:
         """Source: calculateNumCandidates."""
@@ -123,6 +147,23 @@ def rows_that_may_help(snapshot: Snapshot, diagnosis: Diagnosis) -> Indices:
     return places if verdicts.rows is None else verdicts.rows[places]
 
 
+def _still_there(
+    candidates: Iterable[Candidate], snapshot: Snapshot, rows: Indices
+) -> list[Candidate]:
+    """Candidates on some rows, with the victims that are still on their nodes."""
+    helpful, row_of = frozenset(rows.tolist()), snapshot.table.row_of
+    left = []
+    for each in candidates:
+        row = row_of.get(each.node_name)
+        if row is None or row not in helpful:
+            continue
+        there = snapshot.info(row).pods
+        victims = tuple(there[victim.uid] for victim in each.victims if victim.uid in there)
+        if victims:
+            left.append(Candidate(each.node_name, victims, each.pdb_violations))
+    return left
+
+
 def _is_leaving_for_another(pod: PodInfo) -> bool:
     """Whether the pod is being deleted because another one preempts it."""
     if not pod.is_terminating:
@@ -154,7 +195,7 @@ def _nobody_helps(
 
 
 def _result(
-    pod: PodInfo, best: Candidate, candidates: Candidates, nominated: NominatedPods
+    pod: PodInfo, best: Candidate, candidates: Sequence[Candidate], nominated: NominatedPods
 ) -> PostFilterResult:
     there = nominated.nominated_pods_for_node(best.node_name)
     # Where all victims are leaving already nothing is done, and nobody is asked to look elsewhere.

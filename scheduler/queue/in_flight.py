@@ -67,6 +67,11 @@ class InFlightPods:
         """Begin an attempt."""
         uid = queued.pod_info.pod.metadata.uid
         self._attempts[uid] = _Attempt(queued)
+        self.collect(uid)
+
+    def collect(self, uid: str) -> None:
+        """Keep the events from now on for a pod in flight, and only these."""
+        self.stop_collecting(uid)
         self._starts[uid] = self._dropped + len(self._events)
 
     def update(self, pod: PodInfo) -> None:

@@ -236,6 +236,10 @@ class SchedulingQueue:
         """
         self._in_flight.stop_collecting(uid)
 
+    def begin_scheduling_cycle(self, uid: str) -> None:
+        """Keep events again for a pod in flight: what was decided about it begins anew."""
+        self._in_flight.collect(uid)
+
     def done(self, uid: str) -> None:
         """End the attempt of a pod that need not come back."""
         self._in_flight.done(uid)

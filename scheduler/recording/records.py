@@ -24,6 +24,7 @@ from scheduler.api.storage import (
 from scheduler.engine.events import (
     Activate,
     Allowed,
+    Answered,
     BindFailed,
     Bound,
     Decide,
@@ -142,6 +143,7 @@ _Readable: TypeAlias = (
     | Tick
     | Bound
     | BindFailed
+    | Answered
     | PreBound
     | ReadFailed
     | Allowed

@@ -3,15 +3,29 @@
 Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.framework.interface import Candidate
 from scheduler.framework.runtime.judging import FilterAttempt
-from scheduler.framework.runtime.verdicts import Verdicts
-from scheduler.framework.status import Code, Status
+from scheduler.framework.runtime.verdicts import FEASIBLE, Verdicts
+from scheduler.framework.status import EXTENDER, Code, Status
 from scheduler.snapshot import Snapshot
+
+
+class Reviewed(msgspec.Struct, frozen=True):
+    """What extenders have left of the candidates of a preemption.
+
+    Attributes:
+        candidates: those to choose from.
+        problem: why there is no choice, because one of them failed; empty otherwise.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    problem: str = ""
 
 
 class Diagnosis:
@@ -28,6 +42,7 @@ class Diagnosis:
         attempt: the filters that looked at nodes, to be asked "what if"; None when PreFilter ended
             the attempt for good.
         post_filter_message: what PostFilter plugins add to the sentence.
+        reviewed: the candidates to preempt on, where extenders have been asked about them.
     """
 
     def __init__(
@@ -39,8 +54,21 @@ class Diagnosis:
         absent: Status | None = None,
         restricting_plugins: frozenset[str] = frozenset(),
         attempt: FilterAttempt | None = None,
+        refused: Mapping[str, Status | None] | None = None,
     ) -> None:
+        """Sum up.
+
+        Args:
+            snapshot: the cluster.
+            pre_filter: see above.
+            verdicts: see above.
+            absent: see above.
+            restricting_plugins: those that narrowed the search to a set of nodes.
+            attempt: see above.
+            refused: by node, what extenders have against it; they need not say why.
+        """
         self.attempt = attempt
+        self.reviewed: Reviewed | None = None
         self.num_all_nodes = snapshot.table.count
         self.pre_filter = pre_filter
         self.verdicts = verdicts
@@ -51,6 +79,10 @@ class Diagnosis:
         self.groups: list[tuple[Status, NDArray[np.intp]]] = (
             [] if verdicts is None else list(verdicts.groups())
         )
+        self._refused = self._places(refused or {})
+        if self._refused:
+            self._restricting_plugins |= {EXTENDER}
+            self.groups.extend(_grouped(self._refused))
 
     @property
     def unschedulable_plugins(self) -> frozenset[str]:
@@ -67,9 +99,11 @@ class Diagnosis:
         row = self._row_of.get(node_name)
         if self.verdicts is not None and row is not None:
             position = self.verdicts.position_of(row)
+            if position is not None and position in self._refused:
+                return self._refused[position] or self.absent or _SILENT
             if position is not None:
                 return self.verdicts.status(position)
-        return self.absent or self.pre_filter or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return self.absent or self.pre_filter or _SILENT
 
     def reason_counts(self) -> dict[str, int]:
         """How many nodes each reason rejects."""
@@ -96,12 +130,43 @@ class Diagnosis:
             text += f" {self.post_filter_message}"
         return text
 
+    def _places(self, refused: Mapping[str, Status | None]) -> dict[int, Status | None]:
+        """By position, what extenders have against nodes that no plugin rejects."""
+        verdicts = self.verdicts
+        if verdicts is None or not refused:
+            return {}
+        rows = verdicts.rows
+        position_of = None if rows is None else {row: at for at, row in enumerate(rows.tolist())}
+        found = {}
+        for name, status in refused.items():
+            row = self._row_of.get(name)
+            at = row if position_of is None or row is None else position_of.get(row)
+            if at is not None and verdicts.first[at] == FEASIBLE:
+                found[at] = status
+        return found
+
     def _plugins(self, *, pending: bool) -> frozenset[str]:
         statuses = [status for status, _ in self.groups]
         if self.pre_filter is not None and self.pre_filter.plugin:
             statuses.append(self.pre_filter)
         wanted = {s.plugin for s in statuses if (s.code is Code.PENDING) is pending}
         return frozenset(wanted) if pending else frozenset(wanted) | self._restricting_plugins
+
+
+_SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+"""The status of a node that nobody has said anything about."""
+
+
+def _grouped(
+    refused: Mapping[int, Status | None],
+) -> Iterator[tuple[Status, NDArray[np.intp]]]:
+    """Distinct reasons of extenders, each with the positions it is about."""
+    found: dict[Status, list[int]] = {}
+    for position, status in refused.items():
+        if status is not None:
+            found.setdefault(status, []).append(position)
+    for status, positions in found.items():
+        yield status, np.array(positions, np.intp)
 
 
 def no_fit_message(num_all_nodes: int, reason_counts: Mapping[str, int]) -> str:

@@ -5,7 +5,7 @@ RunFilterPluginsWithNominatedPods), pkg/scheduler/schedule_one.go (findNodesThat
 evaluateNominatedNode) v1.36.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -59,8 +59,14 @@ class Feasibility(msgspec.Struct):
         """The rows no filter rejects."""
         return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
 
-    def diagnosis(self, snapshot: Snapshot) -> Diagnosis:
+    def diagnosis(
+        self, snapshot: Snapshot, refused: Mapping[str, Status | None] | None = None
+    ) -> Diagnosis:
         """Why no node fits.
+
+        Args:
+            snapshot: the cluster.
+            refused: by node, what extenders have against it; they need not say why.
 
         Raises:
             PluginError: a plugin that rejects nodes cannot say why.
@@ -72,6 +78,7 @@ class Feasibility(msgspec.Struct):
             absent=self.absent,
             restricting_plugins=self.restricting,
             attempt=self.attempt,
+            refused=refused,
         )
 
 

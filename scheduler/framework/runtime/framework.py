@@ -28,7 +28,7 @@ from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet
 from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.runtime.scoring import Scoring
-from scheduler.framework.status import SUCCESS, Code, Status, error, unschedulable
+from scheduler.framework.status import EXTENDER, SUCCESS, Code, Status, error, unschedulable
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import Snapshot
 
@@ -60,7 +60,9 @@ class Framework:
         *,
         percentage_of_nodes_to_score: int | None = None,
         class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
+        has_extenders: bool = False,
     ) -> None:
+        self._has_extenders = has_extenders
         self.profile_name = calls.profile
         self.plugins = plugins
         self.binds_plainly = all(plugin.IS_PLAIN for plugin in plugins.bind)
@@ -136,6 +138,9 @@ class Framework:
             PluginError: a plugin failed.
         """
         events: dict[str, tuple[ClusterEventWithHint, ...]] = {}
+        if self._has_extenders:
+            # They cannot say what would change their minds.
+            events[EXTENDER] = ALL_EVENTS
         for plugin in self.plugins.rejecting():
             name = plugin.NAME
             register = getattr(plugin, "events_to_register", None)

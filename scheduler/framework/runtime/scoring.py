@@ -59,6 +59,7 @@ class Scoring:
         pod: PodInfo,
         snapshot: Snapshot,
         rows: NDArray[np.intp] | None = None,
+        bonus: NDArray[np.int64] | None = None,
     ) -> Best:
         """The nodes with the highest weighted sum of all scores.
 
@@ -67,6 +68,8 @@ class Scoring:
             pod: the pod.
             snapshot: the cluster.
             rows: which of the feasible rows are candidates; None for all.
+            bonus: what is added to the total of each of these rows; int64, because extenders may
+                say what float64 cannot hold.
 
         Raises:
             PluginError: a plugin failed, or answered a score out of range.
@@ -77,6 +80,9 @@ class Scoring:
         if len(rows) <= 1:
             return Best(rows, len(rows))
         totals = self.totals(found, pod, snapshot, rows)
+        if bonus is not None:
+            exact = totals.astype(np.int64) + bonus
+            return Best(rows[(exact == exact.max()).nonzero()[0]], len(rows))
         return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows))
 
     def _best_cached(self, pod_class: PodClass, snapshot: Snapshot) -> Best:

@@ -123,7 +123,7 @@ class World:
             self.clock,
             OutboxSettings("host", **settings),
             answer=self.driver.submit,
-            ask_plugins=self.driver.bind_by_plugins,
+            ask_others=self.driver.bind_by_others,
             on_sent=self.driver.sent,
         )
         self.is_stopping = False

@@ -82,7 +82,7 @@ class World:
             self.clock,
             OutboxSettings("host", **settings),
             answer=self._answer,
-            ask_plugins=self._ask_plugins,
+            ask_others=self._ask_plugins,
             on_sent=self._sent,
             on_dropped=self.dropped.append,
         )

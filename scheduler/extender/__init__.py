@@ -1,0 +1,38 @@
+"""Webhooks that have a say in where pods go: what they are asked, and what their answers mean.
+
+Pure: questions and answers are values, bodies are bytes. Who sends them is `client.extenders`; who
+asks when is the engine.
+
+Source: kubernetes pkg/scheduler/extender.go, staging/src/k8s.io/kube-scheduler/extender/v1 (v1.36).
+"""
+
+from scheduler.extender.consultation import Advice, Consultation, ExtenderError
+from scheduler.extender.extenders import Extenders, KnownExtender
+from scheduler.extender.questions import (
+    Answer,
+    Filtered,
+    MetaVictims,
+    NoAnswer,
+    Preempted,
+    Prioritized,
+    Question,
+    Verb,
+)
+from scheduler.extender.review import Review
+
+__all__ = [
+    "Advice",
+    "Answer",
+    "Consultation",
+    "ExtenderError",
+    "Extenders",
+    "Filtered",
+    "KnownExtender",
+    "MetaVictims",
+    "NoAnswer",
+    "Preempted",
+    "Prioritized",
+    "Question",
+    "Review",
+    "Verb",
+]
