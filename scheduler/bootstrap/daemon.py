@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from scheduler.api.pods import PodInfo
 from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.frameworks import (
@@ -31,6 +32,7 @@ from scheduler.bootstrap.recording import Recorders
 from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
+from scheduler.client.extenders import ExtenderClient
 from scheduler.client.leases import LeaseLock
 from scheduler.client.reviews import Reviews
 from scheduler.client.session import ApiSession
@@ -46,6 +48,7 @@ from scheduler.driver.feeding import Feed
 from scheduler.driver.outbox import Outbox, OutboxSettings
 from scheduler.engine import Engine
 from scheduler.engine.instructions import Tell
+from scheduler.extender import Verb
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.informers.informer import InformerOptions
@@ -57,6 +60,7 @@ from scheduler.informers.kinds import (
     Kind,
     watched_kind,
 )
+from scheduler.informers.whole_objects import KeptObjects
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
 from scheduler.observability import tracing
@@ -119,6 +123,7 @@ class RunningDaemon:
         self._config = config
         self._connection = connection
         self._clock = clock
+        self._extenders: ExtenderClient | None = None
         self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
         self._session = self._open_session()
         self._elector = self._candidate()
@@ -145,6 +150,15 @@ class RunningDaemon:
         )
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
+        self._kept = _kept_objects(engine)
+        if engine.core.extenders:
+            self.driver.extenders = self._extenders = ExtenderClient(
+                engine.core.extenders.all,
+                self._kept,
+                clock=clock,
+                fence=None if self._elector is None else self._elector.is_leading,
+                observe=self.metrics.extender_requested,
+            )
         self.driver.outbox = Outbox(
             writes,
             clock,
@@ -191,6 +205,8 @@ class RunningDaemon:
             self._recorders.close()
             if server is not None:
                 await server.stop()
+            if self._extenders is not None:
+                await self._extenders.close()
             await self._session.close()
 
     def _server(self) -> Server | None:
@@ -291,7 +307,9 @@ class RunningDaemon:
     def _listen(self, options: InformerOptions | None) -> Informers:
         """Watch what the engine wants to hear of."""
         frameworks = self.driver.engine.core.frameworks.values()
-        kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
+        kept = self._kept if self.driver.engine.core.extenders else None
+        pods, nodes = (PODS, NODES) if kept is None else (kept.pods_kind, kept.nodes_kind)
+        kinds: list[Kind[Any]] = [pods, nodes, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
         self.metrics.declare_kinds([kind.name for kind in kinds], WATCH_ENDS)
         informers = Informers(
@@ -304,6 +322,9 @@ class RunningDaemon:
         )
         for kind in kinds:
             informers.of(kind).add_handler(Feed(kind, self.driver.submit))
+        if kept is not None:
+            informers.of(PODS).add_handler(kept.pods_handler)
+            informers.of(NODES).add_handler(kept.nodes_handler)
         return informers
 
     def _comparer(self) -> CacheComparer:
@@ -318,6 +339,26 @@ class RunningDaemon:
             ],
             lambda: (pod.uid for pod in core.queue.pending_pods()[0]),
         )
+
+
+def _kept_objects(engine: Engine) -> KeptObjects:
+    """What is kept of objects for the extenders of an engine."""
+    extenders, frameworks = engine.core.extenders, engine.core.frameworks
+    wants_victims = any(
+        each.config.preempt_verb and not each.config.node_cache_capable for each in extenders.all
+    )
+    keeps_nodes = any(
+        (each.config.filter_verb or each.config.prioritize_verb)
+        and not each.config.node_cache_capable
+        for each in extenders.all
+    )
+
+    def wants(pod: PodInfo) -> bool:
+        if pod.node_name:
+            return wants_victims
+        return pod.spec.scheduler_name in frameworks and bool(extenders.asked(pod, *Verb))
+
+    return KeptObjects(wants, keeps_nodes=keeps_nodes)
 
 
 async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, clock: Clock) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from scheduler.clock import Clock
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.errors import SchedulerError
+from scheduler.extender.extenders import without_password
 from scheduler.framework.interface import Plugin
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
@@ -52,7 +55,7 @@ class Recorders:
         header = Header(
             recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{os.getpid()}",
             version=stowage_version(),
-            configuration=to_object(config),
+            configuration=to_object(_without_secrets(config)),
             seed=seed,
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
             plugins={name: _version(plugin) for name, plugin in out_of_tree.items()},
@@ -91,6 +94,15 @@ def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
         log.error("No more is recorded", reason=why, bytes=written)
 
     return DirectoryRecorder(directory, header, ended)
+
+
+def _without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration without keys and passwords of extenders, whose answers are recorded."""
+    extenders = tuple(
+        replace(extender, url_prefix=without_password(extender.url_prefix), tls_config=None)
+        for extender in config.extenders
+    )
+    return replace(config, extenders=extenders)
 
 
 def _version(plugin: type[Plugin]) -> str:

@@ -28,16 +28,22 @@ from scheduler.engine.instructions import Bind
 from scheduler.extender import Answer, KnownExtender, NoAnswer, Question, Verb
 from scheduler.extender.bodies import binding_args, names_args, nodes_args, preemption_args
 from scheduler.extender.wire import UnreadableAnswerError, read_answer, read_binding
+from scheduler.observability.logs import get_logger
 
 BIND: Final = "bind"
 """The verb beside those of `Verb`."""
 
 MAX_ANSWER_BYTES: Final = 2**24
 """An answer may be this long, and as long again as what was asked."""
+TOLD_BYTES: Final = 2**23
+"""A request that is longer is told of, once."""
+TOO_MUCH: Final = "Requests to an extender are large; one that is nodeCacheCapable gets names only"
 LARGE_REQUESTS: Final = 4
 """Requests with whole nodes or pods to one extender at a time: each may be tens of megabytes."""
 
 _OK: Final = 200
+
+log = get_logger(__name__)
 
 Observe = Callable[[str, str, str, float], object]
 """Hears of each request: extender, verb, result (`ok`, `error`, `late`), seconds."""
@@ -149,6 +155,7 @@ class _Way:
         self.extender = extender
         self._clock = clock
         self._observe = observe
+        self._told = False
         self._large = asyncio.Semaphore(LARGE_REQUESTS)
         place, config = f"extenders[{extender.place}]", extender.config
         server = config.url_prefix.rstrip("/")
@@ -177,6 +184,10 @@ class _Way:
         return self._large if is_large else _NO_LIMIT
 
     async def send(self, name: str, verb: str, request: Request) -> bytes | NoAnswer:
+        size = len(request.body or b"")
+        if size > TOLD_BYTES and not self._told:
+            self._told = True
+            log.warning(TOO_MUCH, extender=self.extender.name, verb=verb, bytes=size)
         start = self._clock.monotonic()
         answered = await self._exchange(verb, request)
         result = "ok"
@@ -251,22 +262,23 @@ def _context(tls: ExtenderTlsConfig | None, place: str, *, is_https: bool) -> ss
     """As `makeTransport`: with enableHTTPS and no authority, any certificate is accepted."""
     tls = tls or ExtenderTlsConfig()
     has_authority = bool(tls.ca_file or tls.ca_data)
+    has_certificate = bool(tls.cert_file or tls.cert_data)
     if tls.insecure and has_authority:
-        raise ConnectionConfigError(
-            f"{place}.tlsConfig.insecure: excludes caFile and caData; remove one of them"
-        )
-    try:
-        with (
-            _as_file(tls.ca_data, tls.ca_file) as ca,
-            _as_file(tls.cert_data, tls.cert_file) as cert,
-        ):
-            with _as_file(tls.key_data, tls.key_file) as key:
-                if (cert is None) is not (key is None):
-                    raise ConnectionConfigError("a certificate and its key: both or neither")
-                is_verified = has_authority or not (tls.insecure or is_https)
-                return load_tls(TlsFiles(ca, cert, key, is_verified)).context
-    except ConnectionConfigError as problem:
-        raise ConnectionConfigError(f"{place}.tlsConfig: {problem}") from problem
+        problem = "insecure: excludes caFile and caData; remove one of them"
+        raise ConnectionConfigError(f"{place}.tlsConfig.{problem}")
+    if has_certificate is not bool(tls.key_file or tls.key_data):
+        problem = "a certificate and its key are wanted together"
+        raise ConnectionConfigError(f"{place}.tlsConfig: {problem}")
+    is_verified = has_authority or not (tls.insecure or is_https)
+    with (
+        _as_file(tls.ca_data, tls.ca_file) as authority,
+        _as_file(tls.cert_data, tls.cert_file) as certificate,
+        _as_file(tls.key_data, tls.key_file) as key,
+    ):
+        try:
+            return load_tls(TlsFiles(authority, certificate, key, is_verified)).context
+        except ConnectionConfigError as unusable:
+            raise ConnectionConfigError(f"{place}.tlsConfig: {unusable}") from unusable
 
 
 @contextmanager

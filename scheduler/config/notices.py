@@ -1,7 +1,6 @@
 """What of a valid configuration has no effect here, to be said once at start."""
 
 from collections.abc import Collection, Iterator
-from urllib.parse import urlsplit
 
 from scheduler.config.types import ClientConnectionConfiguration, KubeSchedulerConfiguration
 
@@ -26,9 +25,6 @@ def _notices(config: KubeSchedulerConfiguration, implemented: Collection[str]) -
             "These plugins are enabled but not part of this version; pods are placed without "
             f"them: {', '.join(missing)}"
         )
-    if config.extenders:
-        hosts = ", ".join(_host(e.url_prefix) for e in config.extenders)
-        yield f"Extenders are not called in this version; configured are: {hosts}"
     if config.delay_cache_until_active:
         yield (
             "delayCacheUntilActive has no effect: a standby always keeps its cache warm, so that "
@@ -42,8 +38,3 @@ def _notices(config: KubeSchedulerConfiguration, implemented: Collection[str]) -
         yield (
             "clientConnection.contentType and acceptContentTypes have no effect: requests are JSON"
         )
-
-
-def _host(url: str) -> str:
-    """Host and port, without the password that may stand before them."""
-    return urlsplit(url).netloc.rpartition("@")[2] or "(no host)"

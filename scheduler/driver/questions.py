@@ -30,7 +30,7 @@ class Questions:
     """
 
     def __init__(
-        self, send: Callable[[Ask], Awaitable[Answer]], answer: Callable[[Event], None]
+        self, send: Callable[[Ask], Awaitable[Answer]], answer: Callable[[Event], object]
     ) -> None:
         self._send = send
         self._answer = answer

@@ -84,7 +84,7 @@ class Extenders:
             KnownExtender(
                 config,
                 place,
-                _without_password(config.url_prefix),
+                without_password(config.url_prefix),
                 frozenset(resource.name for resource in config.managed_resources),
             )
             for place, config in enumerate(configs)
@@ -131,7 +131,12 @@ class Extenders:
         return True
 
 
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
+def without_password(url: str) -> str:
+    """A URL without whom it logs in as, for people and files."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # Whoever calls it says what is wrong with it.
+        return url
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=host)) if host != parts.netloc else url

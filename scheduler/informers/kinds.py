@@ -1,6 +1,7 @@
 """The table of kinds that the scheduler watches. A new kind is one line here."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
@@ -36,9 +37,11 @@ from scheduler.api.storage import (
 )
 from scheduler.client.errors import cut
 from scheduler.framework.events import ObjectKind
+from scheduler.informers.wire import CHANGES, DELETED
 
 T = TypeVar("T")
 
+_PRESENT: Final = CHANGES - {DELETED}
 _STORAGE: Final = "/apis/storage.k8s.io/v1"
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
@@ -78,9 +81,22 @@ class Kind(Generic[T]):
         self.meta_of = meta_of
         self._wire = wire
         self._build = build
+        self._keep: Callable[[T, bytes], object] | None = None
         self._decoder = msgspec.json.Decoder(wire)
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", wire)], gc=False)
         self._event_decoder = msgspec.json.Decoder(event)
+
+    def keeping(self, keep: Callable[[T, bytes], object]) -> "Kind[T]":
+        """The same kind, for whoever wants the bytes of each object that is there, too.
+
+        Args:
+            keep: takes a built object and its bytes.
+        """
+        kind = copy(self)
+        kind._keep = keep  # noqa: SLF001 - its own
+        event: Any = msgspec.defstruct("Event", [("type", str), ("object", msgspec.Raw)], gc=False)
+        kind._event_decoder = msgspec.json.Decoder(event)  # noqa: SLF001 - its own
+        return kind
 
     def decode(self, raw: bytes | msgspec.Raw) -> T:
         """An object from its bytes.
@@ -89,10 +105,13 @@ class Kind(Generic[T]):
             MalformedObjectError: a field is missing, of the wrong type, or cannot be read.
         """
         try:
-            return self._built(self._decoder.decode(raw))
+            built = self._built(self._decoder.decode(raw))
         except Exception as problem:
             # Whatever foreign bytes make a decoder trip over is a fault of that one object.
             raise MalformedObjectError(_told(problem)) from problem
+        if self._keep is not None:
+            self._keep(built, bytes(raw))
+        return built
 
     def decode_event(self, line: bytes) -> tuple[str, T]:
         """A watch event from its line: its type and its object, decoded in one pass.
@@ -103,6 +122,8 @@ class Kind(Generic[T]):
         """
         try:
             event = self._event_decoder.decode(line)
+            if self._keep is not None:
+                return event.type, self._kept(event.type, event.object, self._keep)
             return event.type, self._built(event.object)
         except Exception as problem:
             raise MalformedObjectError(_told(problem)) from problem
@@ -114,6 +135,12 @@ class Kind(Generic[T]):
             ValueError: a field is missing, of the wrong type, or cannot be read.
         """
         return self._built(msgspec.convert(raw, self._wire))
+
+    def _kept(self, event_type: str, raw: msgspec.Raw, keep: Callable[[T, bytes], object]) -> T:
+        built = self._built(self._decoder.decode(raw))
+        if event_type in _PRESENT:
+            keep(built, bytes(raw))
+        return built
 
     def _built(self, decoded: Any) -> T:
         if self._build is None:

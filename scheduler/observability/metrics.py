@@ -53,6 +53,10 @@ class SchedulerMetrics:
         """Set everything that accumulates to zero, as DELETE /metrics does."""
         self.instruments.reset()
 
+    def extender_requested(self, extender: str, verb: str, result: str, seconds: float) -> None:
+        """A request to an extender has ended: `ok`, `error` or `late`."""
+        self.extender_request_duration[extender, verb, result].observe(seconds)
+
     def watch_queue(self, pending: Sizes, in_flight_events: Sizes) -> None:
         """Take queue lengths at each scrape.
 

@@ -10,8 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.engine.events import Event, ObjectGone, ObjectSet
+from scheduler.engine.events import Answered, Event, ObjectGone, ObjectSet
 from scheduler.engine.instructions import Instruction
+from scheduler.extender import Answer, Filtered, NoAnswer, Preempted, Prioritized
 from scheduler.framework.runtime.shared_states import place_of
 from scheduler.recording.files import whole_file
 from scheduler.recording.records import Header, Writer
@@ -23,6 +24,8 @@ _EVENT_BYTES: Final = 160
 _OBJECT_BYTES: Final = 1200
 """A pod without its specification, which pods share; a node has about three times as much."""
 _INSTRUCTION_BYTES: Final = 500
+_NAME_BYTES: Final = 80
+"""Of a node in an extender's answer, or of a reason; scores are as long."""
 
 
 class FlightRecorder:
@@ -56,6 +59,8 @@ class FlightRecorder:
         size = _EVENT_BYTES + len(instructions) * _INSTRUCTION_BYTES
         if type(event) is ObjectSet:
             size += _OBJECT_BYTES
+        elif type(event) is Answered:
+            size += _named(event.answer) * _NAME_BYTES
         entries = self._entries
         entries.append((event, now, instructions, size))
         self._bytes += size
@@ -92,6 +97,19 @@ class FlightRecorder:
         still._begins_at = self._begins_at
         still._is_complete = self._is_complete
         return still
+
+
+def _named(answer: Answer) -> int:
+    """How many nodes or pods an extender's answer names."""
+    match answer:
+        case Filtered(nodes, failed, unresolvable):
+            return len(nodes) + len(failed) + len(unresolvable)
+        case Prioritized(scores):
+            return len(scores)
+        case Preempted(victims):
+            return sum(1 + len(each.uids) for each in victims.values())
+        case NoAnswer():
+            return 1
 
 
 def _key_of(event: ObjectSet) -> tuple[str, str, str]:

@@ -130,7 +130,6 @@ def test_notices_name_what_has_no_effect() -> None:
             "delayCacheUntilActive": True,
             "parallelism": 4,
             "clientConnection": {"contentType": "application/cbor"},
-            "extenders": [{"urlPrefix": "http://10.0.0.1:80/x", "filterVerb": "f"}],
         }
     )
 
@@ -138,11 +137,9 @@ def test_notices_name_what_has_no_effect() -> None:
 
     assert [notice.split()[0] for notice in notices] == [
         "These",
-        "Extenders",
         "delayCacheUntilActive",
         "parallelism",
         "clientConnection.contentType",
     ]
     assert notices[0].endswith("without them: VolumeBinding, VolumeZone")
-    assert "10.0.0.1:80" in notices[1]
     assert not_in_effect(default_configuration(), IN_TREE) == ()

@@ -18,7 +18,8 @@ from tests.support.fake_plugins import make_framework
 S, E = AttemptState, AttemptEvent
 
 ALLOWED: dict[AttemptState, dict[AttemptEvent, AttemptState]] = {
-    S.POPPED: {E.FIT: S.ASSUMED, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
+    S.POPPED: {E.ASK: S.ASKING, E.FIT: S.ASSUMED, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
+    S.ASKING: {E.ASK: S.ASKING, E.FIT: S.ASSUMED, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
     S.ASSUMED: {E.RESERVE: S.RESERVED, E.FAIL: S.FAILED},
     S.RESERVED: {E.WAIT: S.HELD, E.PREPARE: S.PREBINDING, E.BIND: S.BINDING, E.FAIL: S.FAILED},
     S.HELD: {E.PREPARE: S.PREBINDING, E.BIND: S.BINDING, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
@@ -39,6 +40,7 @@ ALLOWED: dict[AttemptState, dict[AttemptEvent, AttemptState]] = {
 
 GIVES_BACK = {
     S.POPPED: (),
+    S.ASKING: (Taken.WORK,),
     S.ASSUMED: (Taken.ROOM,),
     S.RESERVED: (Taken.RESERVATIONS, Taken.ROOM),
     S.HELD: (Taken.HOLD, Taken.RESERVATIONS, Taken.ROOM),

@@ -140,7 +140,8 @@ def test_sizes_are_taken_at_each_scrape() -> None:
     metrics = SchedulerMetrics(CollectorRegistry())
     metrics.watch_queue(lambda: {"active": 3}, lambda: {"PodPopped": 1})
     metrics.watch_cache(lambda: {"nodes": 5})
-    metrics.watch_binds(lambda: 7)
+    metrics.watch_work(lambda: 7, lambda: 2)
+    metrics.watch_hearings(lambda: {"asking": 4, "line": 6})
     metrics.watch_class_cache(lambda: {"hit": 9, "miss": 1}, lambda: 4096)
 
     text = generate_latest(metrics.registry).decode()
@@ -150,6 +151,8 @@ def test_sizes_are_taken_at_each_scrape() -> None:
         'scheduler_inflight_events{event="PodPopped"} 1.0',
         'scheduler_cache_size{type="nodes"} 5.0',
         'scheduler_goroutines{operation="binding"} 7.0',
+        'scheduler_goroutines{operation="prioritizing_extender"} 2.0',
+        'stowage_asking_attempts{place="line"} 6.0',
         "stowage_binds_in_flight 7.0",
         'stowage_class_cache_requests_total{result="hit"} 9.0',
         "stowage_class_cache_bytes 4096.0",

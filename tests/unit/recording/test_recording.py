@@ -33,6 +33,7 @@ from scheduler.api.written import ObjectReference
 from scheduler.engine.events import (
     Activate,
     Allowed,
+    Answered,
     BindFailed,
     Bound,
     Decide,
@@ -47,7 +48,8 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
-from scheduler.engine.instructions import Bind, Instruction, Report, Tell, WakeMeAt
+from scheduler.engine.instructions import Ask, Bind, Instruction, Report, Tell, WakeMeAt
+from scheduler.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
 from scheduler.recording.directory import DirectoryRecorder
 from scheduler.recording.files import Recording, whole_file
 from scheduler.recording.flight import FlightRecorder
@@ -118,6 +120,10 @@ EVENTS: list[Event] = [
     Tick(),
     Bound(1),
     BindFailed(1, "why", is_certain=False),
+    Answered(1, Filtered(("n",), {"m": "full"}, {"o": "old"})),
+    Answered(2, Prioritized((("n", 7), ("m", -1)))),
+    Answered(3, Preempted({"n": MetaVictims(("u",), 1)})),
+    Answered(4, NoAnswer("why", is_late=True, is_certain=False)),
     PreBound(1, "why"),
     ReadFailed(1),
     Allowed("u", "P"),
@@ -179,10 +185,16 @@ def test_only_what_scheduling_reads_is_written() -> None:
 
 def test_answers_carry_no_traces() -> None:
     """They name files of one machine."""
-    answers: list[Instruction] = [Bind(1, "ns", "p", "u", "n"), Report("m", "p", "why", "/a.py")]
+    asked = Ask(1, 2, 0, Verb.FILTER, 3)
+    answers: list[Instruction] = [
+        Bind(1, "ns", "p", "u", "n"),
+        asked,
+        Report("m", "p", "why", "/a.py"),
+    ]
 
     assert msgspec.json.decode(encode_answer(answers), type=list[Instruction]) == [
         Bind(1, "ns", "p", "u", "n"),
+        asked,
         Report("m", "p", "why"),
     ]
 

@@ -19,7 +19,7 @@ from scheduler.serving.endpoints import Shown
 from scheduler.serving.health import scheduler_checks
 from scheduler.serving.server import Server
 from tests.support.clock import FakeClock
-from tests.unit.serving.pki import client_context
+from tests.support.pki import client_context
 
 NOBODY = User(name="nobody", groups=("some",))
 OPERATOR = User(name="operator", groups=("ops",))

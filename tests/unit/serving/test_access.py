@@ -15,8 +15,8 @@ from scheduler.client.reviews import User
 from scheduler.config.options import RunOptions
 from scheduler.serving.authentication import Authenticator, Authorities, Reviews
 from tests.support.clock import FakeClock
+from tests.support.pki import Authority, client_context
 from tests.unit.serving.harness import Instance, serving
-from tests.unit.serving.pki import Authority, client_context
 
 Story = Callable[[Instance], Awaitable[None]]
 

@@ -15,9 +15,9 @@ from scheduler.client.reviews import User
 from scheduler.serving.connections import connections_allowed
 from scheduler.serving.limits import MAX_REVIEWS, LimitedReviews, Throttle
 from tests.support.clock import FakeClock
+from tests.support.pki import client_context
 from tests.unit.client.scripted_server import until
 from tests.unit.serving.harness import Instance, serving
-from tests.unit.serving.pki import client_context
 
 Story = Callable[[Instance], Awaitable[None]]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

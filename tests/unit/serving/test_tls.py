@@ -19,8 +19,8 @@ from scheduler.serving.authorization import OpenPaths
 from scheduler.serving.errors import ServingError
 from scheduler.serving.tls import ServingTls, trust
 from tests.support.clock import FakeClock
+from tests.support.pki import Authority, client_context
 from tests.unit.serving.harness import Instance, served_certificate, serving
-from tests.unit.serving.pki import Authority, client_context
 
 Story = Callable[[Instance], Awaitable[None]]
 
