@@ -56,7 +56,7 @@ def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
 def _asking(core: Core, attempts: Attempts, attempt: Attempt) -> Iterator[str]:
     """Whoever asks extenders has no place yet, and an answer or its turn is due."""
     key, uid = attempt.pod.key, attempt.pod.uid
-    if attempt.placed or core.cache.state_of(uid) is not None:
+    if attempt.placed or core.cache.get_pod(uid) is not None:
         yield f"{key} is asking, and has a place in the cache"
     if not core.queue.is_in_flight(uid):
         yield f"{key} is asking, and not in flight"

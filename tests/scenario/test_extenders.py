@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from scheduler.client.errors import ConnectionConfigError
 from tests.scenario.world import World, play
 from tests.support.extender import (
     Body,
@@ -83,7 +82,8 @@ def test_filter(tls: ssl.SSLContext, authority: Authority) -> None:
             "status": "False",
             "reason": "Unschedulable",
             "message": "0/3 nodes are available: 1 too far, 1 too warm. "
-            "no new claims to deallocate, preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, "
+            "no new claims to deallocate, preemption: 0/3 nodes are available: "
+            "1 No preemption victims found for incoming pod, "
             "2 Preemption is not helpful for scheduling.",
         }
         body = extender.bodies("filter")[0]
@@ -531,29 +531,6 @@ def test_the_name_in_the_certificate_counts(tls: ssl.SSLContext, authority: Auth
         assert await world.bound("p") == ["n1"]
 
     act(story, FakeExtender(tls, filter=only("n1")))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"tlsConfig": {"caFile": "/nowhere"}}, r"extenders\[0\]\.tlsConfig: .*/nowhere"),
-        ({"tlsConfig": {"insecure": True, "caFile": "/x"}}, r"extenders\[0\]\.tlsConfig\.insecure"),
-        (
-            {"tlsConfig": {"certFile": "/x"}},
-            r"extenders\[0\]\.tlsConfig: a certificate and its key",
-        ),
-        ({"urlPrefix": "localhost:80"}, r"extenders\[0\]\.urlPrefix: expected http://HOST"),
-    ],
-)
-def test_what_cannot_be_used_is_told_at_start(fields: Body, message: str) -> None:
-    """With the path of the field."""
-
-    async def story(world: World) -> None:
-        extender = {"urlPrefix": "https://localhost:1", "filterVerb": "filter", **fields}
-        with pytest.raises(ConnectionConfigError, match=message):
-            await world.start_daemon({"extenders": [extender]})
-
-    play(story)
 
 
 # --- helpers --------------------------------------------------------------------------------------
