@@ -8,7 +8,7 @@ import asyncio
 import os
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -28,6 +28,7 @@ from scheduler.engine.instructions import Bind
 from scheduler.extender import Answer, KnownExtender, NoAnswer, Question, Verb
 from scheduler.extender.bodies import binding_args, names_args, nodes_args, preemption_args
 from scheduler.extender.wire import UnreadableAnswerError, read_answer, read_binding
+from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.logs import get_logger
 
 BIND: Final = "bind"
@@ -44,9 +45,6 @@ LARGE_REQUESTS: Final = 4
 _OK: Final = 200
 
 log = get_logger(__name__)
-
-Observe = Callable[[str, str, str, float], object]
-"""Hears of each request: extender, verb, result (`ok`, `error`, `late`), seconds."""
 
 
 class WholeObjects(Protocol):
@@ -69,7 +67,7 @@ class ExtenderClient:
         objects: what is sent of pods and nodes.
         clock: measures.
         fence: whether this scheduler still holds the lease; asked as the bytes of a bind leave.
-        observe: hears of each request.
+        metrics: where requests are timed.
 
     Raises:
         ConnectionConfigError: an address, or a certificate, cannot be used.
@@ -82,11 +80,11 @@ class ExtenderClient:
         *,
         clock: Clock,
         fence: Fence | None = None,
-        observe: Observe = lambda *_: None,
+        metrics: ExtenderMetrics,
     ) -> None:
         self._objects = objects
         self._fence = fence
-        self._ways = [_Way(extender, clock, observe) for extender in extenders]
+        self._ways = [_Way(extender, clock, metrics) for extender in extenders]
 
     async def close(self) -> None:
         """Close all connections."""
@@ -151,10 +149,10 @@ class ExtenderClient:
 class _Way:
     """The way to one extender."""
 
-    def __init__(self, extender: KnownExtender, clock: Clock, observe: Observe) -> None:
+    def __init__(self, extender: KnownExtender, clock: Clock, metrics: ExtenderMetrics) -> None:
         self.extender = extender
         self._clock = clock
-        self._observe = observe
+        self._metrics = metrics
         self._told = False
         self._large = asyncio.Semaphore(LARGE_REQUESTS)
         place, config = f"extenders[{extender.place}]", extender.config
@@ -193,7 +191,8 @@ class _Way:
         result = "ok"
         if isinstance(answered, NoAnswer):
             result = "late" if answered.is_late else "error"
-        self._observe(self.extender.name, name, result, self._clock.monotonic() - start)
+        seconds = self._clock.monotonic() - start
+        self._metrics.request_duration[self.extender.name, name, result].observe(seconds)
         return answered
 
     async def _exchange(self, verb: str, request: Request) -> bytes | NoAnswer:

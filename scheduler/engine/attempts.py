@@ -140,7 +140,8 @@ class Attempts:
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
         start = core.stopwatch()
         self._guarded(attempt, step)
-        core.recorder.cycle_done(pod, start, core.stopwatch(), calls.steps)
+        if core.tracer is not None:
+            core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
 
     def _skip(self, pod: PodInfo) -> None:
         """A pod that needs no node any more, or has one already."""
@@ -168,7 +169,8 @@ class Attempts:
         if attempt.hearing is None and self._ask_about_nodes(attempt, tries_nominated=True):
             return
         decision = self._decision(attempt)
-        core.recorder.algorithm_done(core.stopwatch() - start)
+        thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
+        core.metrics.scheduling_algorithm_duration.observe(thought)
         if isinstance(decision, ScheduleResult):
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
@@ -357,7 +359,7 @@ class Attempts:
         core = self._core
         waiting = core.waiting.remove(uid)
         if waiting is not None:
-            core.recorder.permit_waited(code.upstream_name, core.now - waiting.since)
+            core.metrics.permit_wait_duration[code.upstream_name].observe(core.now - waiting.since)
 
     # --- binding --------------------------------------------------------------------------------
 
@@ -438,8 +440,13 @@ class Attempts:
     def _finish(self, attempt: Attempt) -> None:
         """The pod is bound, whether we know it by an answer or by the watch."""
         core = self._core
-        core.recorder.pod_bound(
-            attempt.framework.profile_name, attempt.queued, core.now - attempt.start, core.now
+        profile, queued = attempt.framework.profile_name, attempt.queued
+        core.metrics.attempt_ended("scheduled", profile, core.now - attempt.start)
+        began = queued.initial_attempt_timestamp
+        core.metrics.pod_bound(
+            queued.attempts,
+            None if began is None else core.now - began,
+            was_flushed=queued.was_flushed,
         )
         for pod in attempt.placed:
             core.out.append(scheduled(pod))
@@ -527,9 +534,7 @@ class Attempts:
         if freed and not failure.is_rejection:
             self._free(attempt, freed=freed)
         result = "unschedulable" if failure.is_rejection else "error"
-        core.recorder.attempt_failed(
-            attempt.framework.profile_name, result, core.now - attempt.start
-        )
+        core.metrics.attempt_ended(result, attempt.framework.profile_name, core.now - attempt.start)
         if not failure.is_rejection:
             core.out.append(Report(SCHEDULING_FAILED, attempt.pod.key, failure.message))
         for queued in attempt.members:

@@ -9,12 +9,14 @@ from scheduler.cache import Cache, Rebuilt, compare_rows
 from scheduler.engine.algorithm import SchedulingAlgorithm
 from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Report
-from scheduler.engine.recorder import EngineRecorder
 from scheduler.engine.story import Story
 from scheduler.errors import SchedulerError
 from scheduler.extender import Extenders
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.observability.engine_metrics import EngineMetrics
+from scheduler.observability.extender_metrics import ExtenderMetrics
+from scheduler.observability.tracing import CycleTracer
 from scheduler.queue import SchedulingQueue
 from scheduler.snapshot import Snapshot
 
@@ -59,7 +61,9 @@ class Core(msgspec.Struct):
         waiting: pods that Permit plugins hold.
         algorithm: chooses nodes.
         extenders: webhooks that have a say in it.
-        recorder: measures.
+        metrics: what is counted and timed.
+        extender_metrics: the same of extenders.
+        tracer: hears of each cycle, if anybody does.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
         story: what happened to each pod.
@@ -75,7 +79,9 @@ class Core(msgspec.Struct):
     waiting: WaitingPods
     algorithm: SchedulingAlgorithm
     extenders: Extenders
-    recorder: EngineRecorder
+    metrics: EngineMetrics
+    extender_metrics: ExtenderMetrics
+    tracer: CycleTracer | None
     stopwatch: Callable[[], float]
     time: EventTime
     story: Story

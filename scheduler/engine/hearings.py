@@ -125,7 +125,7 @@ class Hearings:
         core = self._core
         if self.extenders.note(extender, answer, core.now):
             name = self.extenders.all[extender].name
-            core.recorder.extender_left_alone(name)
+            core.extender_metrics.left_alone[name].inc()
             core.out.append(Report(LEFT_ALONE, problem=name))
 
     def went_on_without(self, attempt: Attempt, extender: int, problem: str) -> None:

@@ -359,7 +359,7 @@ def test_one_that_keeps_being_late_is_left_alone() -> None:
         await world.bound("later")
 
         assert extender.count("filter") == 3
-        counted = world.daemon.metrics.extender_left_alone[extender.url]
+        counted = world.daemon.metrics.extenders.left_alone[extender.url]
         assert counted.value == 1
 
     act(story, FakeExtender(filter=after(30, only())))

@@ -13,8 +13,12 @@ from scheduler.config.load import load_object
 from scheduler.config.types import Extender
 from scheduler.engine.instructions import Bind
 from scheduler.extender import Extenders, Filtered, NoAnswer, Question, Verb
+from scheduler.observability.extender_metrics import ExtenderMetrics
+from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
 from tests.support.extender import FakeExtender, after, closing, names_of
+
+METRICS = ExtenderMetrics(Instruments())
 
 
 class Objects:
@@ -37,7 +41,9 @@ def configured(**fields: Any) -> Extender:
 
 
 def client_of(config: Extender, **options: Any) -> ExtenderClient:
-    return ExtenderClient(Extenders([config]).all, Objects(), clock=FakeClock(), **options)
+    return ExtenderClient(
+        Extenders([config]).all, Objects(), clock=FakeClock(), metrics=METRICS, **options
+    )
 
 
 @pytest.mark.parametrize(
