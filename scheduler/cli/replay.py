@@ -205,7 +205,11 @@ def _compare(header: Header, records: Iterator[Record], config_file: str) -> Non
     profiles, notices = read_profiles(config_file)
     for notice in notices:
         print_note(notice)
-    comparison = compare(records, _engine(profiles, header))
+    if profiles.config.extenders:
+        print_note("Extenders are not asked: pods are placed as if there were none.")
+    maximum = header.max_in_unschedulable_seconds
+    engine = profiles.engine(header.seed, maximum, with_extenders=False)
+    comparison = compare(records, engine)
     elsewhere = comparison.elsewhere
     click.echo(f"pods: {len(comparison.recorded)}, elsewhere: {len(elsewhere)}")
     for before, after in elsewhere[:_SHOWN]:

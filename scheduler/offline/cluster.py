@@ -10,6 +10,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.bootstrap.engine import MAX_IN_UNSCHEDULABLE_SECONDS
+from scheduler.clock import SystemClock
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
@@ -18,6 +19,7 @@ from scheduler.engine.events import ObjectSet, Tick
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework
 from scheduler.informers.kinds import watched_kind
+from scheduler.offline.asking import Asker, WrittenObjects
 from scheduler.offline.reading import ClusterObjects
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
@@ -42,11 +44,13 @@ class Cluster(msgspec.Struct, frozen=True):
         engine: knows them; nothing has been decided.
         waiting: the pods that the profiles are to place, by namespace and name.
         others: waiting pods that the profiles do not answer to, by scheduler name.
+        asker: asks extenders; None where there are none, or none is to be asked.
     """
 
     engine: Engine
     waiting: list[PodInfo]
     others: Counter[str]
+    asker: Asker | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -104,6 +108,9 @@ class Profiles:
         Args:
             objects: the cluster.
             seed: breaks ties between nodes.
+
+        Raises:
+            SchedulerError: an extender's address, or a certificate, cannot be used.
         """
         engine = self.engine(seed)
         told = chain(
@@ -124,7 +131,15 @@ class Profiles:
                 for pod in pending
                 if pod.spec.scheduler_name not in self.frameworks
             ),
+            self._asker(objects, engine),
         )
+
+    def _asker(self, objects: ClusterObjects, engine: Engine) -> Asker | None:
+        extenders = engine.core.extenders
+        if not extenders:
+            return None
+        written = WrittenObjects(objects.written_pods, objects.written_nodes)
+        return Asker(extenders, written, SystemClock())
 
     @property
     def storage(self) -> VolumeCatalog:
@@ -132,11 +147,18 @@ class Profiles:
         return self._builder.states.shared(VolumeCatalog, "")
 
     def engine(
-        self, seed: int, max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
+        self,
+        seed: int,
+        max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS,
+        *,
+        with_extenders: bool = True,
     ) -> Engine:
         """A fresh engine; one at a time, as it shares its plugins with every other."""
+        config = self.config
+        if not with_extenders:
+            config = msgspec.structs.replace(config, extenders=())
         return build_engine(
-            self.config,
+            config,
             self._builder,
             self.frameworks,
             seed=seed,

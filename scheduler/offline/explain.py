@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.engine.algorithm import NoNodesAvailable
+from scheduler.extender import ExtenderError
 from scheduler.framework.interface import Reason
 from scheduler.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.framework.runtime.nominated_pods import NominatedPods
@@ -24,6 +25,7 @@ from scheduler.offline.answers import (
     Rejection,
 )
 from scheduler.offline.cluster import Cluster, Profiles
+from scheduler.offline.heard import Heard
 from scheduler.plugins.default_preemption import MESSAGE_PREFIX
 from scheduler.snapshot import Snapshot
 from scheduler.volumes.obstacles import claim_obstacles
@@ -64,7 +66,7 @@ class Explainer:
         self.reasons = {}
         try:
             return self._judge(framework, pod)
-        except PluginError as problem:
+        except (PluginError, ExtenderError) as problem:
             return PodAnswer(pod.key, framework.profile_name, error=str(problem))
 
     def _judge(self, framework: Framework, pod: PodInfo) -> PodAnswer:
@@ -79,7 +81,8 @@ class Explainer:
             return PodAnswer(pod.key, profile, message=NoNodesAvailable().message)
         nominated = self._cluster.nominator
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
-        message = found.diagnosis(snapshot).message()
+        heard = self._heard(pod, found)
+        message = found.diagnosis(snapshot, heard.refused()).message()
         claims = claim_obstacles(pod, self._profiles.storage, snapshot) or UNSET
         if found.verdicts is None:
             return PodAnswer(
@@ -88,16 +91,18 @@ class Explainer:
                 pre_filter=_rejection(found.pre_filter),
                 message=message,
                 claims=claims,
-                preemption=self._preemption(framework, pod, found),
+                preemption=self._preemption(framework, pod, found, heard),
             )
-        rows = found.feasible_rows()
+        rows = heard.rows_of(found, snapshot)
         nodes: list[FeasibleNode | RejectedNode] = []
         nodes.extend(self._rejected(framework, pod, found, nominated))
+        nodes.extend(heard.rejected(found, snapshot))
         if len(rows):
-            nodes.extend(_feasible(framework, found, pod, snapshot, rows))
+            feasible = _feasible(framework, found, pod, snapshot, rows)
+            nodes.extend(map(heard.scored, feasible))
             message = ""
         nodes.sort(key=lambda node: node.node)
-        preemption = UNSET if len(rows) else self._preemption(framework, pod, found)
+        preemption = UNSET if len(rows) else self._preemption(framework, pod, found, heard)
         return PodAnswer(
             pod.key,
             profile,
@@ -108,14 +113,18 @@ class Explainer:
         )
 
     def _preemption(
-        self, framework: Framework, pod: PodInfo, found: Feasibility
+        self, framework: Framework, pod: PodInfo, found: Feasibility, heard: Heard
     ) -> Preempting | UnsetType:
         if not self._preempts:
             return UNSET
-        snapshot = self._cluster.snapshot
-        result, status = framework.run_post_filter_plugins(
-            found.state, pod, snapshot, found.diagnosis(snapshot)
-        )
+        snapshot, asker = self._cluster.snapshot, self._cluster.asker
+        diagnosis = found.diagnosis(snapshot, heard.refused())
+        run = framework.run_post_filter_plugins
+        result, status = run(found.state, pod, snapshot, diagnosis)
+        if asker is not None and result is not None and status.is_success:
+            diagnosis.reviewed = asker.about_candidates(pod, tuple(result.candidates), snapshot)
+            if diagnosis.reviewed is not None:
+                result, status = run(found.state, pod, snapshot, diagnosis)
         if result is None or not status.is_success:
             return Preempting("", (), (), _preemption_message(status))
         candidates = [
@@ -124,6 +133,14 @@ class Explainer:
         ]
         candidates.sort(key=lambda candidate: candidate.node)
         return Preempting(result.nominated_node_name, _keys(result.victims), tuple(candidates), "")
+
+    def _heard(self, pod: PodInfo, found: Feasibility) -> Heard:
+        """What extenders say about the nodes that fit."""
+        asker, names = self._cluster.asker, self._cluster.snapshot.table.names
+        if asker is None:
+            return Heard(None, ())
+        fitting = tuple(names[row] for row in found.feasible_rows().tolist())
+        return Heard(asker.about_nodes(pod, fitting), asker.extenders.all)
 
     def _rejected(
         self,

@@ -38,6 +38,8 @@ class ClusterObjects:
         pods: pods that have not ended, by namespace and name.
         namespaces: namespaces.
         watched: kind and object of what plugins watch.
+        written_nodes: nodes by name as they were written.
+        written_pods: pods by UID as they were written.
     """
 
     def __init__(self) -> None:
@@ -45,6 +47,8 @@ class ClusterObjects:
         self.pods: list[PodInfo] = []
         self.namespaces: list[Namespace] = []
         self.watched: list[tuple[ObjectKind, Any]] = []
+        self.written_nodes: dict[str, Mapping[str, Any]] = {}
+        self.written_pods: dict[str, Mapping[str, Any]] = {}
 
 
 class _UnknownWordError(Exception):
@@ -69,6 +73,8 @@ class _Collector:
         self._pods: dict[tuple[str, str], PodInfo] = {}
         self._namespaces: dict[str, Namespace] = {}
         self._watched: dict[tuple[str, str, str], Any] = {}
+        self._written_nodes: dict[str, Mapping[str, Any]] = {}
+        self._written_pods: dict[str, Mapping[str, Any]] = {}
         self._takers: dict[str, Callable[[dict[str, Any]], None]] = {
             "Node": self._take_node,
             "Pod": self._take_pod,
@@ -119,14 +125,19 @@ class _Collector:
             (_WATCHED[kind], found)
             for (kind, *_), found in sorted(self._watched.items(), key=lambda item: item[0])
         ]
+        objects.written_nodes = self._written_nodes
+        objects.written_pods = self._written_pods
         return objects
 
     def _take_node(self, raw: dict[str, Any]) -> None:
         node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
         self._nodes[node.metadata.name] = node
+        self._written_nodes[node.metadata.name] = raw
 
     def _take_pod(self, raw: dict[str, Any]) -> None:
-        pod = _with_known_words(msgspec.convert(completed_pod(raw), Pod))
+        completed = completed_pod(raw)
+        pod = _with_known_words(msgspec.convert(completed, Pod))
+        self._written_pods[pod.metadata.uid] = completed
         key = (pod.metadata.namespace, pod.metadata.name)
         if is_terminal(pod):
             self._pods.pop(key, None)

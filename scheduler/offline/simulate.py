@@ -6,6 +6,7 @@ import msgspec
 
 from scheduler.engine.events import (
     Allowed,
+    Answered,
     Bound,
     Decide,
     Event,
@@ -15,7 +16,7 @@ from scheduler.engine.events import (
     PreBound,
     Tick,
 )
-from scheduler.engine.instructions import Bind, Evict, RunPreBind
+from scheduler.engine.instructions import Ask, Bind, Evict, RunPreBind
 from scheduler.offline.cluster import Cluster
 
 EVICTED: Final = "evicted for a more important pod"
@@ -96,6 +97,14 @@ class _Simulation:
                 self._bind(instruction)
             elif isinstance(instruction, Evict):
                 self._evict(instruction)
+            elif isinstance(instruction, Ask):
+                self._ask(instruction)
+
+    def _ask(self, ask: Ask) -> None:
+        found, asker = self._engine.attempts.question(ask.question), self._cluster.asker
+        if found is not None and asker is not None:
+            question, pod = found
+            self._handle(Answered(ask.question, asker.ask(question, pod.uid)))
 
     def _evict(self, evict: Evict) -> None:
         """The victim is gone at once; what it was given before is taken back."""

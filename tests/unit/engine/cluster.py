@@ -19,6 +19,7 @@ from scheduler.engine import Engine
 from scheduler.engine.events import (
     Activate,
     Allowed,
+    Answered,
     BindFailed,
     Bound,
     Decide,
@@ -34,7 +35,9 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
+from scheduler.engine.hearings import LEFT_ALONE, SKIPPED
 from scheduler.engine.instructions import (
+    Ask,
     Bind,
     Cancel,
     Evict,
@@ -45,6 +48,15 @@ from scheduler.engine.instructions import (
     RunPreBind,
 )
 from scheduler.errors import SchedulerError
+from scheduler.extender import (
+    Answer,
+    Filtered,
+    MetaVictims,
+    NoAnswer,
+    Preempted,
+    Prioritized,
+    Verb,
+)
 from tests.support.builders import make_node, make_pod_info
 from tests.support.rogues import NODES
 
@@ -55,6 +67,8 @@ HARMLESS = (
     "Unreserve failed",
     "Plugin failed",
     "Eviction failed",
+    SKIPPED,
+    LEFT_ALONE,
 )
 """Reports of plugins and bindings that fail; every other one tells an error of the engine."""
 
@@ -90,7 +104,7 @@ class Cluster:
         self._fields: dict[str, dict[str, Any]] = {}
         self._nodes: dict[str, Node] = {}
         self._watch: deque[Event] = deque()
-        self._todo: list[Bind | RunPreBind | ReadPod | Evict] = []
+        self._todo: list[Bind | Ask | RunPreBind | ReadPod | Evict] = []
         self._serial = 0
         engine.from_outside = self.outside.append
 
@@ -141,7 +155,7 @@ class Cluster:
         self.history.append((event, self.now))
         for instruction in self.engine.handle(event, self.now):
             self.instructions.append(instruction)
-            if isinstance(instruction, Bind | RunPreBind | ReadPod | Evict):
+            if isinstance(instruction, Bind | Ask | RunPreBind | ReadPod | Evict):
                 self._todo.append(instruction)
             elif isinstance(instruction, PatchStatus):
                 self._patch(instruction)
@@ -284,6 +298,8 @@ class Cluster:
                 self.handle(self._bound(todo))
             elif isinstance(todo, RunPreBind):
                 self.handle(self._prepared(todo))
+            elif isinstance(todo, Ask):
+                self.handle(Answered(todo.question, self._extender_says(todo)))
             elif isinstance(todo, Evict):
                 self.handle(self._evicted(todo))
             else:
@@ -293,7 +309,9 @@ class Cluster:
     def _bound(self, bind: Bind) -> Event:
         pod = self.pods.get(bind.uid)
         if pod is None or pod.node_name:
-            return BindFailed(bind.attempt, "conflict", is_certain=self.draw.random() < 0.8)
+            # An extender may have bound it before, and have said that it failed.
+            is_certain = self.draw.random() < 0.8 and bind.uid not in self.by_us
+            return BindFailed(bind.attempt, "conflict", is_certain=is_certain)
         problem = self._asked_plugins(bind) if bind.by_plugins else ""
         luck = self.draw.random()
         if problem or luck < 0.15:
@@ -306,6 +324,31 @@ class Cluster:
         if luck < 0.4:
             return BindFailed(bind.attempt, "time-out", is_certain=False)
         return Bound(bind.attempt)
+
+    def _extender_says(self, ask: Ask) -> Answer:
+        """Mostly what makes sense."""
+        draw, found = self.draw, self.engine.attempts.question(ask.question)
+        if found is None or draw.random() < 0.15:
+            return NoAnswer("no", is_late=draw.random() < 0.5)
+        question = found[0]
+        assert ask.count == len(question.nodes or question.candidates)
+        nodes = tuple(name for name in question.nodes if draw.random() < 0.7)
+        if question.verb is Verb.PRIORITIZE:
+            return Prioritized(tuple((name, draw.randint(-5, 15)) for name in nodes))
+        if question.verb is Verb.FILTER:
+            others = [name for name in question.nodes if name not in nodes]
+            reasons = {name: "no" for name in others if draw.random() < 0.5}
+            nodes += draw.choice(((), (), (), (), (), ("nowhere",)))
+            return Filtered(nodes, reasons, {"nowhere": "no", **draw.choice(({}, reasons))})
+        victims = {
+            each.node_name: MetaVictims(
+                tuple(victim.uid for victim in each.victims if draw.random() < 0.9),
+                each.pdb_violations,
+            )
+            for each in question.candidates
+            if draw.random() < 0.8
+        }
+        return Preempted(victims)
 
     def _asked_plugins(self, bind: Bind) -> str:
         attempt = self.engine.attempts.get(bind.attempt)

@@ -10,6 +10,7 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo
+from scheduler.config.types import Extender
 from scheduler.engine import Engine
 from scheduler.engine.engine import EngineSettings
 from scheduler.engine.events import (
@@ -142,6 +143,7 @@ class EngineUnderTest:
         answer: Callable[[Bind], Event | None] = lambda bind: Bound(bind.attempt),
         kinds: tuple[ObjectKind, ...] = (),
         seed: int = 1,
+        extenders: tuple[Extender, ...] = (),
     ) -> None:
         self.clock = FakeClock()
         self.answer = answer
@@ -151,10 +153,14 @@ class EngineUnderTest:
         self.backing = Backing(self.states, Instruments(), self.clock.monotonic)
         handle = Handle(self.backing, watches=kinds)
         made = [each(handle) if isinstance(each, FunctionType) else each for each in plugins]
-        framework = Framework(make_plugin_set(made), make_calls("test", now=self.clock.monotonic))
+        framework = Framework(
+            make_plugin_set(made),
+            make_calls("test", now=self.clock.monotonic),
+            has_extenders=bool(extenders),
+        )
         self.engine = Engine(
             {"test": framework},
-            EngineSettings(seed=seed, is_validating=True),
+            EngineSettings(seed=seed, extenders=extenders, is_validating=True),
             backing=self.backing,
             states=self.states,
             kinds={watched_kind(kind).name: kind for kind in kinds},

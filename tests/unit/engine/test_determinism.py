@@ -7,18 +7,26 @@ import sys
 from pathlib import Path
 from random import Random
 
+from msgspec.structs import replace
+
 from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import default_configuration
+from scheduler.config.types import Extender
 from scheduler.engine import Engine
+from scheduler.engine.instructions import Ask
 from tests.unit.engine.cluster import Cluster, encoded
 
 ROOT = Path(__file__).parents[3]
 PROFILE = "stowage"
+EXTENDERS = (
+    Extender(filter_verb="f", prioritize_verb="p", weight=3),
+    Extender(prioritize_verb="p", weight=1, preempt_verb="x", bind_verb="b", ignorable=True),
+)
 
 
 def real_engine(seed: int) -> Engine:
-    """An engine of the default profile."""
-    config = default_configuration(PROFILE)
+    """An engine of the default profile, with extenders for every verb."""
+    config = replace(default_configuration(PROFILE), extenders=EXTENDERS)
     builder = FrameworkBuilder(lambda: 0.0)
     return build_engine(config, builder, builder.build(config), seed=seed)
 
@@ -45,6 +53,7 @@ def test_what_was_recorded_gives_the_same_again() -> None:
     again = [i for event, now in cluster.history for i in fresh.handle(event, now)]
 
     assert len(cluster.instructions) > 300
+    assert sum(isinstance(i, Ask) for i in cluster.instructions) > 100
     assert encoded(again) == encoded(cluster.instructions)
 
 

@@ -9,8 +9,11 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL
 from scheduler.config.args import DefaultPreemptionArgs
+from scheduler.config.types import Extender
 from scheduler.engine import Engine
 from scheduler.engine.engine import EngineSettings
+from scheduler.engine.instructions import Ask
+from scheduler.extender import Verb
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing, Handle, SharedState
@@ -140,8 +143,18 @@ def test_no_pod_is_lost_or_undone(seed: int, rate: float) -> None:
     assert set(ledger.places) <= kept | cluster.bound, "a place is kept for nobody"
 
 
+EXTENDERS = (
+    Extender(url_prefix="http://strict", filter_verb="f", prioritize_verb="p", weight=1),
+    Extender(
+        url_prefix="http://lax", filter_verb="f", preempt_verb="x", bind_verb="b", ignorable=True
+    ),
+    Extender(url_prefix="http://evicts", preempt_verb="x"),
+)
+
+
+@pytest.mark.parametrize("extenders", [(), EXTENDERS], ids=["alone", "with extenders"])
 @pytest.mark.parametrize("seed", range(12))
-def test_room_is_made_without_losing_anybody(seed: int) -> None:
+def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extender, ...]) -> None:
     """Nobody is evicted twice; whoever was held back for it is let go in the end."""
     states = SharedStates(FrameworkMetrics(Instruments()))
     states.watch((SERVICE, BUDGETS))
@@ -150,8 +163,12 @@ def test_room_is_made_without_losing_anybody(seed: int) -> None:
     preemption = DefaultPreemption(DefaultPreemptionArgs(100, 100), handle)
     plugins = (Room(2), preemption, Holds("Rows", 5.0), Prepares())
     engine = Engine(
-        {"test": Framework(make_plugin_set(plugins), make_calls("test"))},
-        EngineSettings(seed, queue=QUICK, is_validating=True),
+        {
+            "test": Framework(
+                make_plugin_set(plugins), make_calls("test"), has_extenders=bool(extenders)
+            )
+        },
+        EngineSettings(seed, queue=QUICK, extenders=extenders, is_validating=True),
         backing=backing,
         states=states,
         kinds={"services": SERVICE},
@@ -165,4 +182,7 @@ def test_room_is_made_without_losing_anybody(seed: int) -> None:
     cluster.check()
     cluster.check_columns()
     assert cluster.evicted
+    asked = {i.verb for i in cluster.instructions if isinstance(i, Ask)}
+    assert asked == (set(Verb) if extenders else set())
+    assert engine.attempts.hearing_counts() == (0, 0)
     assert states.shared(Evictions, "").under_way == set()

@@ -1,0 +1,307 @@
+"""Who is asked about what, in which order, and what comes of it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from scheduler.config.types import Extender, ExtenderManagedResource
+from scheduler.extender import (
+    Answer,
+    Consultation,
+    ExtenderError,
+    Extenders,
+    Filtered,
+    MetaVictims,
+    NoAnswer,
+    Preempted,
+    Prioritized,
+    Question,
+    Review,
+    Verb,
+)
+from scheduler.extender.extenders import SKIP_SECONDS, without_password
+from scheduler.framework.interface import Candidate
+from scheduler.framework.status import Code, Status
+from tests.support.builders import make_pod_info
+
+NODES = ("a", "b", "c")
+LATE = NoAnswer("late", is_late=True)
+REJECTED, HOPELESS = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def extender(**fields: Any) -> Extender:
+    return Extender(**{"url_prefix": "http://e", "weight": 1, **fields})
+
+
+def asking(*configs: Extender, nodes: tuple[str, ...] = NODES, **more: Any) -> Consultation:
+    extenders = Extenders(configs)
+    return Consultation(extenders, tuple(range(len(configs))), nodes, **more)
+
+
+FILTERS = extender(filter_verb="f")
+SCORES = extender(prioritize_verb="p")
+
+
+def test_those_that_can_be_ignored_come_last() -> None:
+    """Each kind in the order of the configuration."""
+    names = ("http://1", "http://2", "http://3", "http://4")
+    configs = [
+        extender(url_prefix=name, ignorable=ignorable)
+        for name, ignorable in zip(names, (True, False, True, False), strict=True)
+    ]
+
+    assert [e.name for e in Extenders(configs).all] == [names[1], names[3], names[0], names[2]]
+    assert [e.place for e in Extenders(configs).all] == [1, 3, 0, 2]
+
+
+def test_whom_a_pod_concerns() -> None:
+    """All pods without managedResources; else those with a request for one of them."""
+    managed = (ExtenderManagedResource("example.com/gpu"),)
+    extenders = Extenders([extender(filter_verb="f", managed_resources=managed), FILTERS])
+    plain = make_pod_info("plain")
+    gpu = make_pod_info("gpu", requests={"example.com/gpu": "0"})
+    init = make_pod_info("i", init_containers=gpu.spec.containers)
+
+    assert extenders.asked(plain, Verb.FILTER) == (1,)
+    assert extenders.asked(gpu, Verb.FILTER) == extenders.asked(init, Verb.FILTER) == (0, 1)
+    assert extenders.asked(gpu, Verb.PREEMPT) == ()
+
+
+def test_filters_one_after_the_other_then_all_scores() -> None:
+    """Each filter sees what the one before it has left; nobody scores a single node."""
+    consultation = asking(FILTERS, extender(filter_verb="f", prioritize_verb="p"), SCORES)
+
+    assert consultation.next_questions(0.0) == [Question(0, Verb.FILTER, NODES)]
+    consultation.take(Question(0, Verb.FILTER, NODES), Filtered(("c", "a", "a"), {"b": "full"}))
+    assert consultation.next_questions(0.0) == [Question(1, Verb.FILTER, ("a", "c"))]
+    consultation.take(Question(1, Verb.FILTER, ("a", "c")), Filtered(("a", "c")))
+    questions = consultation.next_questions(0.0)
+    assert questions == [Question(n, Verb.PRIORITIZE, ("a", "c")) for n in (1, 2)]
+    for question in questions:
+        consultation.take(question, Prioritized((("a", 3), ("x", 9), ("a", 1))))
+
+    assert consultation.next_questions(0.0) == []
+    advice = consultation.advice()
+    assert advice.nodes == ("a", "c")
+    assert advice.asked == frozenset(NODES)
+    assert advice.totals["a"] == 80
+    assert advice.rejected == {"b": Status(REJECTED, ("full",), "Extender")}
+
+
+def test_one_node_needs_no_scores_and_none_no_filters() -> None:
+    """As upstream."""
+    one, none = asking(FILTERS, SCORES), asking(FILTERS, FILTERS, SCORES)
+
+    [question] = one.next_questions(0.0)
+    one.take(question, Filtered(("b",)))
+    [question] = none.next_questions(0.0)
+    none.take(question, Filtered(()))
+
+    assert one.next_questions(0.0) == none.next_questions(0.0) == []
+    assert none.leaves_nothing
+
+
+def test_unresolvable_counts_more() -> None:
+    """Also when a node is in both lists; a node that passes is not rejected."""
+    consultation = asking(FILTERS)
+    [question] = consultation.next_questions(0.0)
+    failed = {"a": "later", "b": "later", "c": "no", "x": "what"}
+    consultation.take(question, Filtered(("c",), failed, {"a": "never"}))
+
+    assert consultation.advice().rejected == {
+        "a": Status(HOPELESS, ("never",), "Extender"),
+        "b": Status(REJECTED, ("later",), "Extender"),
+    }
+
+
+def test_sums_wrap_around_as_upstreams() -> None:
+    """They are int64 there."""
+    consultation = asking(extender(prioritize_verb="p", weight=2))
+    [question] = consultation.next_questions(0.0)
+    consultation.take(question, Prioritized((("a", 2**62), ("b", -(2**63)))))
+
+    assert consultation.advice().totals == {"a": 0, "b": 0}
+    assert consultation.advice().scores[0]["a"] == 2**62
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (NoAnswer("down"), "down"),
+        (
+            Filtered(("a", "x")),
+            (
+                'extender "http://e" claims a filtered node "x" which is not found in the input '
+                "node list"
+            ),
+        ),
+        (Preempted({}), "the answer is to another question"),
+    ],
+)
+def test_a_filter_that_fails(answer: Answer, problem: str) -> None:
+    """Fails the attempt, or is passed over when it can be ignored; a score never matters."""
+    strict, lax = asking(FILTERS), asking(extender(filter_verb="f", ignorable=True))
+    scorer, alone = asking(SCORES), asking(FILTERS, nodes=("a",), is_alone=True)
+
+    with pytest.raises(ExtenderError, match=problem):
+        strict.take(strict.next_questions(0.0)[0], answer)
+    assert lax.take(lax.next_questions(0.0)[0], answer) == problem
+    assert lax.advice().nodes == NODES
+    if not isinstance(answer, Filtered):
+        assert scorer.take(scorer.next_questions(0.0)[0], answer) == problem
+    assert alone.take(alone.next_questions(0.0)[0], answer) == problem
+    assert alone.leaves_nothing
+
+
+def test_one_that_keeps_being_late_is_left_alone_for_a_while() -> None:
+    """Three times in a row, and only if it can be ignored; then once is enough."""
+    extenders = Extenders([FILTERS, extender(filter_verb="f", ignorable=True)])
+    noted = [extenders.note(1, answer, 0.0) for answer in (LATE, LATE, NoAnswer("no"), LATE, LATE)]
+
+    assert not any(noted)
+    assert not any(extenders.note(0, LATE, 0.0) for _ in range(9))
+    assert extenders.note(1, LATE, 10.0)
+    assert not extenders.note(1, LATE, 10.1), "it was asked before"
+    assert extenders.is_skipped(1, 10.0 + SKIP_SECONDS - 0.1)
+    assert not extenders.is_skipped(1, 10.0 + SKIP_SECONDS)
+    assert not extenders.is_skipped(0, 10.0)
+    assert extenders.note(1, LATE, 50.0)
+    assert Consultation(extenders, (1,), NODES).next_questions(51.0) == []
+
+
+# --- preemption -----------------------------------------------------------------------------------
+
+V, W = make_pod_info("v", node_name="a"), make_pod_info("w", node_name="b")
+CANDIDATES = (Candidate("a", (V,), 0), Candidate("b", (W,), 1))
+ON = {"a": {V.uid: V}, "b": {W.uid: W}, "c": {}}
+
+
+def reviewing(**fields: Any) -> tuple[Review, Question]:
+    review = Review(Extenders([extender(preempt_verb="p", **fields)]), (0,), CANDIDATES)
+    [question] = review.next_questions(0.0)
+    return review, question
+
+
+def test_what_an_extender_leaves_is_what_the_next_one_sees() -> None:
+    """Nodes may be struck off, victims and violations changed; nothing left ends it."""
+    config = extender(preempt_verb="p")
+    review = Review(Extenders([config, config, config]), (0, 1, 2), CANDIDATES)
+    [first] = review.next_questions(0.0)
+    review.take(first, Preempted({"b": MetaVictims((W.uid, W.uid), 7)}), ON.get)
+    [second] = review.next_questions(0.0)
+    review.take(second, Preempted({}), ON.get)
+
+    assert first == Question(0, Verb.PREEMPT, candidates=CANDIDATES)
+    assert second == Question(1, Verb.PREEMPT, candidates=(Candidate("b", (W,), 7),))
+    assert review.next_questions(0.0) == []
+    assert review.candidates == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (NoAnswer("down"), "down"),
+        (Preempted({"x": MetaVictims(("u",))}), 'nodeinfo not found for node name "x"'),
+        (
+            Preempted({"a": MetaVictims((W.uid,))}),
+            (
+                f"extender: http://e claims to preempt pod \\(UID: {W.uid}\\) on node: a, but the "
+                "pod is not found on that node"
+            ),
+        ),
+    ],
+)
+def test_a_review_that_fails(answer: Answer, problem: str) -> None:
+    """Is an error, or changes nothing."""
+    strict, question = reviewing()
+    lax, _ = reviewing(ignorable=True)
+
+    with pytest.raises(ExtenderError, match=problem):
+        strict.take(question, answer, ON.get)
+    assert lax.take(question, answer, ON.get)
+    assert lax.candidates == CANDIDATES
+
+
+def test_a_node_without_victims() -> None:
+    """Is an error, or is struck off."""
+    answer = Preempted({"a": MetaVictims(()), "b": MetaVictims((W.uid,))})
+    strict, question = reviewing()
+    lax, _ = reviewing(ignorable=True)
+
+    with pytest.raises(ExtenderError, match='expected at least one victim pod on node "a"'):
+        strict.take(question, answer, ON.get)
+    assert not lax.take(question, answer, ON.get)
+    assert lax.candidates == (Candidate("b", (W,), 0),)
+
+
+# --- laws -----------------------------------------------------------------------------------------
+
+_NAME = st.sampled_from([*NODES, "x", ""])
+_ANSWERS = st.one_of(
+    st.builds(
+        Filtered,
+        st.lists(_NAME, max_size=4).map(tuple),
+        st.dictionaries(_NAME, st.text(max_size=3), max_size=3),
+        st.dictionaries(_NAME, st.text(max_size=3), max_size=3),
+    ),
+    st.builds(
+        Prioritized,
+        st.lists(st.tuples(_NAME, st.integers(-(2**63), 2**63 - 1)), max_size=4).map(tuple),
+    ),
+    st.builds(
+        Preempted,
+        st.dictionaries(
+            _NAME,
+            st.builds(
+                MetaVictims,
+                st.lists(st.sampled_from([V.uid, W.uid, "?"]), max_size=3).map(tuple),
+                st.integers(-(2**63), 2**63 - 1),
+            ),
+            max_size=3,
+        ),
+    ),
+    st.builds(NoAnswer, st.text(max_size=5), st.booleans()),
+)
+_CONFIGS = st.lists(
+    st.builds(
+        extender,
+        filter_verb=st.sampled_from(["", "f"]),
+        prioritize_verb=st.sampled_from(["", "p"]),
+        preempt_verb=st.sampled_from(["", "x"]),
+        weight=st.integers(1, 2**63 - 1),
+        ignorable=st.booleans(),
+    ),
+    max_size=4,
+)
+
+
+@given(configs=_CONFIGS, answers=st.lists(_ANSWERS, max_size=20), is_alone=st.booleans())
+def test_whatever_is_answered(configs: Any, answers: Any, is_alone: bool) -> None:
+    """It comes to an end; of the nodes asked about each is kept once, or rejected, or neither."""
+    consultation = asking(*configs, is_alone=is_alone)
+    review = Review(Extenders(configs), tuple(range(len(configs))), CANDIDATES)
+    rest = iter(answers)
+    try:
+        while questions := consultation.next_questions(0.0):
+            for question in questions:
+                consultation.take(question, next(rest, NoAnswer("no more")))
+        while questions := review.next_questions(0.0):
+            for question in questions:
+                review.take(question, next(rest, NoAnswer("no more")), ON.get)
+    except ExtenderError:
+        assert any(not config.ignorable for config in configs)
+
+    advice = consultation.advice()
+    assert len(set(advice.nodes)) == len(advice.nodes)
+    assert set(advice.nodes) | advice.rejected.keys() <= set(NODES)
+    assert not set(advice.nodes) & advice.rejected.keys()
+    assert all(-(2**63) <= total < 2**63 for total in advice.totals.values())
+    assert all(candidate.victims for candidate in review.candidates)
+
+
+def test_passwords_are_not_told() -> None:
+    """Neither in messages nor in recordings."""
+    assert without_password("https://user:secret@host:1/x") == "https://host:1/x"
+    assert without_password("http://host/x//") == "http://host/x//"
+    assert without_password("http://[broken") == "http://[broken"
