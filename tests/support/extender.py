@@ -2,7 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import msgspec
@@ -81,6 +83,22 @@ class FakeExtender:
             return answer
         raw = answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
         return web.Response(body=raw, content_type="application/json")
+
+
+@contextmanager
+def serving(extender: FakeExtender) -> Iterator[FakeExtender]:
+    """The extender in a thread of its own, for tests that have no loop."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(extender.__aenter__(), loop).result()
+        yield extender
+        asyncio.run_coroutine_threadsafe(extender.__aexit__(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def names_of(body: Body) -> list[str]:

@@ -1,0 +1,329 @@
+"""Promise: with the same extender, stowage does what kube-scheduler does."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.objects import Json, make_binding, make_node, make_pod
+from e2e.support.processes import Program
+from e2e.support.waiting import wait_for
+from tests.support.extender import (
+    FakeExtender,
+    Reply,
+    agreeing,
+    failing,
+    names_of,
+    only,
+    serving,
+)
+
+KUBE_SCHEDULER: Final = "reference"
+SCHEDULERS: Final = (KUBE_SCHEDULER, "stowage")
+NODES: Final = ("n0", "n1", "n2", "n3")
+CLASSES: Final = {"e2e-ext-low": 1, "e2e-ext-high": 1000}
+
+
+def lower(body: Json) -> Json:
+    return {"nodenames": ["n2"], "failednodes": {"n1": "no"}, "ERROR": None}
+
+
+def whole(body: Json) -> Json:
+    """Of whoever is nodeCacheCapable, nodes count as well as names."""
+    return {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}
+
+
+FILTERS: Final[dict[str, Reply]] = {
+    "one": only("n3"),
+    "lower case": lower,
+    "whole nodes": whole,
+    "bytes after it": lambda _: b'{"NodeNames":["n1"]} and more',
+    "none, with reasons": only(
+        FailedNodes={"n0": "too warm", "n1": "too warm", "n2": "too far"},
+        FailedAndUnresolvableNodes={"n2": "much too far"},
+    ),
+    "none, without a word": only(),
+    "nothing": lambda _: {},
+    "null": lambda _: {"NodeNames": None},
+    "an error": lambda _: {"Error": "no idea"},
+    "a stranger": lambda _: {"NodeNames": ["n0", "elsewhere"]},
+    "500": failing(500),
+    "204": failing(204),
+}
+TOLD_OTHERWISE: Final[dict[str, Reply]] = {
+    "empty": lambda _: b"",
+    "no JSON": lambda _: b"ok",
+    "a number": lambda _: {"NodeNames": [1]},
+}
+"""Failures that each scheduler has words of its own for."""
+
+SCORES: Final[dict[str, list[Json]]] = {
+    "ten is best": [{"Host": "n1", "Score": 3}, {"Host": "n2", "Score": 10}],
+    "negative": [{"Host": name, "Score": -5} for name in NODES if name != "n3"],
+    "beyond the range": [{"Host": "n0", "Score": 10}, {"Host": "n1", "Score": 1000}],
+    "twice": [{"Host": "n0", "Score": 6}, {"host": "n2", "score": 4}, {"Host": "n2", "Score": 4}],
+    "strangers": [{"Host": "elsewhere", "Score": 99}, {"Host": "n3", "Score": 1}],
+    "wrapped around": [{"Host": "n0", "Score": 2**62}, {"Host": "n1", "Score": 1}],
+}
+
+
+@pytest.fixture(autouse=True)
+def classes(cluster: Cluster) -> Iterator[None]:
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name, value in CLASSES.items():
+        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
+    yield
+    for name in CLASSES:
+        cluster.run(cluster.api.delete(f"{path}/{name}"))
+
+
+class Both:
+    """kube-scheduler and stowage, with the same extenders, on one cluster."""
+
+    def __init__(
+        self, cluster: Cluster, control_plane: ControlPlane, run_stowage: StartStowage, *args: Json
+    ) -> None:
+        self.cluster = cluster
+        self._control_plane = control_plane
+        profile = {"percentageOfNodesToScore": 100, "extenders": list(args)}
+        self._reference: Program = control_plane.start_kube_scheduler(
+            {**profile, "profiles": [{"schedulerName": KUBE_SCHEDULER}]}
+        )
+        run_stowage(configuration=profile)
+
+    def stop(self) -> None:
+        self._control_plane.stop_program(self._reference)
+
+    def decide(self, namespace: str, name: str, **options: Any) -> dict[str, tuple[str, ...]]:
+        """What becomes of equal pods of both: the node, or nomination, reason and message."""
+        found = {}
+        for number, scheduler in enumerate(SCHEDULERS):
+            pod = f"{name}-{number}"
+            options_of = {"namespace": namespace, "scheduler_name": scheduler, **options}
+            self.cluster.create_pods([make_pod(pod, **options_of)])
+            found[scheduler] = wait_for(
+                lambda pod=pod: self._fate(namespace, pod),  # type: ignore[misc] # bound at once
+                f"{pod} to be decided",
+            )
+            self.cluster.delete_pods(namespace, [pod])
+        return found
+
+    def _fate(self, namespace: str, pod: str) -> tuple[str, ...]:
+        found = self.cluster.pod(namespace, pod)
+        node = found["spec"].get("nodeName")
+        if node:
+            return (node,)
+        status = found["status"]
+        for condition in status.get("conditions", ()):
+            if condition["type"] == "PodScheduled":
+                nominated = status.get("nominatedNodeName", "")
+                return nominated, condition["reason"], condition["message"]
+        return ()
+
+
+@pytest.fixture
+def start_both(
+    cluster: Cluster, own_cluster: ControlPlane, run_stowage: StartStowage
+) -> Iterator[Callable[..., Both]]:
+    started: list[Both] = []
+
+    def start(*extenders: Json) -> Both:
+        both = Both(cluster, own_cluster, run_stowage, *extenders)
+        started.append(both)
+        return both
+
+    yield start
+    for both in started:
+        both.stop()
+
+
+def test_filters_and_scores_mean_the_same(
+    cluster: Cluster, namespace: str, start_both: Callable[..., Both]
+) -> None:
+    """The same nodes, the same rejections, the same failures, word for word."""
+    cluster.create_nodes([make_node(name) for name in NODES])
+    with serving(FakeExtender()) as extender:
+        both = start_both(extender.config("filter", "prioritize", weight=100, httpTimeout="2s"))
+        extender.replies["prioritize"] = lambda _: []
+        for number, (what, reply) in enumerate((FILTERS | TOLD_OTHERWISE).items()):
+            extender.replies["filter"] = reply
+            found = both.decide(namespace, f"f{number}")
+            theirs, ours = found.values()
+            if what in TOLD_OTHERWISE:
+                assert theirs[:2] == ours[:2] == ("", "SchedulerError"), what
+            else:
+                assert theirs == ours, what
+        extender.replies["filter"] = lambda body: {"NodeNames": names_of(body)}
+        for number, (what, listed) in enumerate(SCORES.items()):
+            extender.replies["prioritize"] = lambda _, listed=listed: listed
+            theirs, ours = both.decide(namespace, f"s{number}").values()
+            assert theirs == ours, what
+
+        asked = [body["Pod"]["spec"]["schedulerName"] for body in extender.bodies("filter")]
+        assert set(asked) == set(SCHEDULERS)
+
+
+def test_both_send_the_same(
+    cluster: Cluster, namespace: str, start_both: Callable[..., Both]
+) -> None:
+    """Whole pods and nodes, with the same fields."""
+    cluster.create_nodes([make_node(name) for name in NODES])
+
+    def one(body: Json) -> Json:
+        return {"Nodes": {"items": [n for n in body["Nodes"]["items"] if named(n) == "n1"]}}
+
+    with serving(FakeExtender(filter=one)) as extender:
+        both = start_both(extender.config("filter", nodeCacheCapable=False))
+        theirs, ours = both.decide(namespace, "p", requests={"cpu": "1"}).values()
+
+        assert theirs == ours == ("n1",)
+        sent = [
+            next(b for b in extender.bodies("filter") if b["Pod"]["spec"]["schedulerName"] == name)
+            for name in SCHEDULERS
+        ]
+        assert [sorted(body) for body in sent] == [["NodeNames", "Nodes", "Pod"]] * 2
+        nodes = [{named(n): n for n in body["Nodes"]["items"]} for body in sent]
+        assert comparable(nodes[0]["n2"]) == comparable(nodes[1]["n2"])
+        pods = [comparable(body["Pod"]) for body in sent]
+        for pod in pods:
+            pod["spec"].pop("schedulerName")
+            for own in ("name", "uid", "resourceVersion", "creationTimestamp"):
+                pod["metadata"].pop(own)
+        assert pods[0] == pods[1]
+
+
+def named(node: Json) -> str:
+    name: str = node["metadata"]["name"]
+    return name
+
+
+def comparable(value: Any) -> Any:
+    """Without fields that say nothing, which Go may write; versions change with heartbeats."""
+    if isinstance(value, dict):
+        pairs = ((key, comparable(item)) for key, item in value.items() if key != "resourceVersion")
+        return {key: item for key, item in pairs if item not in (None, "", {}, [])} | (
+            {"resourceVersion": ""} if "resourceVersion" in value else {}
+        )
+    return [comparable(item) for item in value] if isinstance(value, list) else value
+
+
+def test_victims_are_struck_off_alike(
+    cluster: Cluster, namespace: str, start_both: Callable[..., Both]
+) -> None:
+    """The same node is cleared, or nobody is evicted and the same is said."""
+    cluster.create_nodes([make_node(name, allocatable={"cpu": "1"}) for name in NODES])
+
+    def but(*names: str) -> Reply:
+        def reply(body: Json) -> Json:
+            given = agreeing(body)["NodeNameToMetaVictims"]
+            return {"NodeNameToMetaVictims": {n: v for n, v in given.items() if n not in names}}
+
+        return reply
+
+    def unknown(body: Json) -> Json:
+        given = agreeing(body)["NodeNameToMetaVictims"]
+        return {"NodeNameToMetaVictims": {n: {"Pods": [{"UID": "u"}]} for n in given if n == "n1"}}
+
+    def empty(body: Json) -> Json:
+        return {"NodeNameToMetaVictims": {"n1": {"Pods": []}}}
+
+    replies: dict[str, Reply] = {
+        "nobody": but(*NODES),
+        "500": failing(500),
+        "no victims": empty,
+        "unknown victims": unknown,
+        "all but one": but("n0", "n1", "n3"),
+    }
+    with serving(FakeExtender()) as extender:
+        both = start_both(extender.config("preempt"))
+        for number, (what, reply) in enumerate(replies.items()):
+            low = [f"low-{number}-{node}" for node in NODES]
+            for name, node in zip(low, NODES, strict=True):
+                fill(cluster, namespace, name, node)
+            extender.replies["preempt"] = reply
+            found = {}
+            for scheduler in SCHEDULERS:
+                options = {"requests": {"cpu": "1"}, "priorityClassName": "e2e-ext-high"}
+                [found[scheduler]] = [
+                    fate
+                    for name, fate in both.decide(
+                        namespace, f"high-{number}-{scheduler}", **options
+                    ).items()
+                    if name == scheduler
+                ]
+                for name, node in zip(low, NODES, strict=True):
+                    if name not in {p["metadata"]["name"] for p in cluster.pods(namespace)}:
+                        fill(cluster, namespace, name, node)
+            theirs, ours = found.values()
+            if what == "unknown victims":
+                # kube-scheduler prints a Go pointer there.
+                theirs, ours = (
+                    (*fate[:2], fate[2].replace("&{u}", "u")) for fate in (theirs, ours)
+                )
+            assert theirs == ours, what
+            cluster.delete_pods(namespace)
+            wait_for(lambda: not cluster.pods(namespace), "the pods to be gone")
+
+
+def fill(cluster: Cluster, namespace: str, name: str, node: str) -> None:
+    """A less important pod on a node."""
+    cluster.create_pods(
+        [
+            make_pod(
+                name,
+                namespace=namespace,
+                scheduler_name="nobody",
+                requests={"cpu": "1"},
+                priorityClassName="e2e-ext-low",
+                nodeName=node,
+            )
+        ]
+    )
+
+
+def test_it_binds(cluster: Cluster, namespace: str, run_stowage: StartStowage) -> None:
+    """Pods of its resource are bound by it, others as ever; a failure is tried again."""
+    gpu = "example.com/gpu"
+    cluster.create_nodes([make_node(name) for name in NODES])
+    api = cluster.api
+    tries: list[str] = []
+
+    async def bind(body: Json) -> Any:
+        name = body["PodName"]
+        tries.append(name)
+        if tries.count(name) == 1:
+            return {"Error": "not now"}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        binding = make_binding(name, body["Node"], namespace=namespace)
+        await asyncio.to_thread(lambda: cluster.run(api.post(path, binding)))
+        return {}
+
+    with serving(FakeExtender(bind=bind)) as extender:
+        managed = [{"name": gpu, "ignoredByScheduler": True}]
+        run_stowage(
+            configuration={"extenders": [extender.config("bind", managedResources=managed)]}
+        )
+        options = {"namespace": namespace}
+        request = {"requests": {gpu: "1"}, "limits": {gpu: "1"}}
+        container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": request}
+        cluster.create_pods(
+            [
+                make_pod("plain", **options),
+                *(make_pod(f"gpu{n}", **options, containers=[container]) for n in range(3)),
+            ]
+        )
+        cluster.wait_until_bound(namespace)
+
+    assert sorted(tries) == sorted(["gpu0", "gpu1", "gpu2"] * 2)
+    scheduled = wait_for(
+        lambda: (
+            len(cluster.events(namespace, "Scheduled")) == 4
+            and cluster.events(namespace, "Scheduled")
+        ),
+        "the events",
+    )
+    assert {event["regarding"]["name"] for event in scheduled} == {"plain", "gpu0", "gpu1", "gpu2"}

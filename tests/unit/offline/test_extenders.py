@@ -1,0 +1,130 @@
+"""Extenders of a configuration are asked about clusters in files, and never asked to bind."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from scheduler.cli.main import main
+from tests.support.extender import FakeExtender, agreeing, failing, names_of, only, scores, serving
+from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
+
+NODES = [node_manifest(name) for name in ("a", "b", "c")]
+
+
+def run(command: str, path: Path, config: Manifest, *objects: Manifest, more: Any = ()) -> Any:
+    """What a command prints as JSON."""
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [config],
+    }
+    file = path / "config.json"
+    file.write_text(json.dumps(document))
+    cluster = write_list(path / "cluster.json", *objects)
+    words = [command, "-f", cluster, "--config", str(file), "-o", "json", *more]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code in (0, 1), result.output
+    return msgspec.json.decode(result.stdout)
+
+
+def test_explain_asks(tmp_path: Path) -> None:
+    """Rejections, scores and totals are the extender's as well."""
+    extender = FakeExtender(
+        filter=only("a", "b", FailedNodes={"c": "too warm"}), prioritize=scores(a=7)
+    )
+    with serving(extender):
+        config = extender.config("filter", "prioritize", "bind", weight=2)
+        answer = run("explain", tmp_path, config, *NODES, pod_manifest("p"))
+
+    [pod] = answer["pods"]
+    a, b, c = pod["nodes"]
+    assert a["scores"][extender.url] == {"normalized": 70, "weighted": 140}
+    assert a["total"] == b["total"] + 140
+    assert (c["plugin"], c["code"], c["reasons"]) == ("Extender", "Unschedulable", ["too warm"])
+    assert [body["NodeNames"] for body in extender.bodies("filter")] == [["a", "b", "c"]]
+    assert extender.bodies("filter")[0]["Pod"]["metadata"]["name"] == "p"
+
+
+def test_explain_says_why_nothing_fits(tmp_path: Path) -> None:
+    """As the scheduler would; and what failed."""
+    extender = FakeExtender(filter=only(FailedAndUnresolvableNodes={"a": "never"}))
+    with serving(extender):
+        config = extender.config("filter", nodeCacheCapable=False)
+        [pod] = run("explain", tmp_path, config, *NODES, pod_manifest("p"))["pods"]
+        extender.replies["filter"] = failing(500)
+        [failed] = run("explain", tmp_path, config, *NODES, pod_manifest("p"))["pods"]
+
+    assert pod["message"] == "0/3 nodes are available: 1 never."
+    assert [node["plugin"] for node in pod["nodes"]] == ["Extender"] * 3
+    assert failed["error"].endswith("/filter, code 500")
+    assert extender.bodies("filter")[0]["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "4"
+
+
+def test_explain_asks_whom_to_evict(tmp_path: Path) -> None:
+    """With --preempt."""
+
+    def not_a(body: Manifest) -> Manifest:
+        victims = agreeing(body)["NodeNameToMetaVictims"]
+        return {"NodeNameToMetaVictims": {n: v for n, v in victims.items() if n != "a"}}
+
+    low = [pod_manifest(f"v{n}", requests={"cpu": "4"}, nodeName=n, priority=0) for n in "ab"]
+    high = pod_manifest("p", requests={"cpu": "4"}, priority=9)
+    extender = FakeExtender(preempt=not_a)
+    with serving(extender):
+        config = extender.config("preempt")
+        answer = run("explain", tmp_path, config, *NODES[:2], *low, high, more=["--preempt"])
+
+    assert answer["pods"][0]["preemption"] == {
+        "nominatedNode": "b",
+        "victims": ["default/vb"],
+        "candidates": [{"node": "b", "victims": ["default/vb"], "pdbViolations": 0}],
+        "message": "",
+    }
+
+
+def test_simulate_asks_and_binds_nothing(tmp_path: Path) -> None:
+    """Each decision builds on the ones before it."""
+
+    def never(_: Manifest) -> Manifest:
+        raise AssertionError("a simulation must not bind")
+
+    extender = FakeExtender(
+        filter=lambda body: {"NodeNames": names_of(body)}, prioritize=scores(b=10), bind=never
+    )
+    pods = [pod_manifest(f"p{number}", requests={"cpu": "2"}) for number in range(3)]
+    with serving(extender):
+        config = extender.config("filter", "prioritize", "bind", weight=100)
+        answer = run("simulate", tmp_path, config, *NODES, *pods)
+
+    nodes = [placement["node"] for placement in answer["placements"]]
+    assert nodes[:2] == ["b", "b"]
+    assert nodes[2] in ("a", "c")
+    assert extender.count("filter") == 3
+    assert extender.count("bind") == 0
+
+
+@pytest.mark.parametrize("command", ["explain", "simulate"])
+def test_what_cannot_be_used_is_told(tmp_path: Path, command: str) -> None:
+    """Before anything is asked."""
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "extenders": [{"urlPrefix": "ftp://x", "filterVerb": "f"}],
+            }
+        )
+    )
+    cluster = write_list(tmp_path / "cluster.json", *NODES)
+
+    result = CliRunner().invoke(main, [command, "-f", cluster, "--config", str(config)])
+
+    assert result.exit_code == 2
+    assert 'extenders[0].urlPrefix: expected http://HOST or https://HOST, got "ftp://x"' in (
+        result.output
+    )
