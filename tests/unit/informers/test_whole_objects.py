@@ -1,0 +1,66 @@
+"""What is kept of pods and nodes beyond what scheduling reads."""
+
+import json
+from typing import Any
+
+from scheduler.informers.whole_objects import KeptObjects
+
+
+def event(kind: str, obj: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode()
+
+
+def pod(node: str = "", **metadata: Any) -> dict[str, Any]:
+    meta = {"name": "p", "namespace": "ns", "uid": "u", **metadata}
+    spec = {"containers": [], "hostname": "h", **({"nodeName": node} if node else {})}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": spec}
+
+
+def test_pods_are_kept_as_long_as_they_are_wanted() -> None:
+    """From lists and watches alike; one that gets a node is let go."""
+    kept = KeptObjects(lambda pod: not pod.node_name, keeps_nodes=False)
+    kind = kept.pods_kind
+    kind.decode(json.dumps(pod()).encode())
+    first = kept.pod("u")
+    kind.decode_event(event("MODIFIED", pod(annotations={"a": "b"}, managedFields=[{}])))
+    second = kept.pod("u")
+    kind.decode_event(event("MODIFIED", pod("n")))
+
+    assert first is not None
+    assert json.loads(first)["spec"]["hostname"] == "h"
+    assert second is not None
+    assert json.loads(second)["metadata"] == {
+        "name": "p",
+        "namespace": "ns",
+        "uid": "u",
+        "annotations": {"a": "b"},
+    }
+    assert kept.pod("u") is None
+    assert len(kept) == 0
+
+
+def test_what_is_gone_is_let_go() -> None:
+    """A deleted object is not taken in once more."""
+    kept = KeptObjects(lambda _: True, keeps_nodes=True)
+    _, waiting = kept.pods_kind.decode_event(event("ADDED", pod()))
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1"}}}
+    _, known = kept.nodes_kind.decode_event(event("ADDED", node))
+    assert kept.node("n") is kept.node("n"), "worked out once"
+    kept.pods_kind.decode_event(event("DELETED", pod()))
+    kept.pods_handler.on_delete(waiting)
+    kept.nodes_handler.on_delete(known)
+
+    assert kept.pod("u") is None
+    assert kept.node("n") is None
+    assert len(kept) == 0
+
+
+def test_a_new_version_of_a_node_is_sent() -> None:
+    """The one before is forgotten."""
+    kept = KeptObjects(lambda _: False, keeps_nodes=True)
+    for value in ("old", "new"):
+        node = {"metadata": {"name": "n", "annotations": {"a": value}}}
+        kept.nodes_kind.decode_event(event("MODIFIED", node))
+        sent = kept.node("n")
+        assert sent is not None
+        assert json.loads(sent)["metadata"]["annotations"] == {"a": value}
