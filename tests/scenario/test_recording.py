@@ -15,6 +15,7 @@ from scheduler.recording.files import Recording, _lines, whole_file
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import Writer
 from tests.scenario.world import BINDINGS, World, play, pod_object
+from tests.support.extender import Body, FakeExtender, failing, names_of, scores
 
 MARKER = "do-not-tell"
 
@@ -95,6 +96,41 @@ def test_another_process_gives_the_same_answers(recorded: list[Path], hash_seed:
     status, said = replay(*recorded, hash_seed=hash_seed)
 
     assert (status, said.endswith(" events: identical\n")) == (0, True), said
+
+
+def test_answers_of_extenders_are_part_of_a_recording(tmp_path: Path) -> None:
+    """A replay asks nobody; where the extender is, it says no more than that."""
+
+    def every_other(body: Body) -> Body:
+        return {"NodeNames": names_of(body)[::2], "FailedNodes": {"n1": "odd"}}
+
+    async def story(world: World) -> None:
+        async with FakeExtender(filter=every_other, prioritize=scores(n2=3, n4=3)) as extender:
+            config = extender.config("filter", "prioritize")
+            config["urlPrefix"] = config["urlPrefix"].replace("//", f"//user:{MARKER}@")
+            for index in range(6):
+                world.node(f"n{index}")
+            await world.start_daemon({"extenders": [config]}, record=str(tmp_path))
+            for index in range(20):
+                world.pod(f"p{index}", cpu="500m")
+            await world.bound(*(f"p{index}" for index in range(20)))
+            extender.replies["filter"] = failing(500)
+            world.pod("late")
+            await world.rejected("late", reason="SchedulerError")
+            await world.settled()
+            await world.stop_daemon()
+
+    play(story)
+    files = list(tmp_path.iterdir())
+    status, said = replay(*files)
+
+    assert (status, said.endswith(" events: identical\n")) == (0, True), said
+    assert all(MARKER.encode() not in line for file in files for line in lines_of(file))
+
+
+def lines_of(path: Path) -> list[bytes]:
+    with path.open("rb") as file:
+        return list(_lines(file))
 
 
 def rewritten(
