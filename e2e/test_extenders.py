@@ -302,23 +302,20 @@ def test_it_binds(cluster: Cluster, namespace: str, run_stowage: StartStowage) -
         run_stowage(
             configuration={"extenders": [extender.config("bind", managedResources=managed)]}
         )
-        options = {"namespace": namespace}
         request = {"requests": {gpu: "1"}, "limits": {gpu: "1"}}
         container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": request}
         cluster.create_pods(
             [
-                make_pod("plain", **options),
-                *(make_pod(f"gpu{n}", **options, containers=[container]) for n in range(3)),
+                make_pod("plain", namespace=namespace),
+                *(
+                    make_pod(f"gpu{n}", namespace=namespace, containers=[container])
+                    for n in range(3)
+                ),
             ]
         )
         cluster.wait_until_bound(namespace)
 
     assert sorted(tries) == sorted(["gpu0", "gpu1", "gpu2"] * 2)
-    scheduled = wait_for(
-        lambda: (
-            len(cluster.events(namespace, "Scheduled")) == 4
-            and cluster.events(namespace, "Scheduled")
-        ),
-        "the events",
-    )
-    assert {event["regarding"]["name"] for event in scheduled} == {"plain", "gpu0", "gpu1", "gpu2"}
+    wait_for(lambda: len(cluster.events(namespace, "Scheduled")) == 4, "the events")
+    told = {event["regarding"]["name"] for event in cluster.events(namespace, "Scheduled")}
+    assert told == {"plain", "gpu0", "gpu1", "gpu2"}

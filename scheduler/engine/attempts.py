@@ -5,7 +5,7 @@ handleBindingCycleError) v1.36.
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from scheduler.api.limits import exceeded_limit
@@ -40,11 +40,10 @@ from scheduler.engine.instructions import (
     RunPreBind,
     WakeMeAt,
 )
-from scheduler.extender import Answer, Consultation, ExtenderError, Question, Review, Verb
+from scheduler.extender import Answer, ExtenderError
 from scheduler.framework.events import ASSIGNED_POD_DELETE
-from scheduler.framework.interface import Candidate, PostFilterResult
+from scheduler.framework.interface import PostFilterResult
 from scheduler.framework.runtime import PluginError
-from scheduler.framework.runtime.diagnosis import Reviewed
 from scheduler.framework.status import Code, unschedulable
 from scheduler.framework.types import QueuedPodInfo
 
@@ -53,7 +52,6 @@ PLUGIN_METRICS_EVERY: Final = 10
 
 SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
 
-IN_LINE: Final = "waits for its turn"
 MAX_HEARINGS: Final = 4
 """How often extenders are asked from the beginning about one attempt."""
 NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
@@ -86,7 +84,7 @@ class Attempts:
         """Those in BOUND in the order in which they came there."""
         self._last_id = 0
         self._last_uid = ""
-        self._hearings = Hearings(core)
+        self._hearings = Hearings(core, self._advance)
         self.question = self._hearings.question
         self.is_in_line = self._hearings.is_in_line
         self.hearing_counts = self._hearings.counts
@@ -155,9 +153,7 @@ class Attempts:
         too_much = exceeded_limit(pod.shape)
         if too_much:
             self.fail(attempt, Failure(too_much, is_rejection=True))
-        elif hearings.about_nodes(pod) and not hearings.take_turn(attempt):
-            self._advance(attempt, AttemptEvent.ASK, IN_LINE)
-        else:
+        elif not hearings.about_nodes(pod) or hearings.take_turn(attempt):
             self._decide_on(attempt)
 
     def _decide_on(self, attempt: Attempt) -> None:
@@ -166,7 +162,8 @@ class Attempts:
         start = core.stopwatch()
         core.catch_up()
         attempt.framework.calls.step("Snapshot")
-        if attempt.hearing is None and self._ask_about_nodes(attempt, tries_nominated=True):
+        is_heard = attempt.hearing is not None and attempt.hearing.nodes is not None
+        if not is_heard and self._hearings.ask_about_nodes(attempt, tries_nominated=True):
             return
         decision = self._decision(attempt)
         thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
@@ -200,7 +197,7 @@ class Attempts:
             decision.state, attempt.pod, self._core.snapshot, decision.diagnosis
         )
         if status.is_success and result is not None:
-            if self._ask_about_candidates(attempt, result.candidates):
+            if self._hearings.ask_about_candidates(attempt, result.candidates):
                 return None
             self._make_room(attempt.pod, result)
         decision.diagnosis.post_filter_message = status.message
@@ -210,57 +207,12 @@ class Attempts:
 
     # --- extenders ------------------------------------------------------------------------------
 
-    def _ask_about_nodes(self, attempt: Attempt, *, tries_nominated: bool) -> bool:
-        """Ask extenders about the nodes that fit; says whether an answer is to be waited for."""
-        core, hearings = self._core, self._hearings
-        asked = hearings.about_nodes(attempt.pod)
-        if not asked or not core.snapshot.table.count:
-            return False
-        found = core.algorithm.nodes_to_ask_about(
-            attempt.framework,
-            attempt.pod,
-            core.snapshot,
-            core.queue.nominator,
-            tries_nominated=tries_nominated,
-        )
-        if not found.names:
-            return False
-        hearing = attempt.hearing = attempt.hearing or Hearing()
-        hearing.begun += 1
-        hearing.is_sample = found.is_sample
-        hearing.nodes = Consultation(
-            hearings.extenders, asked, found.names, is_alone=found.is_alone
-        )
-        return self._ask_next(attempt, hearing)
-
     def _ask_anew(self, attempt: Attempt, hearing: Hearing) -> None:
         """What was asked about does not fit any more, and other nodes do."""
         if hearing.begun >= MAX_HEARINGS:
             self.fail(attempt, Failure(NODES_CHANGE))
-        elif not self._ask_about_nodes(attempt, tries_nominated=False):
+        elif not self._hearings.ask_about_nodes(attempt, tries_nominated=False):
             self._decide_on(attempt)
-
-    def _ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
-        """Ask extenders whom to evict; says whether an answer is to be waited for."""
-        hearings, hearing = self._hearings, attempt.hearing
-        asked = hearings.extenders.asked(attempt.pod, Verb.PREEMPT)
-        if not asked or not candidates or (hearing is not None and hearing.reviewed is not None):
-            return False
-        if not hearings.take_turn(attempt):
-            self._advance(attempt, AttemptEvent.ASK, IN_LINE)
-            return True
-        hearing = attempt.hearing = hearing or Hearing()
-        hearing.review = Review(hearings.extenders, asked, candidates)
-        return self._ask_next(attempt, hearing)
-
-    def _ask_next(self, attempt: Attempt, hearing: Hearing) -> bool:
-        """Ask what comes next; says whether there is anything."""
-        asking = hearing.review or hearing.nodes
-        questions = asking.next_questions(self._core.now) if asking is not None else []
-        if questions:
-            told = self._hearings.ask(attempt, hearing, questions)
-            self._advance(attempt, AttemptEvent.ASK, told)
-        return bool(questions)
 
     def answered(self, number: int, answer: Answer) -> None:
         """An extender has answered a question, or has not."""
@@ -270,35 +222,8 @@ class Attempts:
             self._cycle(attempt, lambda asker: self._hear(asker, hearing, number, answer))
 
     def _hear(self, attempt: Attempt, hearing: Hearing, number: int, answer: Answer) -> None:
-        question = self._hearings.close(hearing, number, answer)
-        problem = self._take_over(hearing, question, answer)
-        if problem:
-            self._hearings.went_on_without(attempt, question.extender, problem)
-        if hearing.open or (hearing.reviewed is None and self._ask_next(attempt, hearing)):
-            return
-        if hearing.review is not None:
-            hearing.reviewed = hearing.reviewed or Reviewed(hearing.review.candidates)
-            hearing.review = None
-        elif hearing.nodes is not None and hearing.nodes.is_alone and hearing.nodes.leaves_nothing:
-            # The nominated node will not do: all the others are asked about.
-            self._core.catch_up()
-            if self._ask_about_nodes(attempt, tries_nominated=False):
-                return
-        self._decide_on(attempt)
-
-    def _take_over(self, hearing: Hearing, question: Question, answer: Answer) -> str:
-        if hearing.review is None:
-            # One that fails here fails the attempt.
-            return "" if hearing.nodes is None else hearing.nodes.take(question, answer)
-        try:
-            return hearing.review.take(question, answer, self._pods_on)
-        except ExtenderError as problem:
-            hearing.reviewed = Reviewed(problem=str(problem))
-            return ""
-
-    def _pods_on(self, node_name: str) -> Mapping[str, PodInfo] | None:
-        info = self._core.cache.nodes.get(node_name)
-        return None if info is None or info.node is None else info.pods
+        if self._hearings.hear(attempt, hearing, number, answer):
+            self._decide_on(attempt)
 
     # --- reserving ------------------------------------------------------------------------------
 

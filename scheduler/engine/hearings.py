@@ -1,21 +1,25 @@
-"""Whose turn it is to ask extenders, and which questions are under way.
+"""What attempts ask extenders: whose turn it is, what comes next, and what the answers change.
 
 Only so many attempts ask at a time: an extender that thinks for long must not have all pods of the
 queue before it, each with its list of nodes. The others wait in line, the most important one first.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final
 
 from scheduler.api.pods import PodInfo
-from scheduler.engine.attempt import Attempt, Hearing
+from scheduler.engine.attempt import Attempt, AttemptEvent, Hearing
 from scheduler.engine.core import Core
 from scheduler.engine.instructions import Ask, Report
-from scheduler.extender import Answer, Question, Verb
+from scheduler.extender import Answer, Consultation, ExtenderError, Question, Review, Verb
+from scheduler.framework.interface import Candidate
+from scheduler.framework.runtime.diagnosis import Reviewed
 
 MAX_ASKING: Final = 64
 """Attempts that ask extenders at a time."""
 
+IN_LINE: Final = "waits for its turn"
 SKIPPED: Final = "Extender failed; going on without its answer"
 LEFT_ALONE: Final = "Extender keeps being late; it is not asked for a while"
 
@@ -27,8 +31,15 @@ class Hearings:
         extenders: all that are configured.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, advance: Callable[[Attempt, AttemptEvent, str], None]) -> None:
+        """Begin without any.
+
+        Args:
+            core: the engine's state.
+            advance: tells the table of attempts what happened, and people the detail.
+        """
         self._core = core
+        self._advance = advance
         self.extenders: Final = core.extenders
         self._asking: set[int] = set()
         """The attempts whose turn it is."""
@@ -71,6 +82,7 @@ class Hearings:
         heappush(self._line, (self._key(attempt), attempt.id, attempt))
         self._waiting.add(attempt.id)
         self._core.queue.done_scheduling_cycle(attempt.pod.uid)
+        self._advance(attempt, AttemptEvent.ASK, IN_LINE)
         return False
 
     def next_in_line(self) -> Attempt | None:
@@ -84,23 +96,65 @@ class Hearings:
                 return attempt
         return None
 
-    def ask(self, attempt: Attempt, hearing: Hearing, questions: list[Question]) -> str:
-        """Send questions; says for people which."""
+    # --- asking ---------------------------------------------------------------------------------
+
+    def ask_about_nodes(self, attempt: Attempt, *, tries_nominated: bool) -> bool:
+        """Ask about the nodes that fit; says whether an answer is to be waited for.
+
+        Args:
+            attempt: about whose pod.
+            tries_nominated: whether the node it is nominated to is asked about alone, if it fits.
+        """
+        core = self._core
+        asked = self.about_nodes(attempt.pod)
+        if not asked or not core.snapshot.table.count:
+            return False
+        found = core.algorithm.nodes_to_ask_about(
+            attempt.framework,
+            attempt.pod,
+            core.snapshot,
+            core.queue.nominator,
+            tries_nominated=tries_nominated,
+        )
+        if not found.names:
+            return False
+        hearing = attempt.hearing = attempt.hearing or Hearing()
+        hearing.begun += 1
+        hearing.is_sample = found.is_sample
+        hearing.nodes = Consultation(self.extenders, asked, found.names, is_alone=found.is_alone)
+        return self._ask_next(attempt, hearing)
+
+    def ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
+        """Ask whom to evict; says whether an answer, or its turn, is to be waited for."""
+        hearing = attempt.hearing
+        asked = self.extenders.asked(attempt.pod, Verb.PREEMPT)
+        if not asked or not candidates or (hearing is not None and hearing.reviewed is not None):
+            return False
+        if not self.take_turn(attempt):
+            return True
+        hearing = attempt.hearing = hearing or Hearing()
+        hearing.review = Review(self.extenders, asked, candidates)
+        return self._ask_next(attempt, hearing)
+
+    def _ask_next(self, attempt: Attempt, hearing: Hearing) -> bool:
+        """Ask what comes next; says whether there is anything."""
+        asking = hearing.review or hearing.nodes
+        questions = asking.next_questions(self._core.now) if asking is not None else []
         for question in questions:
-            self._last_question += 1
-            hearing.open[self._last_question] = question
-            self._open[self._last_question] = attempt
-            self._core.out.append(
-                Ask(
-                    attempt.id,
-                    self._last_question,
-                    question.extender,
-                    question.verb,
-                    len(question.nodes or question.candidates),
-                )
-            )
-        names = [self.extenders.all[question.extender].name for question in questions]
-        return f"{questions[0].verb.value} {', '.join(names)}"
+            self._send(attempt, hearing, question)
+        if questions:
+            names = [self.extenders.all[question.extender].name for question in questions]
+            told = f"{questions[0].verb.value} {', '.join(names)}"
+            self._advance(attempt, AttemptEvent.ASK, told)
+        return bool(questions)
+
+    def _send(self, attempt: Attempt, hearing: Hearing, question: Question) -> None:
+        self._last_question += 1
+        number, count = self._last_question, len(question.nodes or question.candidates)
+        hearing.open[number] = question
+        self._open[number] = attempt
+        ask = Ask(attempt.id, number, question.extender, question.verb, count)
+        self._core.out.append(ask)
 
     def question(self, number: int) -> tuple[Question, PodInfo] | None:
         """What an extender is to be asked, and about which pod; None when nobody wants to know."""
@@ -113,14 +167,47 @@ class Hearings:
         """Who waits for the answer to a question; None when it comes too late."""
         return self._open.get(number)
 
-    def close(self, hearing: Hearing, number: int, answer: Answer) -> Question:
-        """Take note of an answer; gives the question."""
+    # --- answers --------------------------------------------------------------------------------
+
+    def hear(self, attempt: Attempt, hearing: Hearing, number: int, answer: Answer) -> bool:
+        """Take over an answer; says whether there is nothing more to wait for.
+
+        Raises:
+            ExtenderError: an extender that cannot be ignored has failed to filter.
+        """
         del self._open[number]
         question = hearing.open.pop(number)
-        self.note(question.extender, answer)
-        return question
+        self._note(question.extender, answer)
+        problem = self._take_over(hearing, question, answer)
+        if problem:
+            self.went_on_without(attempt, question.extender, problem)
+        if hearing.open or self._ask_next(attempt, hearing):
+            return False
+        if hearing.review is not None:
+            hearing.reviewed = Reviewed(hearing.review.candidates)
+            hearing.review = None
+        elif hearing.nodes is not None and hearing.nodes.is_alone and hearing.nodes.leaves_nothing:
+            # The nominated node will not do: all the others are asked about.
+            self._core.catch_up()
+            return not self.ask_about_nodes(attempt, tries_nominated=False)
+        return True
 
-    def note(self, extender: int, answer: Answer) -> None:
+    def _take_over(self, hearing: Hearing, question: Question, answer: Answer) -> str:
+        if hearing.review is None:
+            return "" if hearing.nodes is None else hearing.nodes.take(question, answer)
+        try:
+            return hearing.review.take(question, answer, self._pods_on)
+        except ExtenderError as problem:
+            # No victims, and a sentence about it; the attempt fails as it would have.
+            hearing.reviewed = Reviewed(problem=str(problem))
+            hearing.review = None
+            return ""
+
+    def _pods_on(self, node_name: str) -> Mapping[str, PodInfo] | None:
+        info = self._core.cache.nodes.get(node_name)
+        return None if info is None or info.node is None else info.pods
+
+    def _note(self, extender: int, answer: Answer) -> None:
         """An extender has answered, or has not."""
         core = self._core
         if self.extenders.note(extender, answer, core.now):

@@ -331,6 +331,20 @@ def test_victims_that_are_gone_meanwhile() -> None:
     assert engine.stage(high) == "binding"
 
 
+def test_room_that_is_there_meanwhile_is_asked_about() -> None:
+    """Whoever was only asked whom to evict has not said that the pod may go there."""
+    engine, (va, vb), high = crowded(FILTERS, EVICTS)
+    assert engine.asks[-1].verb is Verb.PREEMPT
+    engine.gone(va)
+    engine.say(Preempted({"b": MetaVictims((vb.uid,))}))
+
+    assert engine.asks[-1].verb is Verb.FILTER
+    assert engine.nodes_asked() == ("a",)
+    assert engine.stage(high) == "asking"
+    engine.say(Filtered(()))
+    assert [evict.uid for evict in engine.all(Evict)] == [vb.uid]
+
+
 def test_what_does_not_help_any_more_is_not_done() -> None:
     """Somebody more important came there."""
     engine, (va, _), _ = crowded(EVICTS)
