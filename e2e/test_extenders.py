@@ -162,7 +162,7 @@ def test_filters_and_scores_mean_the_same(
                 assert theirs == ours, what
         extender.replies["filter"] = lambda body: {"NodeNames": names_of(body)}
         for number, (what, listed) in enumerate(SCORES.items()):
-            extender.replies["prioritize"] = lambda _, listed=listed: listed
+            extender.replies["prioritize"] = answering(listed)
             theirs, ours = both.decide(namespace, f"s{number}").values()
             assert theirs == ours, what
 
@@ -200,6 +200,10 @@ def test_both_send_the_same(
             for own in ("name", "uid", "resourceVersion", "creationTimestamp"):
                 pod["metadata"].pop(own)
         assert pods[0] == pods[1]
+
+
+def answering(listed: list[Json]) -> Reply:
+    return lambda _: listed
 
 
 def named(node: Json) -> str:
