@@ -42,25 +42,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit status whether the targets are met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument(
-        "--pods", type=int, default=1000, help="that fit nowhere, and are asked about"
-    )
+    parser.add_argument("--pods", type=int, default=1000, help="fit nowhere, and are asked about")
     parser.add_argument("--load", type=int, default=5000, help="pods bound in each round")
-    parser.add_argument("--rounds", type=int, default=3, help="with questions, and as many without")
+    parser.add_argument("--rounds", type=int, default=3, help="with questions; as many without")
     parser.add_argument("--per-second", type=float, default=20.0, help="questions")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as directory, ControlPlane() as own:
-        with Cluster("own", own.kubeconfig, Path(directory), control_plane=own) as cluster:
-            program = start_stowage(
-                own.kubeconfig,
-                Path(directory),
-                arguments=["--serve-without-authorization"],
-                configuration={"clientConnection": {"qps": 0, "kubeconfig": str(own.kubeconfig)}},
-            )
-            try:
-                return _measure(cluster, program, options)
-            finally:
-                program.stop()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ControlPlane() as own,
+        Cluster("own", own.kubeconfig, Path(directory), control_plane=own) as cluster,
+    ):
+        program = start_stowage(
+            own.kubeconfig, Path(directory), arguments=["--serve-without-authorization"]
+        )
+        try:
+            return _measure(cluster, program, options)
+        finally:
+            program.stop()
 
 
 def _measure(cluster: Cluster, program: Program, options: argparse.Namespace) -> int:
@@ -164,7 +162,7 @@ def _hopeless(count: int) -> Iterator[Json]:
         {"requests": {"memory": "100Ti"}},
         {"nodeSelector": {"disk": "tape"}},
         {"affinity": _beside("nobody")},
-        {"requests": {"example.com/gpu": "1"}, "nodeSelector": {"x": "y"}},
+        {"requests": {"cpu": "1000"}, "tolerations": [{"operator": "Exists"}]},
     )
     for number in range(count):
         yield make_pod(f"pod-{number:05}", namespace=_NAMESPACE, **kinds[number % len(kinds)])
