@@ -8,14 +8,14 @@ import click
 import msgspec
 from msgspec import UNSET
 
+from scheduler.answers.explainer import Explainer
+from scheduler.answers.model import Answer, PodAnswer
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
 from scheduler.errors import SchedulerError
-from scheduler.offline.answers import Answer, PodAnswer
 from scheduler.offline.cases import answer_case
 from scheduler.offline.cluster import Cluster, Profiles
-from scheduler.offline.explain import Explainer
 from scheduler.offline.reading import ClusterObjects, InputError
 
 _FAILED: Final = 1
@@ -135,7 +135,9 @@ def explain(  # noqa: PLR0913 - one argument per option
     except SchedulerError as problem:
         click.echo(f"stowage explain: {problem}", err=True)
         sys.exit(BAD_INPUT)
-    explainer = Explainer(profiles, cluster, all_reasons=all_reasons, preempts=preempts)
+    explainer = Explainer(
+        cluster.engine, profiles.framework_of, all_reasons=all_reasons, preempts=preempts
+    )
     if output == "json":
         answers = tuple(_narrowed(explainer.explain(pod), wanted.nodes) for pod in chosen)
         _write(Answer(answers))

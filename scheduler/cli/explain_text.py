@@ -6,11 +6,11 @@ from typing import Final
 import click
 import msgspec
 
+from scheduler.answers.findings import Group, Miss, Reasons, best_nodes, groups_of
+from scheduler.answers.model import FeasibleNode, PodAnswer, Preempting
 from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import plugin_header, print_table
 from scheduler.framework.runtime import Framework
-from scheduler.offline.answers import FeasibleNode, PodAnswer, Preempting
-from scheduler.offline.findings import Group, Miss, Reasons, best_nodes, groups_of
 
 _NAMES_SHOWN: Final = 3
 _TAINTS_SHOWN: Final = 5

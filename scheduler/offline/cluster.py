@@ -22,7 +22,6 @@ from scheduler.offline.reading import ClusterObjects
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
@@ -125,11 +124,6 @@ class Profiles:
                 if pod.spec.scheduler_name not in self.frameworks
             ),
         )
-
-    @property
-    def storage(self) -> VolumeCatalog:
-        """The storage of the cluster that was loaded last."""
-        return self._builder.states.shared(VolumeCatalog, "")
 
     def engine(
         self, seed: int, max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS

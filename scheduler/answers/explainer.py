@@ -1,19 +1,12 @@
-"""What every plugin says about every node, for every waiting pod on its own."""
+"""What every plugin says about every node, for every pod on its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from scheduler.api.pods import PodInfo
-from scheduler.engine.algorithm import NoNodesAvailable
-from scheduler.framework.interface import Reason
-from scheduler.framework.runtime import Feasibility, Framework, PluginError
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.framework.runtime.verdicts import FEASIBLE
-from scheduler.framework.status import Code, Status
-from scheduler.offline.answers import (
+from scheduler.answers.model import (
     CandidateNode,
     FeasibleNode,
     Gate,
@@ -23,9 +16,17 @@ from scheduler.offline.answers import (
     RejectedNode,
     Rejection,
 )
-from scheduler.offline.cluster import Cluster, Profiles
+from scheduler.api.pods import PodInfo
+from scheduler.engine import Engine
+from scheduler.engine.algorithm import NoNodesAvailable
+from scheduler.framework.interface import Reason
+from scheduler.framework.runtime import Feasibility, Framework, PluginError
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.runtime.verdicts import FEASIBLE
+from scheduler.framework.status import Code, Status
 from scheduler.plugins.default_preemption import MESSAGE_PREFIX
 from scheduler.snapshot import Snapshot
+from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.obstacles import claim_obstacles
 
 
@@ -38,8 +39,8 @@ class Explainer:
 
     def __init__(
         self,
-        profiles: Profiles,
-        cluster: Cluster,
+        engine: Engine,
+        framework_of: Callable[[PodInfo], Framework],
         *,
         all_reasons: bool = False,
         preempts: bool = False,
@@ -47,20 +48,20 @@ class Explainer:
         """Take what is to be judged.
 
         Args:
-            profiles: who decides.
-            cluster: what about.
+            engine: what knows the cluster.
+            framework_of: the profile that decides about a pod.
             all_reasons: ask every plugin about every node, beyond the first that rejects it.
             preempts: say who would be evicted for pods that fit nowhere.
         """
-        self._profiles = profiles
-        self._cluster = cluster
+        self._core = engine.core
+        self._framework_of = framework_of
         self._all_reasons = all_reasons
         self._preempts = preempts
         self.reasons: dict[str, list[Reason]] = {}
 
     def explain(self, pod: PodInfo) -> PodAnswer:
         """What the plugins say about one pod."""
-        framework = self._profiles.framework_of(pod)
+        framework = self._framework_of(pod)
         self.reasons = {}
         try:
             return self._judge(framework, pod)
@@ -74,13 +75,15 @@ class Explainer:
             return PodAnswer(pod.key, profile, error=gate.message)
         if not gate.is_success:
             return PodAnswer(pod.key, profile, pre_enqueue=Gate(gate.plugin, gate.reasons))
-        snapshot = self._cluster.snapshot
+        snapshot = self._core.snapshot
         if not snapshot.table.count:
             return PodAnswer(pod.key, profile, message=NoNodesAvailable().message)
-        nominated = self._cluster.nominator
+        nominated = self._core.queue.nominator
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
         message = found.diagnosis(snapshot).message()
-        claims = claim_obstacles(pod, self._profiles.storage, snapshot) or UNSET
+        claims = (
+            claim_obstacles(pod, self._core.states.shared(VolumeCatalog, ""), snapshot) or UNSET
+        )
         if found.verdicts is None:
             return PodAnswer(
                 pod.key,
@@ -112,7 +115,7 @@ class Explainer:
     ) -> Preempting | UnsetType:
         if not self._preempts:
             return UNSET
-        snapshot = self._cluster.snapshot
+        snapshot = self._core.snapshot
         result, status = framework.run_post_filter_plugins(
             found.state, pod, snapshot, found.diagnosis(snapshot)
         )
@@ -135,7 +138,7 @@ class Explainer:
         verdicts = found.verdicts
         if verdicts is None:
             return
-        snapshot = self._cluster.snapshot
+        snapshot = self._core.snapshot
         table = snapshot.table
         every = None
         if self._all_reasons:
