@@ -1,6 +1,7 @@
 """Which terms of pod (anti-)affinity stand in a pod's way, and which pods they are about."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from scheduler.snapshot import Snapshot
 from scheduler.snapshot.label_columns import ABSENT
 from scheduler.snapshot.pod_selectors import PodSelector
 from scheduler.snapshot.row_counts import RowCounts
-from scheduler.snapshot.term_counts import TermClass, TermKind, term_keys_of
+from scheduler.snapshot.term_counts import TermClass, TermKey, TermKind, term_keys_of
 
 POD_AFFINITY: Final = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 POD_ANTI_AFFINITY: Final = (
@@ -82,10 +83,12 @@ def of_running_pods(
             nodes=nodes,
             missing_key=0,
             count=int(cls.counts.total),
-            pods=pods_on(
-                snapshot, cls.counts.rows(), lambda other, key=cls.key: key in term_keys_of(other)
-            ),
+            pods=pods_on(snapshot, cls.counts.rows(), partial(_has_term, cls.key)),
         )
+
+
+def _has_term(key: TermKey, pod: PodInfo) -> bool:
+    return key in term_keys_of(pod)
 
 
 def _obstacle(

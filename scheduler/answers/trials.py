@@ -1,0 +1,130 @@
+"""The pod, or the cluster, as it might be: judged by the filters that decide, changing nothing."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from math import comb
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.answers.edits import Edit
+from scheduler.answers.model import Change
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Node, PodSpec
+from scheduler.api.pods import PodInfo
+from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.snapshot import NodeRemoved, NodeSet, Snapshot
+
+Rows: TypeAlias = NDArray[np.intp]
+_T = TypeVar("_T")
+
+_SETS_TOLD = 3
+"""As many ways of one kind are told of."""
+
+
+class Trials:
+    """Tries what might be, a limited number of times.
+
+    Attributes:
+        pod: as it is.
+        snapshot: the cluster as it is.
+        left: how many trials may still be made.
+    """
+
+    def __init__(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods | None,
+        most: int,
+    ) -> None:
+        self.pod = pod
+        self.snapshot = snapshot
+        self.nominated = nominated
+        self.left = most
+        self._aside = framework.aside()
+        self._world: Snapshot | None = None
+
+    def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Rows:
+        """The rows on which the pod would fit; none where a plugin fails or trials are used up.
+
+        Args:
+            spec: what the pod demands; None for what it does.
+            snapshot: the cluster; None for the one that is.
+        """
+        if self.left <= 0:
+            return np.zeros(0, np.intp)
+        self.left -= 1
+        pod = self.pod if spec is None else self.pod.with_spec(spec)
+        world = self.snapshot if snapshot is None else snapshot
+        try:
+            return self._aside.find_nodes_that_fit(pod, world, self.nominated).feasible_rows()
+        except PluginError:
+            return np.zeros(0, np.intp)
+
+    def fits_with(self, node: Node) -> bool:
+        """Whether the pod would fit on a node that is new, or other than it is."""
+        world = self._world
+        if world is None:
+            world = self._world = self.snapshot.fork()
+        name = node.metadata.name
+        row = world.table.row_of.get(name)
+        before = None if row is None else world.node(row)
+        world.update([NodeSet(_info(node), node)])
+        try:
+            return world.table.row_of[name] in self.rows(snapshot=world)
+        finally:
+            world.update([NodeRemoved(name) if before is None else NodeSet(_info(before), before)])
+
+    def change(self, edits: Sequence[Edit], rows: Rows) -> Change:
+        """A change after which the pod fits on some rows."""
+        names = self.snapshot.table.names
+        return change_of(edits, len(rows), min(names[row] for row in rows.tolist()))
+
+    def smallest_sets(
+        self, atoms: Sequence[_T], try_set: Callable[[Sequence[_T]], Rows]
+    ) -> Iterator[tuple[tuple[_T, ...], Rows]]:
+        """The sets of as few atoms as possible after which there are rows.
+
+        All sets of a size are tried while there are trials left for that; else all atoms together,
+        and then without each that is not needed.
+        """
+        for size in range(1, len(atoms) + 1):
+            if comb(len(atoms), size) > self.left - len(atoms):
+                break
+            found = 0
+            for chosen in combinations(atoms, size):
+                rows = try_set(chosen)
+                if len(rows) and found < _SETS_TOLD:
+                    found += 1
+                    yield chosen, rows
+            if found:
+                return
+        needed = self.needed(atoms, lambda some: len(try_set(some)) > 0)
+        rows = try_set(needed)
+        if len(rows):
+            yield tuple(needed), rows
+
+    def needed(self, atoms: Sequence[_T], fits: Callable[[Sequence[_T]], bool]) -> list[_T]:
+        """Of atoms that do together, those without any one of which it would not do."""
+        kept = list(atoms)
+        for atom in atoms:
+            others = [each for each in kept if each is not atom]
+            if others and fits(others):
+                kept = others
+        return kept
+
+
+def change_of(edits: Sequence[Edit], nodes: int, node: str) -> Change:
+    """A change, called by the kind of its edits."""
+    kinds = {edit.kind for edit in edits}
+    return Change(kinds.pop() if len(kinds) == 1 else "several", tuple(edits), nodes, node)
+
+
+def _info(node: Node) -> NodeInfo:
+    info = NodeInfo(node.metadata.name)
+    info.node = node
+    return info
