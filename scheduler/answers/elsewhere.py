@@ -36,14 +36,6 @@ _ANY_PRIORITY: Final = 2**31
 """More than any pod has."""
 
 
-def cluster_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
-    """Changes of the cluster, kind by kind."""
-    yield from uncordon(every, trials)
-    yield from set_labels(every, trials)
-    yield from evict(every, trials)
-    yield from add_nodes(every, trials)
-
-
 def uncordon(every: EveryCheck, trials: Trials) -> Iterator[Change]:
     """A cordoned node that nothing else is against."""
     rows = every.rejected_by_none_but(NodeUnschedulable.NAME, TaintToleration.NAME)
@@ -53,9 +45,9 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[Change]:
         # The control plane keeps a taint with the same meaning in step.
         taints = [t for t in node.spec.taints if t.key != UNSCHEDULABLE_TAINT.key]
         opened = replace(node.spec, unschedulable=False, taints=tuple(taints))
-        if trials.fits_with(replace(node, spec=opened)):
-            name = node.metadata.name
-            yield change_of([Uncordon(name)], 1, name)
+        found = trials.nodes_with(replace(node, spec=opened))
+        if found:
+            yield change_of([Uncordon(node.metadata.name)], found)
             return
 
 
@@ -66,11 +58,11 @@ def set_labels(every: EveryCheck, trials: Trials) -> Iterator[Change]:
         node = every.snapshot.node(row)
 
         def fits(some: Sequence[SetLabel], node: Node = node) -> bool:
-            return trials.fits_with(_labelled(node, some))
+            return len(trials.nodes_with(_labelled(node, some))) > 0
 
         if edits and fits(edits):
             needed = trials.needed(edits, fits)
-            yield change_of(needed, 1, node.metadata.name)
+            yield change_of(needed, trials.nodes_with(_labelled(node, needed)))
             return
 
 
@@ -93,42 +85,47 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[Change]:
         trials.nominated or NominatedPods(),
         below=_ANY_PRIORITY,
     )
+
+    def rows_without(some: Sequence[PodInfo]) -> Rows:
+        return trials.rows(snapshot=every.snapshot.fork(remove=some))
+
+    def fits(some: Sequence[PodInfo]) -> bool:
+        return len(rows_without(some)) > 0
+
     tried = Candidates(every.snapshot, dry_run.run(rows, len(rows)))
     fewest = sorted(tried, key=lambda c: (len(c.victims), c.victims[0].priority, c.node_name))
     for candidate in fewest[:_NODES_TRIED]:
-        victims, name = candidate.victims, candidate.node_name
-
-        def fits(some: Sequence[PodInfo], name: str = name) -> bool:
-            world = every.snapshot.fork(remove=some)
-            return world.table.row_of[name] in trials.rows(snapshot=world)
-
-        if len(victims) <= _MOST_VICTIMS and fits(victims):
+        if len(candidate.victims) <= _MOST_VICTIMS and fits(candidate.victims):
             # The most important ones are to stay, if any may.
-            needed = trials.needed(victims, fits)
-            edits = [EvictPod(victim.key, name, victim.priority) for victim in needed]
-            yield change_of(edits, 1, name)
+            needed = trials.needed(candidate.victims, fits)
+            edits = [EvictPod(v.key, candidate.node_name, v.priority) for v in needed]
+            yield trials.change(edits, rows_without(needed))
             return
 
 
 def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
     """A node like the smallest one that would do if it were empty."""
-    table = every.snapshot.table
-    rows = _clearable(every, table.live_rows())
-    order = np.lexsort(table.allocatable[::-1, rows])
-    looked_at: set[tuple[object, ...]] = set()
-    for row in rows[order].tolist():
+    rows = _clearable(every, every.snapshot.table.live_rows())
+    for row in _different(every.snapshot, rows)[:_NODES_TRIED].tolist():
         node = every.snapshot.node(row)
-        zone = node.metadata.labels.get(_ZONE)
-        likeness = (*table.allocatable[:, row].tolist(), int(table.taint_set[row]), zone)
-        if likeness in looked_at:
-            continue
-        looked_at.add(likeness)
-        if len(looked_at) > _NODES_TRIED:
+        found = trials.nodes_with(_like(node, every.snapshot))
+        if found:
+            yield change_of([AddNodes(node.metadata.name, 1)], found)
             return
-        if trials.fits_with(_like(node, every.snapshot)):
-            name = node.metadata.name
-            yield change_of([AddNodes(name, 1)], 1, name)
-            return
+
+
+def _different(snapshot: Snapshot, rows: Rows) -> Rows:
+    """Of rows that are alike in what they offer, their taints and their zone one each.
+
+    The smallest first.
+    """
+    table = snapshot.table
+    zones = snapshot.topology(_ZONE)[0][rows]
+    facts = np.vstack((table.allocatable[:, rows], table.taint_set[rows], zones))
+    order = np.lexsort(facts[::-1])
+    is_new = np.ones(len(rows), np.bool_)
+    is_new[1:] = np.any(np.diff(facts[:, order], axis=1) != 0, axis=0)
+    return rows[order[is_new]]
 
 
 def _clearable(every: EveryCheck, rows: Rows) -> Rows:

@@ -29,21 +29,12 @@ from scheduler.plugins.taint_toleration import TaintToleration, untolerated
 
 RULED: Final = (NodeAffinity.NAME, InterPodAffinity.NAME, PodTopologySpread.NAME, NodePorts.NAME)
 """The plugins that judge what `rules_of` lists."""
+ADJUSTABLE: Final = (NodeResourcesFit.NAME, TaintToleration.NAME, *RULED)
+"""The plugins that other demands of the pod would satisfy."""
 _MOST_RULES: Final = 32
 """Of a pod with more demands only these are tried."""
 _MOST_TAINT_SETS: Final = 16
 _NODES_TRIED: Final = 4
-
-
-def pod_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
-    """Changes of the pod, kind by kind; of several kinds only where no single one will do."""
-    found = False
-    for kind in (lower_requests, add_tolerations, drop_rules):
-        for change in kind(every, trials):
-            found = True
-            yield change
-    if not found:
-        yield from several(every, trials, (NodeResourcesFit.NAME, TaintToleration.NAME, *RULED))
 
 
 def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[Change]:
@@ -94,7 +85,9 @@ def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[Change]:
         yield trials.change(drops, rows)
 
 
-def several(every: EveryCheck, trials: Trials, plugins: Sequence[str]) -> Iterator[Change]:
+def several(
+    every: EveryCheck, trials: Trials, plugins: Sequence[str] = ADJUSTABLE
+) -> Iterator[Change]:
     """All that one node demands at which only some plugins reject the pod, but no more."""
     spec = trials.pod.spec
 

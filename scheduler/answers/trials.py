@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from math import comb
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from scheduler.answers.model import Change
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, PodSpec
 from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.snapshot import NodeRemoved, NodeSet, Snapshot
@@ -20,17 +21,24 @@ from scheduler.snapshot import NodeRemoved, NodeSet, Snapshot
 Rows: TypeAlias = NDArray[np.intp]
 _T = TypeVar("_T")
 
-_SETS_TOLD = 3
+SEVERAL: Final = "several"
+"""The kind of a change whose edits are of several kinds."""
+_SETS_TOLD: Final = 3
 """As many ways of one kind are told of."""
 
 
+class TrialsSpentError(SchedulerError):
+    """There has been enough trying of one kind of change; what is half found is not told of."""
+
+
 class Trials:
-    """Tries what might be, a limited number of times.
+    """Tries what might be, a limited number of times for each kind of change.
 
     Attributes:
         pod: as it is.
         snapshot: the cluster as it is.
-        left: how many trials may still be made.
+        nominated: pods that wait for a node to be cleared for them.
+        left: how many trials may still be made for the present kind.
     """
 
     def __init__(
@@ -39,24 +47,26 @@ class Trials:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: NominatedPods | None,
-        most: int,
     ) -> None:
         self.pod = pod
         self.snapshot = snapshot
         self.nominated = nominated
-        self.left = most
+        self.left = 0
         self._aside = framework.aside()
         self._world: Snapshot | None = None
 
     def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Rows:
-        """The rows on which the pod would fit; none where a plugin fails or trials are used up.
+        """The rows on which the pod would fit; none where a plugin fails.
 
         Args:
             spec: what the pod demands; None for what it does.
             snapshot: the cluster; None for the one that is.
+
+        Raises:
+            TrialsSpentError: no more trials may be made.
         """
         if self.left <= 0:
-            return np.zeros(0, np.intp)
+            raise TrialsSpentError
         self.left -= 1
         pod = self.pod if spec is None else self.pod.with_spec(spec)
         world = self.snapshot if snapshot is None else snapshot
@@ -65,8 +75,8 @@ class Trials:
         except PluginError:
             return np.zeros(0, np.intp)
 
-    def fits_with(self, node: Node) -> bool:
-        """Whether the pod would fit on a node that is new, or other than it is."""
+    def nodes_with(self, node: Node) -> list[str]:
+        """The nodes on which the pod would fit, were there a new node, or one other than it is."""
         world = self._world
         if world is None:
             world = self._world = self.snapshot.fork()
@@ -75,14 +85,14 @@ class Trials:
         before = None if row is None else world.node(row)
         world.update([NodeSet(_info(node), node)])
         try:
-            return world.table.row_of[name] in self.rows(snapshot=world)
+            return sorted(world.table.names[row] for row in self.rows(snapshot=world).tolist())
         finally:
             world.update([NodeRemoved(name) if before is None else NodeSet(_info(before), before)])
 
     def change(self, edits: Sequence[Edit], rows: Rows) -> Change:
         """A change after which the pod fits on some rows."""
         names = self.snapshot.table.names
-        return change_of(edits, len(rows), min(names[row] for row in rows.tolist()))
+        return change_of(edits, [names[row] for row in rows.tolist()])
 
     def smallest_sets(
         self, atoms: Sequence[_T], try_set: Callable[[Sequence[_T]], Rows]
@@ -118,10 +128,11 @@ class Trials:
         return kept
 
 
-def change_of(edits: Sequence[Edit], nodes: int, node: str) -> Change:
-    """A change, called by the kind of its edits."""
+def change_of(edits: Sequence[Edit], nodes: Sequence[str]) -> Change:
+    """A change after which the pod fits on some nodes, called by the kind of its edits."""
     kinds = {edit.kind for edit in edits}
-    return Change(kinds.pop() if len(kinds) == 1 else "several", tuple(edits), nodes, node)
+    kind = kinds.pop() if len(kinds) == 1 else SEVERAL
+    return Change(kind, tuple(edits), len(nodes), min(nodes))
 
 
 def _info(node: Node) -> NodeInfo:
