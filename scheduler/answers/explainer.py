@@ -1,27 +1,28 @@
 """What every plugin says about every node, for every pod on its own."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from scheduler.answers.judgement import Judgement, Scored, judgement_of, rejection_of
 from scheduler.answers.model import (
     CandidateNode,
     FeasibleNode,
     Gate,
-    PluginScore,
+    NextNode,
+    Placed,
     PodAnswer,
     Preempting,
-    RejectedNode,
-    Rejection,
 )
 from scheduler.api.pods import PodInfo
 from scheduler.engine import Engine
 from scheduler.engine.algorithm import NoNodesAvailable
 from scheduler.framework.interface import Reason
-from scheduler.framework.runtime import Feasibility, Framework, PluginError
-from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.runtime import Feasibility, Framework, PluginError, Verdicts
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Code, Status
 from scheduler.plugins.default_preemption import MESSAGE_PREFIX
@@ -30,12 +31,16 @@ from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.obstacles import claim_obstacles
 
 
-class Explainer:
-    """Judges waiting pods, changing nothing.
+class _Asked(msgspec.Struct, frozen=True):
+    """What was asked about a pod, and what filters said."""
 
-    Attributes:
-        reasons: by rejected node, why it cannot take the pod explained last, with the numbers.
-    """
+    snapshot: Snapshot
+    found: Feasibility
+    every: Sequence[Verdicts] | None
+
+
+class Explainer:
+    """Judges pods, changing nothing: waiting ones, and those with a node as if they had none."""
 
     def __init__(
         self,
@@ -48,74 +53,107 @@ class Explainer:
         """Take what is to be judged.
 
         Args:
-            engine: what knows the cluster.
+            engine: what knows the cluster; its snapshot must be up to date.
             framework_of: the profile that decides about a pod.
             all_reasons: ask every plugin about every node, beyond the first that rejects it.
-            preempts: say who would be evicted for pods that fit nowhere.
+            preempts: say who would be evicted for pods that fit nowhere. This uses the engine's
+                chance, which a running scheduler must not share.
         """
         self._core = engine.core
         self._framework_of = framework_of
         self._all_reasons = all_reasons
         self._preempts = preempts
-        self.reasons: dict[str, list[Reason]] = {}
+        self._asked: _Asked | None = None
 
     def explain(self, pod: PodInfo) -> PodAnswer:
         """What the plugins say about one pod."""
-        framework = self._framework_of(pod)
-        self.reasons = {}
-        try:
-            return self._judge(framework, pod)
-        except PluginError as problem:
-            return PodAnswer(pod.key, framework.profile_name, error=str(problem))
+        return self.judge(pod).answer()
 
-    def _judge(self, framework: Framework, pod: PodInfo) -> PodAnswer:
-        profile = framework.profile_name
+    def judge(self, pod: PodInfo) -> Judgement:
+        """The same, in a form in which equal nodes are one."""
+        framework = self._framework_of(pod)
+        self._asked = None
+        with framework.calls.unmeasured():
+            try:
+                return self._judge(framework, pod)
+            except PluginError as problem:
+                return Judgement(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
+
+    @property
+    def reasons(self) -> Mapping[str, Sequence[Reason]]:
+        """By rejected node, why it cannot take the pod judged last, with the numbers.
+
+        Cost: a call per node.
+        """
+        asked = self._asked
+        if asked is None or asked.found.verdicts is None:
+            return {}
+        verdicts, table = asked.found.verdicts, asked.snapshot.table
+        reasons: dict[str, Sequence[Reason]] = {}
+        for row in table.live_rows().tolist():
+            position = verdicts.position_of(row)
+            if position is not None and verdicts.first[position] == FEASIBLE:
+                continue
+            if asked.every is not None:
+                found: Sequence[Reason] = [r for v in asked.every for r in v.reasons(row)]
+            else:
+                found = () if position is None else verdicts.reasons(position)
+            reasons[table.names[row]] = found
+        return reasons
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def _judge(self, framework: Framework, pod: PodInfo) -> Judgement:
+        summary = PodAnswer(pod.key, framework.profile_name)
+        node_name = pod.node_name
+        if node_name:
+            summary = replace(summary, placed=Placed(node_name, fits=False))
+            pod = pod.on_node("")
         gate = framework.run_pre_enqueue_plugins(pod)
         if gate.code is Code.ERROR:
-            return PodAnswer(pod.key, profile, error=gate.message)
+            return Judgement(replace(summary, error=gate.message))
         if not gate.is_success:
-            return PodAnswer(pod.key, profile, pre_enqueue=Gate(gate.plugin, gate.reasons))
-        snapshot = self._core.snapshot
+            return Judgement(replace(summary, pre_enqueue=Gate(gate.plugin, gate.reasons)))
+        snapshot = self._snapshot_without(pod)
         if not snapshot.table.count:
-            return PodAnswer(pod.key, profile, message=NoNodesAvailable().message)
+            return Judgement(replace(summary, message=NoNodesAvailable().message))
         nominated = self._core.queue.nominator
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
-        message = found.diagnosis(snapshot).message()
-        claims = (
-            claim_obstacles(pod, self._core.states.shared(VolumeCatalog, ""), snapshot) or UNSET
-        )
-        if found.verdicts is None:
-            return PodAnswer(
-                pod.key,
-                profile,
-                pre_filter=_rejection(found.pre_filter),
-                message=message,
-                claims=claims,
-                preemption=self._preemption(framework, pod, found),
-            )
+        every = None
+        if self._all_reasons and found.verdicts is not None:
+            every = framework.every_verdict(found, pod, snapshot, nominated)
+        self._asked = _Asked(snapshot, found, every)
         rows = found.feasible_rows()
-        nodes: list[FeasibleNode | RejectedNode] = []
-        nodes.extend(self._rejected(framework, pod, found, nominated))
-        if len(rows):
-            nodes.extend(_feasible(framework, found, pod, snapshot, rows))
-            message = ""
-        nodes.sort(key=lambda node: node.node)
-        preemption = UNSET if len(rows) else self._preemption(framework, pod, found)
-        return PodAnswer(
-            pod.key,
-            profile,
-            nodes=tuple(nodes),
-            message=message,
-            claims=claims,
-            preemption=preemption,
-        )
+        if not len(rows):
+            summary = replace(
+                summary,
+                message=found.diagnosis(snapshot).message(),
+                preemption=self._preemption(framework, pod, found, snapshot),
+            )
+        catalog = self._core.states.known(VolumeCatalog)
+        if catalog is not None:
+            summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)
+        if found.verdicts is None:
+            return Judgement(replace(summary, pre_filter=rejection_of(found.pre_filter)))
+        scored = _scored(framework, found, pod, snapshot, rows)
+        judgement = judgement_of(summary, snapshot, found, scored, every)
+        if not node_name:
+            return judgement
+        return replace(judgement, summary=replace(summary, placed=_placed(judgement, node_name)))
+
+    def _snapshot_without(self, pod: PodInfo) -> Snapshot:
+        """The cluster as it would be without the pod."""
+        snapshot = self._core.snapshot
+        placed = self._core.cache.seen_by_snapshot(pod.uid)
+        if placed is None or placed.node_name not in snapshot.table.row_of:
+            return snapshot
+        return snapshot.fork(remove=[placed])
 
     def _preemption(
-        self, framework: Framework, pod: PodInfo, found: Feasibility
+        self, framework: Framework, pod: PodInfo, found: Feasibility, snapshot: Snapshot
     ) -> Preempting | UnsetType:
         if not self._preempts:
             return UNSET
-        snapshot = self._core.snapshot
         result, status = framework.run_post_filter_plugins(
             found.state, pod, snapshot, found.diagnosis(snapshot)
         )
@@ -128,71 +166,41 @@ class Explainer:
         candidates.sort(key=lambda candidate: candidate.node)
         return Preempting(result.nominated_node_name, _keys(result.victims), tuple(candidates), "")
 
-    def _rejected(
-        self,
-        framework: Framework,
-        pod: PodInfo,
-        found: Feasibility,
-        nominated: NominatedPods,
-    ) -> Iterator[RejectedNode]:
-        verdicts = found.verdicts
-        if verdicts is None:
-            return
-        snapshot = self._core.snapshot
-        table = snapshot.table
-        every = None
-        if self._all_reasons:
-            every = framework.every_verdict(found, pod, snapshot, nominated)
-        for row in table.live_rows().tolist():
-            position = verdicts.position_of(row)
-            if position is None:
-                status = found.absent or Status()
-            elif verdicts.first[position] == FEASIBLE:
-                continue
-            else:
-                status = verdicts.status(position)
-            name = table.names[row]
-            self.reasons[name] = [] if position is None else list(verdicts.reasons(position))
-            node = RejectedNode(name, status.plugin, status.code.upstream_name, status.reasons)
-            if every is not None:
-                self.reasons[name] = [reason for v in every for reason in v.reasons(row)]
-                statuses = [v.status(row) for v in every if v.first[row] != FEASIBLE]
-                if position is None:
-                    statuses.insert(0, status)
-                node = _with_rejections(node, statuses)
-            yield node
 
-
-def _feasible(
+def _scored(
     framework: Framework,
     found: Feasibility,
     pod: PodInfo,
     snapshot: Snapshot,
     rows: NDArray[np.intp],
-) -> Iterator[FeasibleNode]:
-    table = framework.score_table(found, pod, snapshot, rows)
-    totals = framework.totals(found, pod, snapshot, rows).tolist()
-    columns = [(name, weight, column.tolist()) for name, weight, column in table]
-    for position, row in enumerate(rows.tolist()):
-        scores = {
-            name: PluginScore(int(column[position]), int(column[position]) * weight)
-            for name, weight, column in columns
-        }
-        yield FeasibleNode(snapshot.table.names[row], scores, int(totals[position]))
+) -> Scored:
+    if not len(rows):
+        return Scored(rows, (), np.zeros(0))
+    columns = framework.score_table(found, pod, snapshot, rows)
+    return Scored(rows, columns, framework.totals(found, pod, snapshot, rows))
 
 
-def _with_rejections(node: RejectedNode, statuses: Sequence[Status]) -> RejectedNode:
-    return RejectedNode(
-        node.node,
-        node.plugin,
-        node.code,
-        node.reasons,
-        rejections=tuple(_rejection(status) for status in statuses),
-    )
+def _placed(judgement: Judgement, node_name: str) -> Placed:
+    """How a pod's own node does among the others."""
+    best = judgement.best()
+    own = next((said for name, said in best if name == node_name), None)
+    others = ((name, said) for name, said in best if name != node_name)
+    next_name, next_best = next(others, ("", None))
+    after = None if next_best is None else NextNode(next_name, next_best.total)
+    if own is None:
+        return Placed(node_name, fits=False, next=after)
+    rank = 1 + sum(said.total > own.total for _, said in best)
+    if next_best is None:
+        return Placed(node_name, fits=True, rank=rank, total=own.total)
+    ahead = own.total - next_best.total
+    return Placed(node_name, True, rank, own.total, ahead, after, _lead(own, next_best))  # noqa: FBT003 - a struct's field
 
 
-def _rejection(status: Status) -> Rejection:
-    return Rejection(status.plugin, status.code.upstream_name, status.reasons)
+def _lead(own: FeasibleNode, other: FeasibleNode) -> dict[str, int]:
+    """By plugin, how far one node is ahead of another."""
+    return {
+        name: score.weighted - other.scores[name].weighted for name, score in own.scores.items()
+    }
 
 
 def _keys(pods: Sequence[PodInfo]) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ class Snapshot:
         namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
         pod_log: rows on which pods came or went.
+        is_fork: whether it is somebody's "what if".
     """
 
     def __init__(self) -> None:
@@ -65,6 +66,7 @@ class Snapshot:
         self.namespace_epoch = 0
         self.node_log = RowLog()
         self.pod_log = RowLog()
+        self.is_fork = False
         self._labels = LabelColumns()
         self._selector_counts = SelectorCounts(self.namespaces)
         self._term_counts = TermCounts(self.namespaces, self._labels)
@@ -131,7 +133,7 @@ class Snapshot:
         fork._selectors = ForkedSelectorCounts(self._selectors, changes, fork.namespaces)
         fork._terms = ForkedTermCounts(self._terms, changes, fork.namespaces, self._labels)
         fork._forks = WeakSet()
-        fork._is_attached = True
+        fork._is_attached = fork.is_fork = True
         self._forks.add(fork)
         if changes:
             fork.epoch += 1
