@@ -4,6 +4,7 @@ Judged beside the decisions, on the snapshot as it is: nothing is changed, remem
 """
 
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -15,56 +16,98 @@ from scheduler.answers.smallest import add_tolerations, drop_rules, lower_reques
 from scheduler.answers.spelling import guesses
 from scheduler.answers.trials import Trials, TrialsSpentError
 from scheduler.api.pods import PodInfo
-from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.snapshot import Snapshot
 
 MOST_TRIALS: Final = 128
 """So often the pod is judged as it might be for one kind of change, whatever it is made of."""
+_MOST_KNOWN: Final = 256
+"""Answers kept for pods that are alike."""
 
 _Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[Change]]
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
 _OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_nodes)
 
 
-def with_checks(answer: PodAnswer, every: EveryCheck) -> PodAnswer:
-    """An answer that also says what each check has against nodes, and which nodes are nearest.
+class Depth(Enum):
+    """How much to find out about a pod that fits nowhere."""
 
-    Raises:
-        PluginError: a plugin failed.
-    """
-    return replace(answer, checks=checks_of(every), nearest=nearest_nodes(every))
-
-
-def with_changes(
-    answer: PodAnswer,
-    every: EveryCheck,
-    framework: Framework,
-    nominated: NominatedPods | None = None,
-) -> PodAnswer:
-    """An answer that also says what would help a pod that fits nowhere.
-
-    Cost: no more than `MOST_TRIALS` looks at the cluster for each kind of change.
-    """
-    trials = Trials(framework, every.pod, every.snapshot, nominated)
-    changes = smallest_changes(every, trials)
-    return replace(answer, changes=tuple(changes), guesses=tuple(_guesses(trials)))
+    VERDICTS = 0
+    """Who is the first to reject each node."""
+    CHECKS = 1
+    """Also who else does, and which nodes come close: a pass of every filter over all nodes."""
+    CHANGES = 2
+    """Also what would help, which takes some ten times as long."""
 
 
-def with_reasons(
-    answer: PodAnswer,
+class Whys:
+    """Finds out why pods fit nowhere; of pods that are alike, once while nothing changes."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._known: dict[object, PodAnswer] = {}
+
+    def add(
+        self,
+        answer: PodAnswer,
+        depth: Depth,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods,
+    ) -> PodAnswer:
+        """The answer about a pod that fits nowhere, with all that the depth asks for.
+
+        What a plugin that fails would have said is left out; where that matters to the verdict, who
+        asks for the verdict is told.
+        """
+        if depth is Depth.VERDICTS:
+            return answer
+        state = snapshot, snapshot.epoch, nominated, nominated.version
+        if self._state != state:
+            self._state, self._known = state, {}
+        likeness = _likeness(pod, framework, depth, nominated)
+        found = self._known.get(likeness)
+        if found is None or likeness is None:
+            try:
+                found = explained(depth, framework, pod, snapshot, nominated)
+            except PluginError:
+                return answer
+            if len(self._known) < _MOST_KNOWN:
+                self._known[likeness] = found
+        return replace(
+            answer,
+            checks=found.checks,
+            nearest=found.nearest,
+            changes=found.changes,
+            guesses=found.guesses,
+        )
+
+
+def explained(
+    depth: Depth,
     framework: Framework,
     pod: PodInfo,
     snapshot: Snapshot,
     nominated: NominatedPods | None = None,
 ) -> PodAnswer:
-    """An answer about a pod that fits nowhere, with all that this room knows beyond the verdicts.
+    """Why a pod fits nowhere, and what would help.
+
+    Cost: two looks at the cluster and one pass of each filter; for changes no more than
+    `MOST_TRIALS` further looks for each kind of them.
 
     Raises:
         PluginError: a plugin failed.
     """
     every = every_check(framework, pod, snapshot, nominated)
-    return with_changes(with_checks(answer, every), every, framework, nominated)
+    answer = PodAnswer(pod.key, framework.profile_name)
+    answer = replace(answer, checks=checks_of(every), nearest=nearest_nodes(every))
+    if depth is not Depth.CHANGES:
+        return answer
+    trials = Trials(framework, pod, snapshot, nominated)
+    changes = tuple(smallest_changes(every, trials))
+    return replace(answer, changes=changes, guesses=tuple(_guesses(trials)))
 
 
 def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
@@ -91,3 +134,17 @@ def _of_kind(kind: _Kind, every: EveryCheck, trials: Trials) -> Iterator[Change]
 def _guesses(trials: Trials) -> Iterator[Guess]:
     trials.left = MOST_TRIALS
     return guesses(trials)
+
+
+def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:
+    """Equal for pods of which the same is true; None for one of its own kind."""
+    if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
+        return None
+    return (
+        framework,
+        depth,
+        pod.shape,
+        pod.label_set,
+        pod.namespace,
+        pod.pod.status.nominated_node_name,
+    )

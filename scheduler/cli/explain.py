@@ -11,6 +11,7 @@ import msgspec
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.judgement import Judgement
 from scheduler.answers.model import FeasibleNode
+from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
@@ -37,6 +38,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     profile: str
     nodes: tuple[str, ...]
     top: int
+    depth: Depth
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -99,6 +101,11 @@ class _Asked(msgspec.Struct, frozen=True):
     help="For pods that fit nowhere: which less important pods would be evicted where.",
 )
 @click.option(
+    "--changes/--no-changes",
+    default=True,
+    help="For pods that fit nowhere: look for the smallest changes that would help (the default).",
+)
+@click.option(
     "--top",
     type=click.IntRange(1),
     default=10,
@@ -149,6 +156,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     nodes: tuple[str, ...],
     all_reasons: bool,
     preempts: bool,
+    changes: bool,
     top: int,
     config_file: str | None,
     profile: str,
@@ -177,7 +185,8 @@ def explain(  # noqa: PLR0913 - one argument per option
     if jsonl:
         _answer_lines(preempts=preempts)
         return
-    wanted = _Wanted((*named_pods, *pods), namespace, profile, nodes, top)
+    depth = Depth.CHANGES if changes else Depth.CHECKS
+    wanted = _Wanted((*named_pods, *pods), namespace, profile, nodes, top, depth)
     try:
         if files and (kubeconfig or context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
@@ -269,7 +278,7 @@ def _print_json(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
     write, between = sys.stdout.buffer.write, b""
     write(b'{"pods":[')
     for pod in asked.pods:
-        judgement = explainer.judge(pod)
+        judgement = explainer.judge(pod, wanted.depth)
         write(between + bytes(judgement.json(wanted.nodes)))
         between = b","
         failed = failed or _has_failed(judgement)
@@ -287,7 +296,7 @@ def _print_text(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
     failed = pending = False
     reports: dict[object, PodReport] = {}
     for pod in asked.pods:
-        judgement = explainer.judge(pod)
+        judgement = explainer.judge(pod, wanted.depth)
         failed = failed or _has_failed(judgement)
         pending = pending or _is_pending(judgement, pod)
         alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
