@@ -6,6 +6,7 @@ Judged beside the decisions, on the snapshot as it is: nothing is changed, remem
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final, TypeAlias
+from weakref import ref
 
 from msgspec.structs import replace
 
@@ -64,7 +65,8 @@ class Whys:
         """
         if depth is Depth.VERDICTS:
             return answer
-        state = snapshot, snapshot.epoch, nominated, nominated.version
+        # A fork that somebody keeps must be copied when the cluster changes.
+        state = ref(snapshot), snapshot.epoch, nominated, nominated.version
         if self._state != state:
             self._state, self._known = state, {}
         likeness = _likeness(pod, framework, depth, nominated)
@@ -140,11 +142,5 @@ def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: Nomin
     """Equal for pods of which the same is true; None for one of its own kind."""
     if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
         return None
-    return (
-        framework,
-        depth,
-        pod.shape,
-        pod.label_set,
-        pod.namespace,
-        pod.pod.status.nominated_node_name,
-    )
+    nominated_to = pod.pod.status.nominated_node_name
+    return framework, depth, pod.shape, pod.label_set, pod.namespace, nominated_to

@@ -178,15 +178,16 @@ def _examples(pods: Sequence[PodOnNode], count: int) -> str:
 def _edit(edit: Edit) -> str:
     match edit:
         case LowerRequest():
-            return f"request at most {_at_most(edit)} {edit.resource} instead of {_asked(edit)}"
+            at_most = f"at most {_at_most(edit)}" if amount_of(edit) else "no"
+            return f"request {at_most} {edit.resource} instead of {_asked(edit)}"
         case AddToleration():
             return f"tolerate {taint_text(Taint(edit.key, edit.value, edit.effect))}"
         case DropRule():
             return f"drop {short_path(edit.path)} ({edit.text})"
         case SetLabel():
-            if edit.value is None:
-                return f"take label {edit.key} from node {edit.node}"
-            return f"label node {edit.node} {edit.key}={edit.value}"
+            # As kubectl has it.
+            label = f"{edit.key}-" if edit.value is None else f"{edit.key}={edit.value}"
+            return f"label node {edit.node} {label}"
         case Uncordon():
             return f"uncordon {edit.node}"
         case EvictPod():

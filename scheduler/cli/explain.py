@@ -302,12 +302,14 @@ def _print_text(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
         alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
         known = reports.get(alike)
         if known is None:
+            # Checks have their own numbers, of all nodes together.
+            has_numbers = judgement.summary.checks and not wanted.nodes
             reports[alike] = PodReport(
                 pod,
                 judgement.answer(),
                 asked.framework_of(pod),
                 len(judgement.names) or asked.cluster.snapshot.table.count,
-                explainer.reasons,
+                {} if has_numbers else explainer.reasons,
                 wanted.nodes,
                 wanted.top,
                 [],

@@ -56,7 +56,7 @@ def print_report(report: PodReport) -> None:
         _say(remark)
     shown = _narrowed(report)
     _print_groups(shown, report)
-    if answer.checks or answer.changes:
+    if answer.checks and not report.nodes:
         click.echo()
         say_why(answer, _say)
     _print_scores(shown, report)

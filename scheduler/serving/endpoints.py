@@ -42,8 +42,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     debug: Mapping[str, Callable[[], object]] = {}
     """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
     explain: Callable[[str, Collection[str], bool], Awaitable[bytes | None]] | None = None
-    """Served at /debug/explain: JSON about a pod, `namespace/name`, some nodes (or all), and whether
-    to look for what would help; None when there is no such pod."""
+    """Served at /debug/explain: JSON about a pod, `namespace/name`, and some nodes (or all), with
+    what would help where that is asked for; None when there is no such pod."""
     recording: Callable[[], Callable[[], bytes]] | None = None
     """Served at /debug/recording; what it gives is called in a thread."""
     level_can_be_set: bool = True
