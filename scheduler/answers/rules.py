@@ -52,6 +52,23 @@ def rules_of(pod: PodInfo) -> tuple[Rule, ...]:
     )
 
 
+def requirements_of(spec: PodSpec) -> dict[str, tuple[int | None, NodeSelectorTerm]]:
+    """By path, each requirement on nodes as a term of its own, and the number of its term.
+
+    What `spec.nodeSelector` asks for belongs to no term.
+    """
+    found: dict[str, tuple[int | None, NodeSelectorTerm]] = {}
+    for key, value in spec.node_selector.items():
+        requirement = NodeSelectorRequirement(key, "In", (value,))
+        found[f"{NODE_SELECTOR}[{key}]"] = None, NodeSelectorTerm((requirement,))
+    for i, term in enumerate(required_terms(spec)):
+        for path, requirement in _requirements(i, term):
+            is_label = requirement in term.match_expressions
+            alone = ((requirement,), ()) if is_label else ((), (requirement,))
+            found[path] = i, NodeSelectorTerm(*alone)
+    return found
+
+
 def without_rules(spec: PodSpec, paths: Collection[str]) -> PodSpec:
     """The specification without the rules that are written at some paths."""
     selector = {k: v for k, v in spec.node_selector.items() if f"{NODE_SELECTOR}[{k}]" not in paths}

@@ -17,6 +17,7 @@ from scheduler.answers.model import Change
 from scheduler.answers.requests import amount_of, least, quantity, with_request
 from scheduler.answers.rules import rules_of, without_rules
 from scheduler.answers.trials import Rows, Trials
+from scheduler.answers.violations import likely_sets
 from scheduler.api.objects import PodSpec, Taint, Toleration
 from scheduler.api.taints import Tolerations
 from scheduler.framework.obstacles import ResourceObstacle
@@ -78,9 +79,11 @@ def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[Change]:
     if not len(every.rejected_by_none_but(*RULED)):
         return
     spec = trials.pod.spec
-    meant = [rule.drop for rule in rules_of(trials.pod) if rule.plugin in every.names]
+    rules = [rule for rule in rules_of(trials.pod) if rule.plugin in every.names][:_MOST_RULES]
     for drops, rows in trials.smallest_sets(
-        meant[:_MOST_RULES], lambda some: trials.rows(applied(spec, some))
+        [rule.drop for rule in rules],
+        lambda some: trials.rows(applied(spec, some)),
+        lambda: likely_sets(rules, trials),
     ):
         yield trials.change(drops, rows)
 

@@ -1,6 +1,6 @@
 """The pod, or the cluster, as it might be: judged by the filters that decide, changing nothing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from math import comb
 from typing import Final, TypeAlias, TypeVar
@@ -95,15 +95,23 @@ class Trials:
         return change_of(edits, [names[row] for row in rows.tolist()])
 
     def smallest_sets(
-        self, atoms: Sequence[_T], try_set: Callable[[Sequence[_T]], Rows]
-    ) -> Iterator[tuple[tuple[_T, ...], Rows]]:
+        self,
+        atoms: Sequence[_T],
+        try_set: Callable[[Sequence[_T]], Rows],
+        likely: Callable[[], Iterable[Sequence[_T]]],
+    ) -> Iterator[tuple[Sequence[_T], Rows]]:
         """The sets of as few atoms as possible after which there are rows.
 
-        All sets of a size are tried while there are trials left for that; else all atoms together,
-        and then without each that is not needed.
+        All sets of a size are tried while there are trials left for that; then likely ones only, in
+        the order given, each without what is not needed.
+
+        Args:
+            atoms: what sets are made of.
+            try_set: says where the pod fits then.
+            likely: sets that may well do.
         """
         for size in range(1, len(atoms) + 1):
-            if comb(len(atoms), size) > self.left - len(atoms):
+            if comb(len(atoms), size) > self.left // 2:
                 break
             found = 0
             for chosen in combinations(atoms, size):
@@ -113,10 +121,11 @@ class Trials:
                     yield chosen, rows
             if found:
                 return
-        needed = self.needed(atoms, lambda some: len(try_set(some)) > 0)
-        rows = try_set(needed)
-        if len(rows):
-            yield tuple(needed), rows
+        for several in likely():
+            if len(try_set(several)):
+                needed = self.needed(several, lambda some: len(try_set(some)) > 0)
+                yield needed, try_set(needed)
+                return
 
     def needed(self, atoms: Sequence[_T], fits: Callable[[Sequence[_T]], bool]) -> list[_T]:
         """Of atoms that do together, those without any one of which it would not do."""

@@ -3,8 +3,7 @@
 from collections import Counter
 from itertools import combinations
 
-import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
 from scheduler.answers.checks import every_check
@@ -12,8 +11,7 @@ from scheduler.answers.edits import AddToleration, Edit, LowerRequest
 from scheduler.answers.model import Change, PodAnswer
 from scheduler.answers.requests import amount_of, quantity
 from scheduler.answers.rules import rules_of
-from scheduler.answers.why import with_reasons
-from scheduler.framework.runtime.verdicts import FEASIBLE
+from scheduler.answers.why import Depth, explained
 from tests.unit.answers.worlds import FRAMEWORK, TAINTS, World, random_world
 
 
@@ -23,7 +21,7 @@ def told(world: World) -> PodAnswer | None:
         return None
     snapshot, nominated, pod = world.built()
     epoch, pods = snapshot.epoch, snapshot.table.pod_count.tolist()
-    answer = with_reasons(PodAnswer(pod.key, "s"), FRAMEWORK, pod, snapshot, nominated)
+    answer = explained(Depth.CHANGES, FRAMEWORK, pod, snapshot, nominated)
     assert (snapshot.epoch, snapshot.table.pod_count.tolist()) == (epoch, pods)
     return answer
 
@@ -76,10 +74,10 @@ def check(seed: int) -> Counter[str]:
 def test_changes_of_every_kind_help_and_are_smallest() -> None:
     """Over random clusters, each change made on the plain objects and judged on a new engine."""
     kinds: Counter[str] = Counter()
-    for seed in range(300):
+    for seed in range(100):
         kinds += check(seed)
 
-    assert min(kinds[kind] for kind in KINDS) >= 3, kinds
+    assert min(kinds[kind] for kind in KINDS) >= 2, kinds
 
 
 KINDS = (
@@ -94,6 +92,7 @@ KINDS = (
 )
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_any_change_helps_and_is_smallest(seed: int) -> None:
     """The same, wherever hypothesis looks."""

@@ -193,8 +193,8 @@ def random_world(seed: int) -> World:
                 "pods": draw.choice((3, 110)),
                 **({EXTENDED: 2} if draw.random() < 0.3 else {}),
             },
-            "taints": draw.sample(TAINTS, draw.choice((0, 0, 0, 1, 2))),
-            "unschedulable": draw.random() < 0.15,
+            "taints": draw.sample(TAINTS, draw.choice((0, 0, 1, 1, 2))),
+            "unschedulable": draw.random() < 0.25,
         }
         for i in range(draw.randint(1, 6))
     ]
@@ -223,10 +223,10 @@ def random_world(seed: int) -> World:
 
 
 def _waiting(draw: random.Random) -> dict[str, Any]:
-    requests = {"cpu": f"{draw.choice((0, 100, 800, 1700))}m"}
+    requests = {"cpu": f"{draw.choice((0, 100, 100, 800, 1700))}m"}
     if draw.random() < 0.5:
-        requests["memory"] = draw.choice(("100Mi", "2Gi", "4Gi"))
-    if draw.random() < 0.25:
+        requests["memory"] = draw.choice(("100Mi", "100Mi", "4Gi"))
+    if draw.random() < 0.15:
         requests[EXTENDED] = str(draw.choice((1, 3)))
     return {
         "name": "waiting",
@@ -235,12 +235,12 @@ def _waiting(draw: random.Random) -> dict[str, Any]:
         "priority": draw.choice((0, 9)),
         "requests": requests,
         "tolerations": [Toleration("gpu", "Exists")] if draw.random() < 0.3 else [],
-        "node_selector": {"disk": draw.choice(("ssd", "sdd"))} if draw.random() < 0.4 else {},
-        "host_ports": draw.sample((1000, 1001, 1002), draw.choice((0, 0, 1, 2))),
+        "node_selector": {"disk": draw.choice(("ssd", "sdd"))} if draw.random() < 0.25 else {},
+        "host_ports": draw.sample((1000, 1001, 1002), draw.choice((0, 0, 0, 1, 2))),
         "affinity": Affinity(
-            _node_affinity(draw) if draw.random() < 0.4 else None,
-            _pod_terms(draw, draw.choice((0, 0, 0, 1, 2))),
-            _pod_terms(draw, draw.choice((0, 0, 0, 1, 2))),
+            _node_affinity(draw) if draw.random() < 0.25 else None,
+            _pod_terms(draw, draw.choice((0, 0, 0, 0, 1, 2))),
+            _pod_terms(draw, draw.choice((0, 0, 0, 0, 1, 2))),
         ),
         "topology_spread_constraints": [
             TopologySpreadConstraint(
