@@ -11,6 +11,7 @@ import msgspec
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.judgement import Judgement
 from scheduler.answers.model import FeasibleNode
+from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
@@ -36,6 +37,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     profile: str
     nodes: tuple[str, ...]
     top: int
+    depth: Depth
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -98,6 +100,11 @@ class _Asked(msgspec.Struct, frozen=True):
     help="For pods that fit nowhere: which less important pods would be evicted where.",
 )
 @click.option(
+    "--changes/--no-changes",
+    default=True,
+    help="For pods that fit nowhere: look for the smallest changes that would help (the default).",
+)
+@click.option(
     "--top",
     type=click.IntRange(1),
     default=10,
@@ -148,6 +155,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     nodes: tuple[str, ...],
     all_reasons: bool,
     preempts: bool,
+    changes: bool,
     top: int,
     config_file: str | None,
     profile: str,
@@ -176,7 +184,8 @@ def explain(  # noqa: PLR0913 - one argument per option
     if jsonl:
         _answer_lines(preempts=preempts)
         return
-    wanted = _Wanted((*named_pods, *pods), namespace, profile, nodes, top)
+    depth = Depth.CHANGES if changes else Depth.CHECKS
+    wanted = _Wanted((*named_pods, *pods), namespace, profile, nodes, top, depth)
     try:
         if files and (kubeconfig or context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
@@ -271,7 +280,7 @@ def _print_json(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
     write, between = sys.stdout.buffer.write, b""
     write(b'{"pods":[')
     for pod in asked.pods:
-        judgement = explainer.judge(pod)
+        judgement = explainer.judge(pod, wanted.depth)
         write(between + bytes(judgement.json(wanted.nodes)))
         between = b","
         failed = failed or _has_failed(judgement)
@@ -294,18 +303,20 @@ def _print_text(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
         if equal in equals:
             equals[equal].others.append(pod.key)
             continue
-        judgement = explainer.judge(pod)
+        judgement = explainer.judge(pod, wanted.depth)
         failed = failed or _has_failed(judgement)
         pending = pending or _is_pending(judgement, pod)
         alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
         known = reports.get(alike)
         if known is None:
+            # Checks have their own numbers, of all nodes together.
+            has_numbers = judgement.summary.checks and not wanted.nodes
             reports[alike] = PodReport(
                 pod,
                 judgement.answer(),
                 asked.framework_of(pod),
                 len(judgement.names) or asked.cluster.snapshot.table.count,
-                explainer.reasons,
+                {} if has_numbers else explainer.reasons,
                 wanted.nodes,
                 wanted.top,
                 [],
