@@ -10,18 +10,16 @@ import msgspec
 import yaml
 
 from scheduler.api.nodes import InvalidNodeError, checked_node
-from scheduler.api.objects import Namespace, Node, Pod, PodSpec, is_terminal
+from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
-from scheduler.api.taints import Tolerations
 from scheduler.errors import SchedulerError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import FOR_PLUGINS
 from scheduler.offline import complaints
 from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
-from scheduler.offline.strictness import unknown_fields, unknown_kind
-from scheduler.offline.workloads import WorkloadError, daemon_template, is_workload, pods_of
-from scheduler.plugins.node_predicates import has_untolerated_taint, required_node_affinity_of
+from scheduler.offline.strictness import missing_nodes, unknown_fields, unknown_kind
+from scheduler.offline.workloads import WorkloadError, is_workload, pods_of
 
 _WATCHED: Final[Mapping[str, ObjectKind]] = {kind.kind: kind for kind in FOR_PLUGINS}
 CLUSTER_WIDE: Final = frozenset(
@@ -36,7 +34,6 @@ CLUSTER_WIDE: Final = frozenset(
     }
 )
 """Kinds without namespaces."""
-_NAMED: Final = 3
 _CORE: Final = "v1"
 
 
@@ -156,9 +153,7 @@ class _Collector:
         """
         for raw, place in self._workloads:
             self._make_pods(raw, place)
-        self._check_nodes()
         objects = ClusterObjects()
-        objects.warnings = list(self._warnings)
         objects.nodes = [node for _, node in sorted(self._nodes.items())]
         objects.pods = [pod for _, pod in sorted(self._pods.items())]
         objects.namespaces = [namespace for _, namespace in sorted(self._namespaces.items())]
@@ -166,6 +161,7 @@ class _Collector:
             (_WATCHED[kind], found)
             for (kind, *_), found in sorted(self._watched.items(), key=lambda item: item[0])
         ]
+        objects.warnings = [*self._warnings, *missing_nodes(objects.nodes, objects.pods)]
         return objects
 
     def _warn(self, place: str, problem: str) -> None:
@@ -184,8 +180,7 @@ class _Collector:
     def _make_pods(self, raw: Mapping[str, Any], place: str) -> None:
         """Take the objects that a workload's controller would make; claims only where none is."""
         try:
-            nodes = self._nodes_for(raw) if raw["kind"] == "DaemonSet" else ()
-            for made in pods_of(raw, nodes):
+            for made in pods_of(raw, [node for _, node in sorted(self._nodes.items())]):
                 metadata = made["metadata"]
                 key = (made["kind"], metadata.get("namespace", ""), metadata["name"])
                 if key not in self._places:
@@ -195,32 +190,6 @@ class _Collector:
         except msgspec.ValidationError as problem:
             told = complaints.of_type(problem, raw)
             raise InputError(f"{place}: spec.template.spec: {told}") from problem
-
-    def _nodes_for(self, raw: Mapping[str, Any]) -> list[Node]:
-        """The nodes on which a DaemonSet has a pod."""
-        spec = msgspec.convert(daemon_template(raw)["spec"], PodSpec)
-        affinity = required_node_affinity_of(spec)
-        tolerations = Tolerations(spec.tolerations)
-        return [
-            node
-            for _, node in sorted(self._nodes.items())
-            if affinity.matches_node(node)
-            and not has_untolerated_taint(node.spec.taints, tolerations)
-        ]
-
-    def _check_nodes(self) -> None:
-        """Say when there are no nodes, or not those that pods are on."""
-        if not self._nodes:
-            self._warnings["there are no nodes: no pod can have one"] = None
-            return
-        missing: dict[str, list[str]] = {}
-        for pod in self._pods.values():
-            if pod.node_name and pod.node_name not in self._nodes:
-                missing.setdefault(pod.node_name, []).append(pod.key)
-        for name, pods in sorted(missing.items()):
-            more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
-            on_it = f"{', '.join(sorted(pods)[:_NAMED])}{more}"
-            self._warnings[f"there is no node {name}, on which there are pods: {on_it}"] = None
 
     def _take_node(self, raw: dict[str, Any]) -> None:
         node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
