@@ -3,23 +3,24 @@
 Objects are completed as an API server would have completed them, as far as scheduling reads them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
-import yaml
 
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
-from scheduler.errors import SchedulerError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import FOR_PLUGINS
 from scheduler.offline import complaints
 from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
+from scheduler.offline.documents import InputError, documents_from_text, items_of
 from scheduler.offline.strictness import missing_nodes, unknown_fields, unknown_kind
 from scheduler.offline.workloads import WorkloadError, is_workload, pods_of
+
+__all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
 
 _WATCHED: Final[Mapping[str, ObjectKind]] = {kind.kind: kind for kind in FOR_PLUGINS}
 CLUSTER_WIDE: Final = frozenset(
@@ -35,10 +36,6 @@ CLUSTER_WIDE: Final = frozenset(
 )
 """Kinds without namespaces."""
 _CORE: Final = "v1"
-
-
-class InputError(SchedulerError):
-    """A file, document or field that cannot be read; the message names all three."""
 
 
 class ClusterObjects:
@@ -226,67 +223,9 @@ def objects_from_documents(
     """
     collector = _Collector(makes_pods=makes_pods)
     for place, document in documents:
-        for item_place, raw in _items(document, place):
+        for item_place, raw in items_of(document, place):
             collector.take(raw, item_place)
     return collector.result()
-
-
-def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    """The documents of a YAML or JSON text, each with its place.
-
-    Raises:
-        InputError: the text is neither, or there is nothing in it.
-    """
-    try:
-        # JSON is the much faster case, and the usual one for whole clusters.
-        yield source, msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        yield from _yaml_documents(text, source)
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML as Kubernetes does: a time is a text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    is_empty = True
-    try:
-        for number, document in enumerate(yaml.load_all(text, _Loader), 1):
-            if document is not None:
-                is_empty = False
-                yield f"{source}: document {number}", document
-    except yaml.MarkedYAMLError as problem:
-        mark = problem.problem_mark
-        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        raise InputError(f"{place}: not valid YAML: {problem.problem}") from problem
-    except yaml.YAMLError as problem:
-        raise InputError(f"{source}: not valid YAML: {problem}") from problem
-    if is_empty:
-        raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
-
-
-def _items(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if not isinstance(document, Mapping):
-        raise InputError(f"{place}: expected a Kubernetes object, got {_shown(document)}")
-    items = document.get("items")
-    if not str(document.get("kind", "")).endswith("List") or items is None:
-        yield place, document
-        return
-    if not isinstance(items, list):
-        raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
-    item_kind = str(document["kind"]).removesuffix("List")
-    for index, item in enumerate(items):
-        at = f"{place}: items[{index}]"
-        if not isinstance(item, Mapping):
-            raise InputError(f"{at}: expected a Kubernetes object, got {_shown(item)}")
-        # The items of a PodList carry no kind of their own.
-        yield at, item if "kind" in item or not item_kind else {**item, "kind": item_kind}
 
 
 def _is_core(api_version: str) -> bool:
@@ -297,11 +236,3 @@ def _is_core(api_version: str) -> bool:
 
 def _api_version(kind: str) -> str:
     return _WATCHED[kind].api_version if kind in _WATCHED else _CORE
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, list):
-        return "a list"
-    return f"{value!r}"
