@@ -75,10 +75,10 @@ def change_text(change: Change) -> str:
 
 def guess_text(guess: Guess) -> str:
     """What may have been meant."""
-    fits = f"; then it fits on {nodes_text(guess.fits)}" if guess.fits else ""
-    known = nodes_text(guess.nodes)
-    where = short_path(guess.path)
-    return f'no node has "{guess.written}" ({where}); "{guess.meant}", on {known}, is meant?{fits}'
+    fits = f" Then it fits on {nodes_text(guess.fits)}." if guess.fits else ""
+    have = "1 node has" if guess.nodes == 1 else f"{guess.nodes} nodes have"
+    asked = f'is "{guess.meant}" meant, which {have}?'
+    return f'no node has "{guess.written}" ({short_path(guess.path)}): {asked}{fits}'
 
 
 def near_text(near: NearNode) -> str:

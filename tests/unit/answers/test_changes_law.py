@@ -6,7 +6,6 @@ from itertools import combinations
 from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
-from scheduler.answers.checks import every_check
 from scheduler.answers.edits import AddToleration, Edit, LowerRequest
 from scheduler.answers.model import Change, PodAnswer
 from scheduler.answers.requests import amount_of, quantity

@@ -103,9 +103,7 @@ def pod_called(name: str, **fields: Any) -> PodInfo:
 def test_leave_one_out_and_numbers() -> None:
     """Who rejects most comes first; the numbers are of all nodes it rejects."""
     assert checks_of(checked(pod_called("p"))) == (
-        Check(
-            "NodeResourcesFit", 3, 2, (ResourceObstacle("cpu", 3, 3000, 1500, "a", hopeless=3),)
-        ),
+        Check("NodeResourcesFit", 3, 2, (ResourceObstacle("cpu", 3, 3000, 1500, "a", hopeless=3),)),
         Check("TaintToleration", 2, 1, (TaintObstacle("gpu:NoSchedule", 2),)),
     )
 
@@ -163,9 +161,7 @@ def test_what_plugins_in_node_form_say_is_told() -> None:
     every = every_check(framework, make_pod_info("p"), cluster())
 
     assert checks_of(every) == (Check("Custom", 3, 3, ()),)
-    assert nearest_nodes(every)[0].rejections == (
-        Rejection("Custom", "Unschedulable", ("not a",)),
-    )
+    assert nearest_nodes(every)[0].rejections == (Rejection("Custom", "Unschedulable", ("not a",)),)
 
 
 def test_asking_leaves_no_trace() -> None:

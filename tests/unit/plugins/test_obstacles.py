@@ -84,9 +84,7 @@ def test_numbers_leave_room_for_nominated_pods() -> None:
     nominated = NominatedPods()
     nominated.nominate(make_pod_info("guest", requests={"cpu": "3"}), "a")
 
-    found = obstacles(
-        make_pod_info("p", requests={"cpu": "2"}), [make_node("a")], (), nominated
-    )
+    found = obstacles(make_pod_info("p", requests={"cpu": "2"}), [make_node("a")], (), nominated)
 
     assert found == {"NodeResourcesFit": (ResourceObstacle("cpu", 1, 2000, 1000, "a", 0),)}
 
@@ -188,9 +186,9 @@ def test_anti_affinity_of_running_pods_is_told_with_whose_it_is() -> None:
     lone = running("lone", "a", affinity=Affinity(pod_anti_affinity=_affinity("p", HOSTNAME)))
     other = running("other", "a")
 
-    (found,) = obstacles(
-        make_pod_info("p", labels={"app": "p"}), [make_node("a")], [lone, other]
-    )["InterPodAffinity"]
+    (found,) = obstacles(make_pod_info("p", labels={"app": "p"}), [make_node("a")], [lone, other])[
+        "InterPodAffinity"
+    ]
 
     assert found == PodTermObstacle(
         "existingAntiAffinity",
