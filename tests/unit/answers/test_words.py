@@ -42,12 +42,17 @@ WEB = (PodOnNode("shop/web-0", "n1"),)
         ),
         (
             ResourceObstacle("memory", 1, 2 * GI, GI, "n1", 1),
-            "2Gi memory asked for: 1 node short, by 1Gi on the nearest (n1); too small even when "
-            "empty",
+            (
+                "2Gi memory asked for: 1 node short, by 1Gi on the nearest (n1); too small even when "
+                "empty"
+            ),
         ),
         (
             ResourceObstacle("cpu", 3, 1000, 1, "n1", 2),
-            "1 cpu asked for: 3 nodes short, by 1m on the nearest (n1); 2 too small even when empty",
+            (
+                "1 cpu asked for: 3 nodes short, by 1m on the nearest (n1); "
+                "2 too small even when empty"
+            ),
         ),
         (ResourceObstacle("pods", 2, 1, 1, "n1", 0), "no place for another pod on 2 nodes"),
         (TaintObstacle("gpu=true:NoSchedule", 1), "taint gpu=true:NoSchedule on 1 node"),
@@ -63,17 +68,24 @@ WEB = (PodOnNode("shop/web-0", "n1"),)
         ),
         (
             PodTermObstacle("antiAffinity", TERM, "zone", "app=web", ("shop",), 2, 0, 3, WEB),
-            "podAffinity[0] keeps away from app=web per zone: 2 nodes (shop/web-0 on n1 and 1 more)",
+            (
+                "podAffinity[0] keeps away from app=web per zone: 2 nodes "
+                "(shop/web-0 on n1 and 1 more)"
+            ),
         ),
         (
             PodTermObstacle("affinity", TERM, "zone", "app=web", (), 2, 1, 0, ()),
-            "podAffinity[0] wants to be with app=web per zone: not on 2 nodes, 1 of which lack the "
-            "label; no such pod runs",
+            (
+                "podAffinity[0] wants to be with app=web per zone: not on 2 nodes, 1 of which lack the "
+                "label; no such pod runs"
+            ),
         ),
         (
             PodTermObstacle("affinity", TERM, "zone", "app=web", (), 2, 0, 1, WEB),
-            "podAffinity[0] wants to be with app=web per zone: not on 2 nodes; there are "
-            "(shop/web-0 on n1)",
+            (
+                "podAffinity[0] wants to be with app=web per zone: not on 2 nodes; there are "
+                "(shop/web-0 on n1)"
+            ),
         ),
         (
             PodTermObstacle("existingAntiAffinity", "", "zone", "app=p", (), 1, 0, 1, WEB),
@@ -92,8 +104,10 @@ WEB = (PodOnNode("shop/web-0", "n1"),)
                 2,
                 (DomainCount("a", 0, 0, 1), DomainCount("b", 2, 2, 3)),
             ),
-            "topologySpreadConstraints[0] spreads app=web per zone, maxSkew 1: 4 nodes rejected, 1 "
-            "lack the label; 2 domains of at least 3; pods: a 0, b 2; the skew would be up to 3",
+            (
+                "topologySpreadConstraints[0] spreads app=web per zone, maxSkew 1: 4 nodes rejected, 1 "
+                "lack the label; 2 domains of at least 3; pods: a 0, b 2; the skew would be up to 3"
+            ),
         ),
         (
             PortObstacle(80, "TCP", "0.0.0.0", 2, 2, WEB),  # noqa: S104 - the wildcard address
