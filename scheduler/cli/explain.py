@@ -1,7 +1,7 @@
 """`stowage explain`: why each pod goes where it goes, or nowhere."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Final, Literal
 
@@ -15,7 +15,6 @@ from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
-from scheduler.cli.live import Place, read_cluster
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import kinds_to_watch
@@ -191,11 +190,7 @@ def explain(  # noqa: PLR0913 - one argument per option
         if files and (kubeconfig or context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
         profiles, notices = read_profiles(config_file, tries_all_nodes=preempts)
-        if files:
-            objects = read_files(files)
-        else:
-            watched = kinds_to_watch(profiles.frameworks.values())
-            objects = read_cluster(Place(kubeconfig, context), watched)
+        objects = read_files(files) if files else _read_cluster(profiles, kubeconfig, context)
         asked = _asked(objects, profiles, wanted)
     except SchedulerError as problem:
         click.echo(f"stowage explain: {problem}", err=True)
@@ -211,6 +206,13 @@ def explain(  # noqa: PLR0913 - one argument per option
         sys.exit(_FAILED)
     if pending and fail_on_pending:
         sys.exit(_PENDING)
+
+
+def _read_cluster(profiles: Profiles, kubeconfig: str, context: str) -> ClusterObjects:
+    from scheduler.cli.live import Place, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
+
+    watched = kinds_to_watch(profiles.frameworks.values())
+    return read_cluster(Place(kubeconfig, context), watched)
 
 
 def _asked(objects: ClusterObjects, profiles: Profiles, wanted: _Wanted) -> _Asked:
@@ -295,7 +297,12 @@ def _print_text(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
     """Print one page for all pods that are alike; says the same as `_print_json`."""
     failed = pending = False
     reports: dict[object, PodReport] = {}
+    equals: dict[object, PodReport] = {}
     for pod in asked.pods:
+        equal = _all_that_is_judged(pod)
+        if equal in equals:
+            equals[equal].others.append(pod.key)
+            continue
         judgement = explainer.judge(pod, wanted.depth)
         failed = failed or _has_failed(judgement)
         pending = pending or _is_pending(judgement, pod)
@@ -316,11 +323,19 @@ def _print_text(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
             )
         else:
             known.others.append(pod.key)
+        if not pod.pod.volumes and not pod.node_name:
+            equals[equal] = reports[alike]
     for report in reports.values():
         print_report(report)
     if not reports:
         click.echo("No pod waits for a node.")
     return failed, pending
+
+
+def _all_that_is_judged(pod: PodInfo) -> Hashable:
+    """What verdicts on a pod without volumes depend on, whatever it is called."""
+    owners, nominated = pod.pod.metadata.owner_references, pod.pod.status.nominated_node_name
+    return pod.shape, pod.label_set, pod.namespace, owners, nominated
 
 
 def _print_notes(asked: _Asked, wanted: _Wanted, notices: tuple[str, ...]) -> None:
