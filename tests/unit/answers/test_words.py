@@ -43,8 +43,8 @@ WEB = (PodOnNode("shop/web-0", "n1"),)
         (
             ResourceObstacle("memory", 1, 2 * GI, GI, "n1", 1),
             (
-                "2Gi memory asked for: 1 node short, by 1Gi on the nearest (n1); too small even when "
-                "empty"
+                "2Gi memory asked for: 1 node short, by 1Gi on the nearest (n1); "
+                "too small even when empty"
             ),
         ),
         (
@@ -76,8 +76,8 @@ WEB = (PodOnNode("shop/web-0", "n1"),)
         (
             PodTermObstacle("affinity", TERM, "zone", "app=web", (), 2, 1, 0, ()),
             (
-                "podAffinity[0] wants to be with app=web per zone: not on 2 nodes, 1 of which lack the "
-                "label; no such pod runs"
+                "podAffinity[0] wants to be with app=web per zone: not on 2 nodes, 1 of which "
+                "lack the label; no such pod runs"
             ),
         ),
         (
@@ -105,8 +105,9 @@ WEB = (PodOnNode("shop/web-0", "n1"),)
                 (DomainCount("a", 0, 0, 1), DomainCount("b", 2, 2, 3)),
             ),
             (
-                "topologySpreadConstraints[0] spreads app=web per zone, maxSkew 1: 4 nodes rejected, 1 "
-                "lack the label; 2 domains of at least 3; pods: a 0, b 2; the skew would be up to 3"
+                "topologySpreadConstraints[0] spreads app=web per zone, maxSkew 1: 4 nodes "
+                "rejected, 1 lack the label; 2 domains of at least 3; pods: a 0, b 2; the skew "
+                "would be up to 3"
             ),
         ),
         (
