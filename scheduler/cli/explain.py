@@ -326,6 +326,10 @@ def _print_text(asked: _Asked, explainer: Explainer, wanted: _Wanted) -> tuple[b
         if not pod.pod.volumes and not pod.node_name:
             equals[equal] = reports[alike]
     for report in reports.values():
+        if report.others:
+            together = 1 + len(report.others)
+            for_all = explainer.nodes_for_all(report.pod, report.answer, together)
+            report = msgspec.structs.replace(report, for_all=for_all)  # noqa: PLW2901 - the same, and more
         print_report(report)
     if not reports:
         click.echo("No pod waits for a node.")
