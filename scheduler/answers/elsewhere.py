@@ -1,6 +1,7 @@
 """The smallest changes of the cluster that would make a pod fit: of nodes, of who runs there."""
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -10,8 +11,8 @@ from scheduler.answers.checks import EveryCheck, shortage
 from scheduler.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
 from scheduler.answers.labels import fewest_labels
 from scheduler.answers.model import Change
-from scheduler.answers.trials import Rows, Trials, change_of
-from scheduler.api.objects import Node
+from scheduler.answers.trials import Rows, Trials, TrialsSpentError, blank_info, change_of
+from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo
 from scheduler.api.taints import UNSCHEDULABLE_TAINT
 from scheduler.framework.interface import Reads
@@ -23,7 +24,7 @@ from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.candidates import Candidates
 from scheduler.preemption.dry_run import DryRun
 from scheduler.preemption.importance import Importance
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import NodeSet, PodAdded, Snapshot
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -114,6 +115,39 @@ def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
             return
 
 
+def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
+    """How many nodes like one are enough for so many pods of one kind, which fit nowhere now.
+
+    The pods are placed one after the other, each where it fits first; another node is added when
+    one fits nowhere. None where that does not help, or where trying ends before all are placed.
+    """
+    world, node = trials.snapshot.fork(), trials.snapshot.node(trials.snapshot.table.row_of[like])
+    nodes = 0
+    try:
+        for number in range(pods):
+            rows = trials.rows(snapshot=world)
+            if not len(rows):
+                nodes += 1
+                added = _like(node, world)
+                world.update([NodeSet(blank_info(added), added)])
+                rows = trials.rows(snapshot=world)
+            if not len(rows):
+                return None
+            name = world.table.names[int(rows[0])]
+            world.update([PodAdded(_numbered(trials.pod, number).on_node(name))])
+    except TrialsSpentError:
+        return None
+    return nodes
+
+
+def _numbered(pod: PodInfo, number: int) -> PodInfo:
+    """A pod like another one."""
+    metadata = pod.pod.metadata
+    told = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
+    other = Pod(told, pod.pod.spec, pod.pod.status, pod.node_name, pod.pod.volumes)
+    return PodInfo(other, pod.shape, pod.label_set)
+
+
 def _different(snapshot: Snapshot, rows: Rows) -> Rows:
     """Of rows that are alike in what they offer, their taints and their zone one each.
 
@@ -154,9 +188,8 @@ def _labelled(node: Node, edits: Sequence[SetLabel]) -> Node:
 
 def _like(node: Node, snapshot: Snapshot) -> Node:
     """A node of another name that is otherwise the same."""
-    name = f"{node.metadata.name}-copy"
-    while name in snapshot.table.row_of:
-        name += "-copy"
+    names = (f"{node.metadata.name}-copy-{number}" for number in count(1))
+    name = next(name for name in names if name not in snapshot.table.row_of)
     labels = dict(node.metadata.labels)
     if HOSTNAME in labels:
         labels[HOSTNAME] = name

@@ -1,6 +1,7 @@
 """What every plugin says about every node, for every pod on its own."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -8,6 +9,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from scheduler.answers.edits import AddNodes
+from scheduler.answers.elsewhere import nodes_for_all
 from scheduler.answers.judgement import Judgement, Scored, judgement_of, rejection_of
 from scheduler.answers.model import (
     CandidateNode,
@@ -18,6 +21,7 @@ from scheduler.answers.model import (
     PodAnswer,
     Preempting,
 )
+from scheduler.answers.trials import Trials
 from scheduler.answers.why import Depth, Whys
 from scheduler.api.pods import PodInfo
 from scheduler.engine import Engine
@@ -30,6 +34,9 @@ from scheduler.plugins.default_preemption import MESSAGE_PREFIX
 from scheduler.snapshot import Snapshot
 from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.obstacles import claim_obstacles
+
+_TRIALS_FOR_ALL: Final = 1024
+"""Pods that are alike are placed one by one; of more than some hundreds it is not told."""
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -85,6 +92,29 @@ class Explainer:
                 return self._judge(framework, pod, depth)
             except PluginError as problem:
                 return Judgement(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
+
+    def nodes_for_all(self, pod: PodInfo, answer: PodAnswer, pods: int) -> AddNodes | None:
+        """How many nodes are enough for several pods like one that fits nowhere.
+
+        Args:
+            pod: one of them.
+            answer: about it, with changes.
+            pods: how many they are.
+        """
+        likes = [
+            edit.like
+            for change in answer.changes or ()
+            for edit in change.edits
+            if isinstance(edit, AddNodes)
+        ]
+        if not likes:
+            return None
+        trials = Trials(
+            self._framework_of(pod), pod, self._core.snapshot, self._core.queue.nominator
+        )
+        trials.left = _TRIALS_FOR_ALL
+        count = nodes_for_all(trials, likes[0], pods)
+        return None if count is None else AddNodes(likes[0], count)
 
     @property
     def reasons(self) -> Mapping[str, Sequence[Reason]]:

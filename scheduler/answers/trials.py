@@ -83,11 +83,13 @@ class Trials:
         name = node.metadata.name
         row = world.table.row_of.get(name)
         before = None if row is None else world.node(row)
-        world.update([NodeSet(_info(node), node)])
+        world.update([NodeSet(blank_info(node), node)])
         try:
             return sorted(world.table.names[row] for row in self.rows(snapshot=world).tolist())
         finally:
-            world.update([NodeRemoved(name) if before is None else NodeSet(_info(before), before)])
+            world.update(
+                [NodeRemoved(name) if before is None else NodeSet(blank_info(before), before)]
+            )
 
     def change(self, edits: Sequence[Edit], rows: Rows) -> Change:
         """A change after which the pod fits on some rows."""
@@ -144,7 +146,8 @@ def change_of(edits: Sequence[Edit], nodes: Sequence[str]) -> Change:
     return Change(kind, tuple(edits), len(nodes), min(nodes))
 
 
-def _info(node: Node) -> NodeInfo:
+def blank_info(node: Node) -> NodeInfo:
+    """A node as the cache has it while nobody runs there."""
     info = NodeInfo(node.metadata.name)
     info.node = node
     return info

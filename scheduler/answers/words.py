@@ -66,7 +66,7 @@ def change_text(change: Change) -> str:
     if change.kind == "evictPod":
         what = _evictions(change.edits)
     else:
-        what = ", and ".join(_edit(edit) for edit in change.edits)
+        what = ", and ".join(edit_text(edit) for edit in change.edits)
     where = change.node if change.nodes == 1 else f"{change.nodes} nodes, such as {change.node}"
     if any(isinstance(edit, AddNodes) for edit in change.edits):
         return what
@@ -75,10 +75,10 @@ def change_text(change: Change) -> str:
 
 def guess_text(guess: Guess) -> str:
     """What may have been meant."""
-    fits = f"; then it fits on {nodes_text(guess.fits)}" if guess.fits else ""
-    known = nodes_text(guess.nodes)
-    where = short_path(guess.path)
-    return f'no node has "{guess.written}" ({where}); "{guess.meant}", on {known}, is meant?{fits}'
+    fits = f" Then it fits on {nodes_text(guess.fits)}." if guess.fits else ""
+    have = "1 node has" if guess.nodes == 1 else f"{guess.nodes} nodes have"
+    asked = f'is "{guess.meant}" meant, which {have}?'
+    return f'no node has "{guess.written}" ({short_path(guess.path)}): {asked}{fits}'
 
 
 def near_text(near: NearNode) -> str:
@@ -175,7 +175,8 @@ def _examples(pods: Sequence[PodOnNode], count: int) -> str:
 # --- changes --------------------------------------------------------------------------------------
 
 
-def _edit(edit: Edit) -> str:
+def edit_text(edit: Edit) -> str:
+    """What to do."""
     match edit:
         case LowerRequest():
             at_most = f"at most {_at_most(edit)}" if amount_of(edit) else "no"

@@ -8,8 +8,10 @@ from typing import Final
 import click
 import msgspec
 
+from scheduler.answers.edits import AddNodes
 from scheduler.answers.findings import Group, Miss, Reasons, best_nodes, groups_of
 from scheduler.answers.model import FeasibleNode, Placed, PodAnswer, Preempting
+from scheduler.answers.words import edit_text
 from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import fits, plugin_header, print_table, terminal_width
 from scheduler.cli.why_text import say_why
@@ -32,6 +34,7 @@ class PodReport(msgspec.Struct, frozen=True):
         nodes: the only nodes to speak of; all when empty.
         top: how many of the nodes that fit to show.
         others: pods that are alike, with the same answer.
+        for_all: which nodes would be enough for all of these, where that is known.
     """
 
     pod: PodInfo
@@ -42,6 +45,7 @@ class PodReport(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...]
     top: int
     others: list[str] = msgspec.field(default_factory=list)
+    for_all: AddNodes | None = None
 
 
 def print_report(report: PodReport) -> None:
@@ -59,6 +63,8 @@ def print_report(report: PodReport) -> None:
     if answer.checks and not report.nodes:
         click.echo()
         say_why(answer, _say)
+        if report.for_all is not None:
+            _say(f"  for all {1 + len(report.others)}: {edit_text(report.for_all)}")
     _print_scores(shown, report)
     click.echo()
 

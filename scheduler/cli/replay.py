@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from scheduler.answers.explainer import Explainer
+from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
@@ -180,10 +181,11 @@ def _explain(profiles: Profiles, engine: Engine, name: str, header: Header) -> N
     core = engine.core
     core.cache.update_snapshot(core.snapshot)
     explainer = Explainer(engine, profiles.framework_of)
-    answer = explainer.explain(pod)
+    answer = explainer.explain(pod, Depth.CHANGES)
     framework = profiles.framework_of(pod)
     count = core.snapshot.table.count
-    print_report(PodReport(pod, answer, framework, count, explainer.reasons, (), 10))
+    reasons = {} if answer.checks else explainer.reasons
+    print_report(PodReport(pod, answer, framework, count, reasons, (), 10))
 
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:

@@ -35,7 +35,7 @@ def _lines(answer: PodAnswer) -> Iterator[str]:
         if not answer.changes:
             yield f"  {_NO_CHANGE}"
     for guess in answer.guesses or ():
-        yield f"Misspelt? {guess_text(guess)}"
+        yield f"Misspelt: {guess_text(guess)}"
 
 
 def _check(check: Check) -> Iterator[str]:

@@ -504,3 +504,15 @@ def test_on_a_terminal_nothing_is_wider_than_it(
     assert max(len(line) for line in lines) <= 60
     assert "  The same on all of these: TaintToleration 300," in lines
     assert any("92" in line and "71" in line and "big" in line for line in lines)
+
+
+def test_pods_that_are_alike_are_told_how_many_nodes_they_need(tmp_path: Path) -> None:
+    """As many as are enough for all of them together."""
+    pods = (pod_manifest(f"w{i}", requests={"cpu": "3"}) for i in range(3))
+    running = pod_manifest("r", requests={"cpu": "3"}, node="n")
+    file = write_list(tmp_path / "c.json", node_manifest("n"), running, *pods)
+
+    result = run("-f", file)
+
+    assert "    for all 3: add 3 nodes like n\n" in result.stdout
+    assert "add" not in run("-f", file, "--no-changes").stdout
