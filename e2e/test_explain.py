@@ -234,7 +234,7 @@ def test_the_daemon_says_the_same_and_more(
     cluster.create_pods(pods)
     wait_for(lambda: all_were_tried(cluster, namespace, pods), "the pods to be tried")
 
-    offline = answers(cluster.kubeconfig, "-n", namespace)
+    offline = answers(cluster.kubeconfig, "-n", namespace, "--no-changes")
     for key, answer in offline.items():
         live = get(f"{daemon.url}/debug/explain?pod={key}", token)
         whereabouts = live.pop("whereabouts")
