@@ -142,5 +142,6 @@ def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: Nomin
     """Equal for pods of which the same is true; None for one of its own kind."""
     if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
         return None
-    nominated_to = pod.pod.status.nominated_node_name
-    return framework, depth, pod.shape, pod.label_set, pod.namespace, nominated_to
+    metadata, nominated_to = pod.pod.metadata, pod.pod.status.nominated_node_name
+    of_pod = pod.shape, pod.label_set, pod.namespace, metadata.owner_references, nominated_to
+    return framework, depth, of_pod

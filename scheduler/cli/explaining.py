@@ -164,7 +164,11 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
         if not pod.pod.volumes and not pod.node_name:
             equals[equal] = reports[alike]
     for report in reports.values():
-        print_report(report)
+        for_all = None
+        if report.others:
+            together = 1 + len(report.others)
+            for_all = explainer.nodes_for_all(report.pod, report.answer, together)
+        print_report(msgspec.structs.replace(report, for_all=for_all))
     if not reports:
         click.echo("No pod waits for a node.")
     return outcome

@@ -509,7 +509,7 @@ def test_on_a_terminal_nothing_is_wider_than_it(
 def test_pods_that_are_alike_are_told_how_many_nodes_they_need(tmp_path: Path) -> None:
     """As many as are enough for all of them together."""
     pods = (pod_manifest(f"w{i}", requests={"cpu": "3"}) for i in range(3))
-    running = pod_manifest("r", requests={"cpu": "3"}, node="n")
+    running = pod_manifest("r", requests={"cpu": "3"}, nodeName="n")
     file = write_list(tmp_path / "c.json", node_manifest("n"), running, *pods)
 
     result = run("-f", file)
