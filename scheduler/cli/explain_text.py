@@ -51,7 +51,7 @@ class PodReport(msgspec.Struct, frozen=True):
 def print_report(report: PodReport) -> None:
     """Print the verdict, the nodes that do not fit by reason, the best of those that do."""
     answer = report.answer
-    click.secho(f"{answer.pod}", bold=True, nl=False)
+    click.echo(click.style(answer.pod, bold=True) if _is_colored() else answer.pod, nl=False)
     click.echo(f"  (profile {answer.profile})")
     if report.others:
         _say(f"and {len(report.others)} more like it: {_names(report.others)}")

@@ -61,10 +61,9 @@ def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Ask
     for name in wanted.nodes:
         if name not in cluster.snapshot.table.row_of:
             raise InputError(f"--node {name}: there is no such node")
-    first = next(iter(frameworks.values()))
 
     def framework_of(pod: PodInfo) -> Framework:
-        return frameworks.get(wanted.profile or pod.spec.scheduler_name, first)
+        return frameworks[wanted.profile] if wanted.profile else profiles.framework_of(pod)
 
     return Asked(cluster, objects, profiles, framework_of, _chosen_pods(objects, cluster, wanted))
 

@@ -175,9 +175,6 @@ def _explain(profiles: Profiles, engine: Engine, name: str, header: Header) -> N
     for entry in engine.story(pod.uid):
         detail = f" {entry.detail}" if entry.detail else ""
         click.echo(f"+{entry.time - header.clock:.6f} attempt {entry.attempt} {entry.what}{detail}")
-    if pod.node_name:
-        click.echo(f"{pod.key} is on node {pod.node_name}")
-        return
     core = engine.core
     core.cache.update_snapshot(core.snapshot)
     explainer = Explainer(engine, profiles.framework_of)

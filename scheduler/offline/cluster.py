@@ -138,8 +138,9 @@ class Profiles:
         )
 
     def framework_of(self, pod: PodInfo) -> Framework:
-        """The profile that decides about the pod."""
-        return self.frameworks[pod.spec.scheduler_name]
+        """The profile that decides about the pod; the first about what is somebody else's."""
+        own = self.frameworks.get(pod.spec.scheduler_name)
+        return next(iter(self.frameworks.values())) if own is None else own
 
 
 def _creation(pod: PodInfo) -> str:
