@@ -116,6 +116,10 @@ class Explainer:
         count = nodes_for_all(trials, likes[0], pods)
         return None if count is None else AddNodes(likes[0], count)
 
+    def forget(self) -> None:
+        """Let go of what `reasons` are about: a fork that is kept is copied when things change."""
+        self._asked = None
+
     @property
     def reasons(self) -> Mapping[str, Sequence[Reason]]:
         """By rejected node, why it cannot take the pod judged last, with the numbers.

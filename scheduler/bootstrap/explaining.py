@@ -62,6 +62,7 @@ class LiveExplainer:
             attempt = self._engine.attempts.of(pod.uid)
             depth = Depth.CHANGES if changes else Depth.CHECKS
             judgement = self._explainer.judge(pod if attempt is None else attempt.pod, depth)
+            self._explainer.forget()
             whereabouts = whereabouts_of(
                 pod, self._engine, self._times(), leading=self._is_leading()
             )
