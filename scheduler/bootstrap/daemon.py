@@ -28,7 +28,7 @@ from scheduler.bootstrap.measuring import (
     watch_sizes,
 )
 from scheduler.bootstrap.recording import Recorders
-from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
+from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
 from scheduler.client.leases import LeaseLock
@@ -130,7 +130,7 @@ class RunningDaemon:
         builder = FrameworkBuilder(
             clock.monotonic,
             instruments=self.metrics.instruments,
-            time_limit=lambda: plugin_time_limit(PLUGIN_SECONDS),
+            time_limit=plugin_time_limit,
             on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=plugins,
         )

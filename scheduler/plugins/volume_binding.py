@@ -11,9 +11,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (v1.36).
 Differs: PreBind is woken by changes of claims and volumes instead of looking once a second.
 """
 
-import asyncio
 from collections.abc import Hashable, Sequence
-from contextlib import ExitStack
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -119,6 +118,8 @@ class VolumeBinding(
         super().__init__(args, handle)
         self._handle = handle
         self._timeout_seconds = args.bind_timeout_seconds
+        # The wait begins when everything is written.
+        self.patience_seconds += self._timeout_seconds
         self._scores = None
         if storage_capacity_scoring:
             self._scores = VolumeScores(args.shape or DEFAULT_SHAPE)
@@ -233,11 +234,7 @@ class VolumeBinding(
         """Write what was assumed, and wait until the binding controller has made it true."""
         attempt = state.read(_ATTEMPT)
         try:
-            await self._write(attempt)
-            try:
-                async with asyncio.timeout(self._timeout_seconds):
-                    await self._bound(attempt, node_name)
-            except TimeoutError:
+            if not await self._write_and_wait(attempt, node_name):
                 return self._failed("binding volumes: context deadline exceeded")
         except binding.BindingError as problem:
             return self._failed(f"binding volumes: {problem}")
@@ -254,7 +251,17 @@ class VolumeBinding(
             attempt.decision = VolumeDecision(catalog, attempt.claims, snapshot)
         return attempt.decision
 
-    async def _write(self, attempt: _Attempt) -> None:
+    async def _write_and_wait(self, attempt: _Attempt, node_name: str) -> bool:
+        """Whether all is bound before the time is over."""
+        written = await self._write(attempt)
+        catalog = self._handle.shared(VolumeCatalog)
+        return await self._handle.api.until(
+            lambda: binding.are_bound(catalog, written, node_name, self._labels(node_name)),
+            partial(catalog.listen, [claim.key for claim in written.claims]),
+            self._timeout_seconds,
+        )
+
+    async def _write(self, attempt: _Attempt) -> PodVolumes:
         """Volumes first, then claims; what has been answered is kept in its new version."""
         catalog = self._handle.shared(VolumeCatalog)
         written = attempt.assumed or PodVolumes()
@@ -272,22 +279,12 @@ class VolumeBinding(
                 attempt.assumed = written = written.with_provision(
                     i, msgspec.structs.replace(claim, metadata=metadata)
                 )
+        return written
 
     async def _patched(self, patch: binding.Patch, known: ObjectMeta) -> ObjectMeta:
         answer: Any = await self._handle.api.request("PATCH", patch.path, patch.body)
         version = answer["metadata"]["resourceVersion"]
         return msgspec.structs.replace(known, resource_version=version)
-
-    async def _bound(self, attempt: _Attempt, node_name: str) -> None:
-        catalog = self._handle.shared(VolumeCatalog)
-        written = attempt.assumed or PodVolumes()
-        changed = asyncio.Event()
-        with ExitStack() as listening:
-            for claim in written.claims:
-                listening.callback(catalog.listen(claim.key, changed.set))
-            while not binding.are_bound(catalog, written, node_name, self._labels(node_name)):
-                await changed.wait()
-                changed.clear()
 
     def _labels(self, node_name: str) -> dict[str, str]:
         snapshot = self._handle.snapshot

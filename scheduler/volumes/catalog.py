@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, assume_cache.go
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from typing_extensions import override
@@ -20,7 +20,7 @@ from scheduler.api.storage import (
     VolumeAttachment,
 )
 from scheduler.framework.events import ObjectKind
-from scheduler.framework.handle import SharedState
+from scheduler.framework.handle import SharedState, Wake
 from scheduler.snapshot import Snapshot
 from scheduler.volumes.assume_cache import AssumeCache
 from scheduler.volumes.attachments import Attachments
@@ -37,8 +37,6 @@ CSI_NODE: Final = ObjectKind("CSINode", _STORAGE)
 CSI_DRIVER: Final = ObjectKind("CSIDriver", _STORAGE)
 CSI_STORAGE_CAPACITY: Final = ObjectKind("CSIStorageCapacity", _STORAGE)
 VOLUME_ATTACHMENT: Final = ObjectKind("VolumeAttachment", _STORAGE)
-
-Listener: TypeAlias = Callable[[], None]
 
 
 class VolumeCatalog(SharedState):
@@ -73,7 +71,7 @@ class VolumeCatalog(SharedState):
         self._drivers: dict[str, CSIDriver] = {}
         self._attachments: defaultdict[str, dict[str, VolumeAttachment]] = defaultdict(dict)
         self._capacity_objects: defaultdict[str, dict[str, CSIStorageCapacity]] = defaultdict(dict)
-        self._listeners: dict[str, tuple[Listener, ...]] = {}
+        self._listeners: defaultdict[str, list[Wake]] = defaultdict(list)
         self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
             CLAIM: self._take_claim,
             VOLUME: self._take_volume,
@@ -159,20 +157,21 @@ class VolumeCatalog(SharedState):
 
     # --- events -----------------------------------------------------------------------------------
 
-    def listen(self, claim_key: str, listener: Listener) -> Callable[[], None]:
-        """Call somebody after every event about a claim, or a volume that names it.
+    def listen(self, claims: Iterable[str], listener: Wake) -> Wake:
+        """Call somebody after every event about some claims, or a volume that names one of them.
 
         Returns:
             What ends it.
         """
-        self._listeners[claim_key] = (*self._listeners.get(claim_key, ()), listener)
+        keys = frozenset(claims)
+        for key in keys:
+            self._listeners[key].append(listener)
 
         def end() -> None:
-            left = tuple(kept for kept in self._listeners[claim_key] if kept is not listener)
-            if left:
-                self._listeners[claim_key] = left
-            else:
-                del self._listeners[claim_key]
+            for key in keys:
+                self._listeners[key].remove(listener)
+                if not self._listeners[key]:
+                    del self._listeners[key]
 
         return end
 
@@ -287,8 +286,8 @@ class VolumeCatalog(SharedState):
                 self._free.setdefault(new.class_name, FreeVolumes()).put(new)
 
     def _tell(self, claim_key: str) -> None:
-        for listener in self._listeners.get(claim_key, ()):
-            listener()
+        for wake in self._listeners.get(claim_key, ()):
+            wake()
 
 
 def _is_free(volume: PersistentVolume) -> bool:
