@@ -135,14 +135,7 @@ class RunningDaemon:
             out_of_tree=plugins,
         )
         builder.backing.api = writes
-        self._recorders = Recorders(
-            config,
-            clock,
-            seed=seed,
-            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
-            out_of_tree=plugins,
-            directory=options.record,
-        )
+        self._recorders = Recorders(config, clock, options, seed=seed, out_of_tree=plugins)
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self.driver.outbox = Outbox(

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
-from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
+from scheduler.cli.inputs import BAD_INPUT, feature_gates_option, read_files, read_profiles
 from scheduler.errors import SchedulerError
 from scheduler.offline.answers import Answer, PodAnswer
 from scheduler.offline.cases import answer_case
@@ -83,6 +83,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     "schedulerName. A profile without a name, such as the default one that is used without this "
     "option, decides about the pods of default-scheduler and of stowage.",
 )
+@feature_gates_option
 @click.option(
     "-o",
     "--output",
@@ -107,6 +108,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     preempts: bool,
     top: int,
     config_file: str | None,
+    feature_gates: frozenset[str],
     output: Output,
     jsonl: bool,
 ) -> None:
@@ -123,12 +125,14 @@ def explain(  # noqa: PLR0913 - one argument per option
     The exit status is 2 when a file or the configuration cannot be used, 1 when a plugin failed.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
-        _answer_lines(preempts=preempts)
+        _answer_lines(feature_gates, preempts=preempts)
         return
     wanted = _Wanted(pods, nodes, all_reasons, top)
     try:
         objects = read_files((*files, *more_files))
-        profiles, notices = read_profiles(config_file, tries_all_nodes=preempts)
+        profiles, notices = read_profiles(
+            config_file, feature_gates=feature_gates, tries_all_nodes=preempts
+        )
         cluster = profiles.load(objects)
         chosen = _chosen_pods(objects, profiles, cluster, wanted.pods)
         _check_nodes(cluster, wanted.nodes)
@@ -233,10 +237,10 @@ def _check_nodes(cluster: Cluster, names: tuple[str, ...]) -> None:
             raise InputError(f"--node {name}: the files have no such node")
 
 
-def _answer_lines(*, preempts: bool) -> None:
+def _answer_lines(feature_gates: frozenset[str], *, preempts: bool) -> None:
     for line in sys.stdin:
         if line.strip():
-            _write(answer_case(line, preempts=preempts))
+            _write(answer_case(line, feature_gates, preempts=preempts))
 
 
 def _write(answer: Answer) -> None:

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
-from scheduler.config.args import UtilizationShapePoint, VolumeBindingArgs
+from scheduler.config.args import VolumeBindingArgs
 from scheduler.errors import SchedulerError
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint, ObjectKind
@@ -62,10 +62,6 @@ from scheduler.volumes.decision import REASONS, Binding, PodVolumes, VolumeDecis
 
 _REASONS: Final = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in REASONS)
 
-DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-"""With StorageCapacityScoring, nodes with much room are preferred."""
-DEFAULT_ARGS: Final = VolumeBindingArgs()
-
 
 class _Attempt:
     """What is known of one pod's volumes.
@@ -105,24 +101,13 @@ class VolumeBinding(
     NEEDS_VOLUMES: ClassVar[bool] = True
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
-    def __init__(
-        self, args: VolumeBindingArgs, handle: Handle, *, storage_capacity_scoring: bool = False
-    ) -> None:
-        """Take arguments and handle.
-
-        Args:
-            args: how long to wait, and the shape of the scores.
-            handle: the rest of the scheduler.
-            storage_capacity_scoring: upstream's feature gate of this name, off in 1.36.
-        """
+    def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._handle = handle
         self._timeout_seconds = args.bind_timeout_seconds
         # The wait begins when everything is written.
         self.patience_seconds += self._timeout_seconds
-        self._scores = None
-        if storage_capacity_scoring:
-            self._scores = VolumeScores(args.shape or DEFAULT_SHAPE)
+        self._scores = None if args.shape is None else VolumeScores(args.shape)
         self._metrics = VolumeMetrics(handle.metrics)
         handle.shared(VolumeCatalog)
 

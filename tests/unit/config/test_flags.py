@@ -155,7 +155,7 @@ def test_help_shows_what_has_an_effect_and_lists_the_rest() -> None:
     assert "Leader election" in text
     assert "[default: 10259]" in text
     assert "[default: 5m0s]" in text
-    assert text.index("Accepted without effect") < text.index("--feature-gates")
+    assert text.index("Accepted without effect") < text.index("--emulated-version")
 
 
 def test_without_a_file_the_deprecated_flags_count() -> None:

@@ -13,7 +13,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSIDriver, CSIStorageCapacity
 from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.client.writes import PodWrites
-from scheduler.config.args import VolumeBindingArgs
+from scheduler.config.args import STORAGE_SHAPE, VolumeBindingArgs
 from scheduler.errors import SchedulerError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.runtime import answers
@@ -81,8 +81,8 @@ class Attempt:
         self.pod = pod
         self.snapshot = snapshot or cluster_of(NODES)
         handle = make_handle({VolumeCatalog: catalog}, api=api, snapshot=self.snapshot)
-        args = VolumeBindingArgs(bind_timeout_seconds=timeout)
-        self.plugin = VolumeBinding(args, handle, storage_capacity_scoring=scoring)
+        args = VolumeBindingArgs(timeout, shape=STORAGE_SHAPE if scoring else None)
+        self.plugin = VolumeBinding(args, handle)
         self.state = CycleState()
         _, self.pre_filter = self.plugin.pre_filter(self.state, pod, self.snapshot)
 
