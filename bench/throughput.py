@@ -47,7 +47,7 @@ def measure_throughput(
     number: int = 0,
 ) -> Throughput:
     """Has one contestant bind all measured pods of a prepared workload, in run ``number``."""
-    with running_cluster(prepared.loaded) as cluster:
+    with running_cluster(prepared.workload, prepared.loaded) as cluster:
         run = _measure(cluster, prepared, size_name, contestant, patience)
         return msgspec.structs.replace(run, round=number)
 

@@ -168,12 +168,12 @@ class VolumeBinding(
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
-        """Skip, but for pods with claims behind the feature gate."""
-        return SKIP if self.skips_score(pod, snapshot) or state.get(_ATTEMPT) is None else SUCCESS
+        """Skip without the feature gate; with it pods without claims have scores too, all 0."""
+        return SKIP if self._scores is None else SUCCESS
 
     @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """See `PreScorePlugin.skips_score`."""
+        """See `PreScorePlugin.skips_score`; scores that are all 0 need not be asked for."""
         return self._scores is None or not pod.pod.volumes
 
     @override

@@ -50,6 +50,9 @@ STATES = (
 class Storage(Feature):
     """Pods with volumes; `density` is how many of the pods have any."""
 
+    annotated = 0.08
+    """How many of the claims name their class in an annotation."""
+
     def __init__(self, density: float = 0.8, *, configured: float = 0.0) -> None:
         super().__init__(density, configured=configured)
         self._made: set[str] = set()
@@ -68,14 +71,15 @@ class Storage(Feature):
             if draw.maybe(0.8):
                 cluster.others.append(_driver(draw, name))
         names = [node["metadata"]["name"] for node in cluster.nodes]
-        cluster.others.extend(
-            _capacity(draw, f"cap-{i}", names) for i in range(draw.pick((0, 0, 2, 4, 8)))
-        )
+        cluster.others.extend(self._capacities(draw, names))
         for _ in range(draw.pick((0, 2, 4, 8, 12))):
             cluster.others.append(self._free_volume(draw, names))
         for name in names:
             if draw.maybe(0.75):
                 cluster.others.append(_csi_node(draw, name))
+
+    def _capacities(self, draw: Draw, nodes: list[str]) -> list[Object]:
+        return [_capacity(draw, f"cap-{i}", nodes) for i in range(draw.pick((0, 0, 2, 4, 8)))]
 
     @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
@@ -126,7 +130,7 @@ class Storage(Feature):
         state = draw.pick(STATES)
         if state == "missing" and owner is None:
             return
-        claim = _claim(draw, name, namespace)
+        claim = _claim(draw, name, namespace, self.annotated)
         if owner is not None:
             claim["metadata"]["ownerReferences"] = [owner]
         nodes = [node["metadata"]["name"] for node in cluster.nodes]
@@ -223,7 +227,42 @@ class Storage(Feature):
         }
 
 
-def _claim(draw: Draw, name: str, namespace: str) -> Object:
+class ScoredStorage(Storage):
+    """Storage whose room decides between nodes, behind the gate StorageCapacityScoring.
+
+    A node has one pool of a class at most: of several kube-scheduler takes any for the score. Each
+    tells its size, and no claim names its class in the old annotation: kube-scheduler's score
+    panics over such.
+    """
+
+    annotated = 0.0
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        super().shape_cluster(draw, cluster)
+        args = cluster.plugin_args.get("VolumeBinding")
+        if args is not None and draw.maybe(0.7):
+            points = sorted(draw.some((0, 10, 35, 50, 80, 100), 1, 4))
+            args["shape"] = [
+                {"utilization": point, "score": draw.randint(0, 10)} for point in points
+            ]
+
+    @override
+    def _capacities(self, draw: Draw, nodes: list[str]) -> list[Object]:
+        return [
+            {
+                **_capacity(draw, f"cap-{class_name}-{node}", nodes),
+                "storageClassName": class_name,
+                "nodeTopology": {"matchLabels": {HOSTNAME: node}},
+                "capacity": draw.pick(SIZES),
+            }
+            for class_name in ("fast", "other", "ebs")
+            for node in nodes
+            if draw.maybe(0.7)
+        ]
+
+
+def _claim(draw: Draw, name: str, namespace: str, annotated: float) -> Object:
     spec: Object = {
         "accessModes": [ONCE_POD] if draw.maybe(0.3) else [draw.pick(MODES)],
         "resources": {"requests": {"storage": draw.pick(SIZES)}},
@@ -236,7 +275,7 @@ def _claim(draw: Draw, name: str, namespace: str) -> Object:
     if draw.maybe(0.15):
         spec["selector"] = draw.label_selector(VOLUME_LABELS)
     metadata: Object = {"name": name, "namespace": namespace}
-    if draw.maybe(0.08):
+    if draw.maybe(annotated):
         key = "volume.beta.kubernetes.io/storage-class"
         metadata["annotations"] = {key: draw.pick(CLASSES)}
         del spec["storageClassName"]

@@ -1,0 +1,121 @@
+"""Storage of a workload: classes, volumes and claims, as an API server takes them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from bench.workload import MEASURED, Size, StorageKind, Workload
+from e2e.support.api import Api, Call
+from e2e.support.objects import Json
+
+CLASSES: Final[dict[StorageKind, tuple[str, str]]] = {
+    "local": ("bench-local", "kubernetes.io/no-provisioner"),
+    "made": ("bench-made", "bench.stowage.dev/binder"),
+}
+"""Name and provisioner of the class of each kind; both wait for their first consumer."""
+
+CLAIMS: Final = f"/api/v1/namespaces/{MEASURED}/persistentvolumeclaims"
+VOLUMES: Final = "/api/v1/persistentvolumes"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_BOUND: Final = "bench-bound"
+
+
+def classes_of(workload: Workload) -> Iterator[Json]:
+    """Gives the storage class that the workload's claims name."""
+    if workload.storage is not None:
+        name, provisioner = CLASSES[workload.storage]
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": name},
+            "provisioner": provisioner,
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+
+
+def volumes_of(workload: Workload, nodes: Sequence[str], count: int) -> Iterator[Json]:
+    """Gives ``count`` local volumes that wait for claims, on each node in turn."""
+    if workload.storage == "local":
+        for index in range(count):
+            node = nodes[index % len(nodes)]
+            yield make_volume(f"local-{index:06}", CLASSES["local"][0], node)
+
+
+def claims_of(workload: Workload, first: int, count: int) -> Iterator[Json]:
+    """Gives the claims of the measured pods, which name them by their number."""
+    if workload.storage is not None:
+        for index in range(first, first + count):
+            yield make_claim(f"claim-{index:06}", CLASSES[workload.storage][0])
+
+
+def bound_pairs(size: Size, nodes: Sequence[str]) -> Iterator[tuple[Json, Json]]:
+    """Gives claims that no measured pod uses, each with the volume that it has."""
+    for index in range(size.bound):
+        claim = make_claim(f"bound-{index:06}", _BOUND)
+        volume = make_volume(f"bound-{index:06}", _BOUND, nodes[index % len(nodes)])
+        volume["spec"]["claimRef"] = reference(claim)
+        claim["metadata"]["annotations"] = {BIND_COMPLETED: "yes"}
+        claim["spec"]["volumeName"] = volume["metadata"]["name"]
+        yield claim, volume
+
+
+def make_claim(name: str, class_name: str) -> Json:
+    """Gives a claim of the measured namespace."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": MEASURED},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": class_name,
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def make_volume(name: str, class_name: str, node: str) -> Json:
+    """Gives a volume of one node."""
+    term = {"matchExpressions": [{"key": _HOSTNAME, "operator": "In", "values": [node]}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": class_name,
+            "volumeMode": "Filesystem",
+            "local": {"path": "/data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        },
+        "status": {"phase": "Available"},
+    }
+
+
+def reference(claim: Json) -> Json:
+    """Gives what a volume says of its claim."""
+    meta = claim["metadata"]
+    found = {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+    return found | {key: meta[key] for key in ("namespace", "name", "uid") if key in meta}
+
+
+async def create_storage(api: Api, workload: Workload, size: Size, nodes: Sequence[str]) -> None:
+    """Creates everything but the measured pods."""
+    await api.create_all("/apis/storage.k8s.io/v1/storageclasses", classes_of(workload))
+    volumes = list(volumes_of(workload, nodes, max(size.nodes, size.pods)))
+    await api.create_all(VOLUMES, volumes)
+    # The API server makes every new volume pending; who binds volumes would say that it is there.
+    await api.call_all(
+        Call("PATCH", f"{VOLUMES}/{volume['metadata']['name']}/status",
+             {"status": volume["status"]}, "application/merge-patch+json")
+        for volume in volumes
+    )  # fmt: skip
+    await api.create_all(CLAIMS, claims_of(workload, size.running, size.pods))
+    for path, bodies in (
+        (CLAIMS, (claim for claim, _ in bound_pairs(size, nodes))),
+        (VOLUMES, (volume for _, volume in bound_pairs(size, nodes))),
+    ):
+        await api.create_all(path, bodies)
