@@ -8,7 +8,7 @@ attempt of every pod that asks about its node.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from scheduler.volumes.claims import ClaimName, is_foreign, not_found, not_owner
 from scheduler.volumes.in_use import NodeUse, PodUse, VolumesInUse, use_of
 from scheduler.volumes.reach import Mask
 from scheduler.volumes.translation import BY_NAME, TranslationError, csi_source, inline_volume
+
+OVER_LIMIT: Final = "node(s) exceed max volume count"
 
 Attached = dict[CSISource, None]
 """Volumes as their drivers know them, in order."""
@@ -121,7 +123,7 @@ class Attachments:
     def rows_over_limit(self, wanted: Attached, snapshot: Snapshot, rows: Rows) -> Mask:
         """Per row of the table whether the wanted volumes are too many; only those given count."""
         over = np.zeros(snapshot.table.size, np.bool_)
-        for driver, volumes in _by_driver(wanted).items():
+        for driver, volumes in by_driver(wanted).items():
             limit = self._limit.get(driver)
             if limit is None:
                 continue
@@ -269,7 +271,8 @@ def _limits(csi_node: CSINode | None) -> dict[str, int]:
     return {d.name: d.limit for d in csi_node.spec.drivers if d.limit is not None}
 
 
-def _by_driver(volumes: Attached) -> dict[str, list[CSISource]]:
+def by_driver(volumes: Attached) -> dict[str, list[CSISource]]:
+    """The volumes of each driver."""
     found: dict[str, list[CSISource]] = {}
     for volume in volumes:
         found.setdefault(volume.driver, []).append(volume)

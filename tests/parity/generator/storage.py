@@ -3,6 +3,8 @@
 Volumes that a claim could take differ in size: of equally large ones kube-scheduler takes any.
 """
 
+from typing import ClassVar
+
 from typing_extensions import override
 
 from tests.parity.generator.cluster import Cluster
@@ -52,6 +54,10 @@ class Storage(Feature):
 
     annotated = 0.08
     """How many of the claims name their class in an annotation."""
+    states: ClassVar[tuple[str, ...]] = STATES
+    """Of which a claim has one."""
+    told = 0.75
+    """How many of the drivers that say it tell their room."""
 
     def __init__(self, density: float = 0.8, *, configured: float = 0.0) -> None:
         super().__init__(density, configured=configured)
@@ -69,7 +75,7 @@ class Storage(Feature):
                 cluster.others.append(_class(draw, name))
         for name in (DRIVER, EBS_DRIVER):
             if draw.maybe(0.8):
-                cluster.others.append(_driver(draw, name))
+                cluster.others.append(_driver(draw, name, self.told))
         names = [node["metadata"]["name"] for node in cluster.nodes]
         cluster.others.extend(self._capacities(draw, names))
         for _ in range(draw.pick((0, 2, 4, 8, 12))):
@@ -127,7 +133,7 @@ class Storage(Feature):
         self, draw: Draw, name: str, namespace: str, cluster: Cluster, owner: Object | None = None
     ) -> None:
         self._made.add(f"{namespace}/{name}")
-        state = draw.pick(STATES)
+        state = draw.pick(self.states)
         if state == "missing" and owner is None:
             return
         claim = _claim(draw, name, namespace, self.annotated)
@@ -236,6 +242,8 @@ class ScoredStorage(Storage):
     """
 
     annotated = 0.0
+    states: ClassVar[tuple[str, ...]] = ("waiting",) * 14 + ("bound", "bound", "selected", "lost")
+    told = 0.95
 
     @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
@@ -254,7 +262,7 @@ class ScoredStorage(Storage):
                 **_capacity(draw, f"cap-{class_name}-{node}", nodes),
                 "storageClassName": class_name,
                 "nodeTopology": {"matchLabels": {HOSTNAME: node}},
-                "capacity": draw.pick(SIZES),
+                "capacity": draw.pick(("8Gi", "20Gi", "25000M", "60Gi", "100Gi")),
             }
             for class_name in ("fast", "other", "ebs")
             for node in nodes
@@ -412,10 +420,10 @@ def _class(draw: Draw, name: str) -> Object:
     return found
 
 
-def _driver(draw: Draw, name: str) -> Object:
+def _driver(draw: Draw, name: str, told: float) -> Object:
     spec: Object = {"attachRequired": True}
     if draw.maybe(0.7):
-        spec["storageCapacity"] = draw.maybe(0.75)
+        spec["storageCapacity"] = draw.maybe(told)
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIDriver",
