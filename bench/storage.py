@@ -1,6 +1,8 @@
 """Storage of a workload: classes, volumes and claims, as an API server takes them."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from bench.workload import MEASURED, Size, StorageKind, Workload
@@ -19,6 +21,7 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _BOUND: Final = "bench-bound"
+_SHOWN: Final = 3
 
 
 def classes_of(workload: Workload) -> Iterator[Json]:
@@ -119,3 +122,37 @@ async def create_storage(api: Api, workload: Workload, size: Size, nodes: Sequen
         (VOLUMES, (volume for _, volume in bound_pairs(size, nodes))),
     ):
         await api.create_all(path, bodies)
+
+
+async def storage_violations(api: Api) -> tuple[str, ...]:
+    """Gives what is wrong with the volumes of the measured pods, a few examples."""
+    volumes = {each["metadata"]["name"]: each for each in await api.list_items(VOLUMES)}
+    claims = {each["metadata"]["name"]: each for each in await api.list_items(CLAIMS)}
+    pods = await api.list_items(f"/api/v1/namespaces/{MEASURED}/pods")
+    return tuple(islice(violations_of(pods, claims, volumes), _SHOWN))
+
+
+def violations_of(
+    pods: Iterable[Json], claims: Mapping[str, Json], volumes: Mapping[str, Json]
+) -> Iterator[str]:
+    """Gives each volume that has two claims, and each pod that is not where its volume is."""
+    owners = Counter(name for each in claims.values() if (name := each["spec"].get("volumeName")))
+    yield from (f"volume {name} has {count} claims" for name, count in owners.items() if count > 1)
+    for pod in pods:
+        for claim in claim_names(pod):
+            node = pod["spec"].get("nodeName")
+            volume = volumes.get(claims[claim]["spec"].get("volumeName", ""))
+            if node is not None and (volume is None or node_of(volume) != node):
+                yield f"pod {pod['metadata']['name']} is on {node}, where its claim has no volume"
+
+
+def claim_names(pod: Json) -> list[str]:
+    """Gives the names of the claims of a pod."""
+    sources = (each.get("persistentVolumeClaim") for each in pod["spec"].get("volumes", ()))
+    return [source["claimName"] for source in sources if source is not None]
+
+
+def node_of(volume: Json) -> str:
+    """Gives the node of one of our volumes."""
+    (term,) = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    return str(term["matchExpressions"][0]["values"][0])

@@ -17,7 +17,7 @@ import click
 import uvloop
 
 from bench.objects import SCHEDULER_NAME
-from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES
+from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES, claim_names
 from bench.workload import MEASURED
 from e2e.support.api import Api, Call, Credentials
 from e2e.support.objects import Json, make_binding
@@ -88,17 +88,15 @@ async def _nodes(api: Api) -> Iterator[str]:
 
 def _claim_calls(pod: Json, node: str, volumes: Iterator[str]) -> Iterator[Call]:
     """Reserve a volume to each claim of the pod; select its node where there is none any more."""
-    for each in pod["spec"]["volumes"]:
-        if "persistentVolumeClaim" in each:
-            claim = each["persistentVolumeClaim"]["claimName"]
-            volume = next(volumes, None)
-            if volume is None:
-                body: Json = {"metadata": {"annotations": {SELECTED_NODE: node}}}
-                path = f"{CLAIMS}/{claim}"
-            else:
-                body = {"spec": {"claimRef": {"namespace": MEASURED, "name": claim}}}
-                path = f"{VOLUMES}/{volume}"
-            yield Call("PATCH", path, body, "application/merge-patch+json")
+    for claim in claim_names(pod):
+        volume = next(volumes, None)
+        if volume is None:
+            body: Json = {"metadata": {"annotations": {SELECTED_NODE: node}}}
+            path = f"{CLAIMS}/{claim}"
+        else:
+            body = {"spec": {"claimRef": {"namespace": MEASURED, "name": claim}}}
+            path = f"{VOLUMES}/{volume}"
+        yield Call("PATCH", path, body, "application/merge-patch+json")
 
 
 def _calls(pod: str, node: str, events: bool) -> Iterator[Call]:
