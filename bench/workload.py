@@ -166,6 +166,7 @@ class Workload(Form, frozen=True):
             ones are there, on a node each, others are ``made`` for the node that is selected; what
             runs from the start has no claims.
         churn: what goes on beside.
+        patience_seconds: after how long a contestant is stopped; its figures are of what it did.
         latency: the offered load; none measures no latency.
         wall: whether to measure raw binding too.
         short: whether the short form of the benchmark includes it.
@@ -186,6 +187,7 @@ class Workload(Form, frozen=True):
     waiting: PodTemplate | None = None
     storage: StorageKind | None = None
     churn: tuple[Churn, ...] = ()
+    patience_seconds: Seconds = 1200
     latency: OfferedLoad | None = None
     wall: bool = False
     short: bool = False
