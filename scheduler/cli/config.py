@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.cli.inputs import feature_gates_option
 from scheduler.config.load import default_configuration, load
 from scheduler.config.notices import not_in_effect
 from scheduler.config.plugin_sets import IN_TREE, Implements
@@ -28,7 +29,8 @@ def config_command(implements: Callable[[], Implements]) -> click.Command:
 
     @click.command("config")
     @click.argument("file", required=False, metavar="[FILE]")
-    def config(file: str | None) -> None:
+    @feature_gates_option
+    def config(file: str | None, feature_gates: frozenset[str]) -> None:
         """Check a KubeSchedulerConfiguration and print what is in effect.
 
         FILE is YAML or JSON, "-" is standard input; without it the default configuration is
@@ -40,7 +42,7 @@ def config_command(implements: Callable[[], Implements]) -> click.Command:
         """
         plugins = implements()
         try:
-            effective = _read(file, plugins)
+            effective = _read(file, plugins, feature_gates)
         except ConfigError as error:
             click.echo(str(error), err=True)
             sys.exit(_BAD_INPUT)
@@ -51,19 +53,22 @@ def config_command(implements: Callable[[], Implements]) -> click.Command:
     return config
 
 
-def _read(file: str | None, plugins: Implements) -> KubeSchedulerConfiguration:
+def _read(
+    file: str | None, plugins: Implements, feature_gates: frozenset[str]
+) -> KubeSchedulerConfiguration:
     if file is None:
-        return default_configuration()
+        return default_configuration(feature_gates=feature_gates)
     out_of_tree = {name: points for name, points in plugins.items() if name not in IN_TREE}
     if file == "-":
         text = sys.stdin.buffer.read()
-        return load(text, source="standard input", out_of_tree=out_of_tree)
-    try:
-        text = Path(file).read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(file, [Problem((), f"cannot be read: {reason}")]) from error
-    return load(text, source=file, out_of_tree=out_of_tree)
+        file = "standard input"
+    else:
+        try:
+            text = Path(file).read_bytes()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ConfigError(file, [Problem((), f"cannot be read: {reason}")]) from error
+    return load(text, source=file, out_of_tree=out_of_tree, feature_gates=feature_gates)
 
 
 def _implemented() -> Implements:

@@ -118,7 +118,12 @@ def _profiles(header: Header) -> Profiles:
     out_of_tree = out_of_tree_plugins()
     implemented = implemented_plugins(out_of_tree)
     own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-    config = load_object(header.configuration, source="recorded configuration", out_of_tree=own)
+    config = load_object(
+        header.configuration,
+        source="recorded configuration",
+        out_of_tree=own,
+        feature_gates=header.feature_gates,
+    )
     return Profiles(config, out_of_tree)
 
 

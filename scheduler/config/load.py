@@ -4,13 +4,14 @@ config = load(path.read_bytes(), source=str(path))      # raises ConfigError wit
 config = default_configuration()                        # when no file is given
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from scheduler.config import defaults
-from scheduler.config.args import ARGS_TYPES
+from scheduler.config.args import ARGS_TYPES, VolumeBindingArgs
+from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.plugin_sets import IN_TREE, Implements
 from scheduler.config.problems import ConfigError, Path, Problems
 from scheduler.config.source import Value, parse
@@ -48,6 +49,7 @@ def load(
     source: str = "configuration",
     out_of_tree: Implements | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
     """Read, complete and check a configuration.
 
@@ -56,13 +58,14 @@ def load(
         source: what messages call it, usually the file's name.
         out_of_tree: plugins beside the in-tree ones that may be named.
         default_scheduler_name: the name of a single profile that has none.
+        feature_gates: those that are on, of `feature_gates.KNOWN`.
 
     Raises:
         ConfigError: with everything that is wrong.
     """
     problems = Problems()
     value = parse(text, problems)
-    return _load(value, problems, source, out_of_tree or {}, default_scheduler_name)
+    return _load(value, problems, source, out_of_tree or {}, default_scheduler_name, feature_gates)
 
 
 def load_object(
@@ -71,20 +74,22 @@ def load_object(
     source: str = "configuration",
     out_of_tree: Implements | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
     """Like `load`, for a configuration that is decoded already.
 
     Raises:
         ConfigError: with everything that is wrong.
     """
-    return _load(value, Problems(), source, out_of_tree or {}, default_scheduler_name)
+    own = out_of_tree or {}
+    return _load(value, Problems(), source, own, default_scheduler_name, feature_gates)
 
 
 def default_configuration(
-    default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    default_scheduler_name: str = DEFAULT_SCHEDULER_NAME, feature_gates: Collection[str] = ()
 ) -> KubeSchedulerConfiguration:
     """Give the configuration that holds when there is no file."""
-    return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name)
+    return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name, feature_gates)
 
 
 def check(
@@ -110,6 +115,7 @@ def _load(
     source: str,
     out_of_tree: Implements,
     default_scheduler_name: str,
+    feature_gates: Collection[str],
 ) -> KubeSchedulerConfiguration:
     document = _document(value, problems)
     if document is None:
@@ -122,7 +128,9 @@ def _load(
             for i, profile in enumerate(written.profiles)
         ),
     )
-    config = defaults.complete(written, default_scheduler_name)
+    if STORAGE_CAPACITY_SCORING not in feature_gates:
+        _refuse_shapes(written, problems)
+    config = defaults.complete(written, default_scheduler_name, feature_gates)
     validate(config, {**IN_TREE, **out_of_tree}, problems, written)
     if problems:
         raise ConfigError(source, problems)
@@ -183,6 +191,19 @@ def _decode_plugin_config(config: PluginConfig, path: Path, problems: Problems) 
         _check_type(value, kind.__name__, place, problems, required=False)
         value = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
     return replace(config, args=decode(kind, value, place, problems))
+
+
+def _refuse_shapes(config: KubeSchedulerConfiguration, problems: Problems) -> None:
+    """VolumeBinding has no scores without the feature gate."""
+    for i, profile in enumerate(config.profiles):
+        for j, plugin_config in enumerate(profile.plugin_config):
+            args = plugin_config.args
+            if isinstance(args, VolumeBindingArgs) and args.shape is not None:
+                problems.add(
+                    ("profiles", i, "pluginConfig", j, "args", "shape"),
+                    f"not allowed: it needs the feature gate {STORAGE_CAPACITY_SCORING}, "
+                    "which is off",
+                )
 
 
 def _hint(path: Path, name: str) -> str | None:

@@ -144,7 +144,7 @@ class Engine:
         pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
         self._changes: dict[str, Changes] = {
             "pods": pods,
-            "nodes": NodeChanges(self.core),
+            "nodes": NodeChanges(self.core, self.attempts),
             "namespaces": NamespaceChanges(self.core),
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
         }

@@ -98,6 +98,12 @@ class Plugin(Protocol):
     NAME: ClassVar[str]
     """The name used in configuration, output and metrics."""
 
+    patience_seconds: float = 600.0
+    """How long one call of PreBind or Bind may take; one that takes longer fails the attempt.
+
+    Source: VolumeBindingArgs.bindTimeoutSeconds, the longest wait upstream has at these points.
+    """
+
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         """Every plugin is made with these two.
 
