@@ -28,7 +28,7 @@ from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.handle import Handle
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import QueuedPodInfo
+from scheduler.framework.types import Excess, QueuedPodInfo
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
 
@@ -222,6 +222,14 @@ class FilterPlugin(Plugin, Protocol):
         if answer >> len(known):
             raise ValueError(f"has {len(known)} reasons, and rejected for another one")
         return [reason for i, reason in enumerate(known) if answer >> i & 1]
+
+    def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
+        """Why no node could hold the pod even if nothing ran there.
+
+        Asked when the pod fits nowhere; it then waits for nodes only.
+        """
+        del state, pod, snapshot
+        return None
 
 
 class Counting(Protocol):

@@ -56,6 +56,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.framework.types import Excess
 from scheduler.plugins.columns import Mask
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.plugins.resource_scores import Weights, strategy_of
@@ -288,6 +289,27 @@ class NodeResourcesFit(
             data = Shortage(name, asked, *offered.get(name, (0.0, 0.0)))
             told.append(replace(reason, data=data))
         return (first, *told, last)
+
+    @override
+    def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
+        """See `FilterPlugin.excess`."""
+        fit = state.read(_FIT)
+        table, columns = snapshot.table, fit.columns
+        if columns.layout is not table.layout or table.has_oversized:
+            return None
+        requests = pod.shape.requests
+        offered = set(columns.names)
+        missing = next((name for name in fit.names if name not in offered), None)
+        if missing is not None:
+            return Excess(missing, requests[missing])
+        if not columns.names:
+            return None
+        allocatable = columns.allocatable(table, table.all_rows)
+        beyond = columns.amounts[:, 0] > allocatable.max(axis=1)
+        if not beyond.any():
+            return None
+        name = columns.names[int(beyond.argmax())]
+        return Excess(name, requests[name])
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:

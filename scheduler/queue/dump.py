@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 
 from scheduler.clock import MonotonicClock
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.active import ActiveQueue
 from scheduler.queue.backoff import ORDERING_WINDOW_SECONDS, BackoffQueue
 from scheduler.queue.in_flight import InFlightPods
-from scheduler.queue.pod_heap import PodHeap
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 
 def dump_queue(
-    active: PodHeap,
+    active: ActiveQueue,
     backoff: BackoffQueue,
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,

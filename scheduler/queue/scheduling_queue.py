@@ -41,19 +41,21 @@ from scheduler.framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
+    EventResource,
 )
 from scheduler.framework.property_changes import pod_scheduling_properties_change
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.active import ActiveQueue
 from scheduler.queue.backoff import BackoffQueue
 from scheduler.queue.dump import dump_queue
+from scheduler.queue.groups import Wake, kind_of
 from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.in_flight import InFlightPods
 from scheduler.queue.nominator import Nominator
-from scheduler.queue.pod_heap import PodHeap
 from scheduler.queue.pre_enqueue import Gates
 from scheduler.queue.recorder import NoRecorder, QueueRecorder
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
-from scheduler.queue.unschedulable_pods import UnschedulablePods
+from scheduler.queue.unschedulable_pods import Step, UnschedulablePods
 from scheduler.queue.validation import validate_queue
 
 ACTIVE: Final = "active"
@@ -101,10 +103,11 @@ class SchedulingQueue:
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
         self._hints = QueueingHints(profiles)
         self._gates = Gates(profiles, self._recorder)
-        self._active = PodHeap()
+        self._active = ActiveQueue(clock)
         self._backoff = BackoffQueue(settings.backoff, clock)
-        self._unschedulable = UnschedulablePods(self._hints)
+        self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
         self._in_flight = InFlightPods()
+        self._profiles = profiles
         self.nominator = Nominator()
 
     # --- what happens to waiting pods -------------------------------------------------------------
@@ -130,11 +133,11 @@ class SchedulingQueue:
         elif (queued := self._active.get(uid)) is not None:
             queued.pod_info = new
             self._active.rekey(uid, self._sort_key(queued))
-            self.nominator.update_nominated_pod(old, new)
+            self._update_ready(old, new)
         elif (queued := self._backoff.get(uid)) is not None:
             queued.pod_info = new
             self._backoff.rekey(uid, self._sort_key(queued))
-            self.nominator.update_nominated_pod(old, new)
+            self._update_ready(old, new)
         elif (queued := self._unschedulable.remove(uid)) is not None:
             self._update_unschedulable(queued, old, new)
         else:
@@ -151,6 +154,7 @@ class SchedulingQueue:
         queued = queued or self._unschedulable.remove(uid)
         if queued is not None:
             self._count_rejectors(queued, -1)
+            self._end_scouting(uid)
 
     def activate(self, uids: Iterable[str]) -> None:
         """Make waiting pods active at once, without back-off; unknown ones are ignored.
@@ -158,6 +162,9 @@ class SchedulingQueue:
         A pod in flight is tried again if its attempt fails.
         """
         for uid in uids:
+            known = self.get(uid)
+            if known is not None:
+                self._unschedulable.doubt(kind_of(known))
             if uid in self._in_flight:
                 latest = self._in_flight.latest(uid)
                 self._in_flight.record(self._observe(FORCE_ACTIVATE, None, latest))
@@ -197,15 +204,11 @@ class SchedulingQueue:
             but: UID of a pod to leave alone.
         """
         observed = self._observe(event, old, new)
-        if not observed.interest.exists:
+        if not observed.interest.exists and event.resource is not EventResource.NODE:
             return
         label = observed.interest.label
-        for queued, strategy in self._unschedulable.woken_by(observed, max_priority):
-            uid = queued.pod_info.uid
-            if uid == but:
-                continue
-            self._unschedulable.remove(uid)
-            self._requeue(uid, queued, strategy, label)
+        for queued, strategy in self._unschedulable.woken_by(observed, max_priority, but):
+            self._send(queued, Wake(strategy, label))
         self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
@@ -236,19 +239,42 @@ class SchedulingQueue:
         """
         self._in_flight.stop_collecting(uid)
 
+    def found_place(self, uid: str) -> None:
+        """A pod in flight has a node: it is nominated to none, and those like it may fit, too."""
+        if len(self.nominator):
+            self.nominator.delete_nominated_pod_if_exists(uid)
+        self._end_scouting(uid)
+
     def done(self, uid: str) -> None:
         """End the attempt of a pod that need not come back."""
         self._in_flight.done(uid)
+        self._end_scouting(uid)
+
+    def rejected_equal(self, queued: QueuedPodInfo) -> QueuedPodInfo | None:
+        """A pod that fits nowhere, and so neither does this one: they are equal.
+
+        Nothing has happened since that may help either of them.
+        """
+        kind = kind_of(queued.pod_info)
+        equal = self._unschedulable.standing(kind, self.nominator.withdrawals)
+        return equal if equal is not None and self._shares_rejections(queued) else None
 
     def latest(self, uid: str) -> PodInfo | None:
         """The newest version of a pod in flight; None when it was deleted meanwhile."""
         return self._in_flight.latest(uid)
 
-    def add_unschedulable_if_not_present(self, queued: QueuedPodInfo) -> bool:
+    def add_unschedulable_if_not_present(
+        self, queued: QueuedPodInfo, *, fits_nowhere: bool = False
+    ) -> bool:
         """Put back a pod whose attempt failed, and end the attempt.
 
         The caller has set `unschedulable_plugins` and `pending_plugins` to those that rejected the
         pod; without any, the attempt met an error.
+
+        Args:
+            queued: the pod.
+            fits_nowhere: whether nothing can be done for it at present, evictions included; so its
+                equals need not be tried.
 
         Returns:
             False when the pod was deleted meanwhile, or is waiting already: it is not put back.
@@ -256,7 +282,7 @@ class SchedulingQueue:
         uid = queued.pod_info.uid
         deleted = uid in self._in_flight and self._in_flight.latest(uid) is None
         if deleted or self._find(uid) is not None:
-            self._in_flight.done(uid)
+            self.done(uid)
             return False
         queued.pod_info = self._in_flight.latest(uid) or queued.pod_info
         if queued.unschedulable_plugins or queued.pending_plugins:
@@ -273,6 +299,12 @@ class SchedulingQueue:
         self._in_flight.done(uid)
         if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._recorder.incoming_pod(UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE)
+            stands = fits_nowhere and self._unschedulable.note_rejected(
+                queued, self.nominator.withdrawals
+            )
+            self._end_scouting(uid, found_nothing=stands)
+        if queued.unschedulable_plugins:
+            self._active.note_rejection()
         return True
 
     # --- time -------------------------------------------------------------------------------------
@@ -288,9 +320,9 @@ class SchedulingQueue:
         So are those whose PreEnqueue plugin failed, at once: no event is due for them.
         """
         limit = self._clock.monotonic() - self._max_in_unschedulable
-        late = [q for q in self._unschedulable if q.timestamp < limit or q.gate_failed]
         observed = self._observe(UNSCHEDULABLE_TIMEOUT, None, None)
-        for queued in late:
+        wake = Wake(Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, limit)
+        for queued in self._unschedulable.late(limit):
             gating = queued.gating_plugin
             profile = queued.pod_info.spec.scheduler_name
             if (
@@ -299,10 +331,7 @@ class SchedulingQueue:
                 and gating not in observed.interest.of(profile).hints
             ):
                 continue
-            uid = queued.pod_info.uid
-            self._unschedulable.remove(uid)
-            queued.was_flushed = True
-            self._requeue(uid, queued, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+            self._send(queued, wake)
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -311,8 +340,12 @@ class SchedulingQueue:
         known = self.get(pod.uid)
         if known is None:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
-        else:
-            self.nominator.add_nominated_pod(known, node_name)
+            return
+        # Pods with a nomination are no longer like others.
+        waiting = self._unschedulable.remove(pod.uid)
+        self.nominator.add_nominated_pod(known, node_name)
+        if waiting is not None:
+            self._unschedulable.add(pod.uid, waiting)
 
     def put_last(self, uid: str) -> QueuedPodInfo | None:
         """Let a waiting pod come after all others from now on; None when it does not wait."""
@@ -416,6 +449,28 @@ class SchedulingQueue:
                 label = observed.interest.label
         self._requeue(new.uid, queued, strategy, label)
 
+    def _update_ready(self, old: PodInfo, new: PodInfo) -> None:
+        self.nominator.update_nominated_pod(old, new)
+        if kind_of(old) != kind_of(new):
+            self._end_scouting(new.uid)
+
+    def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
+        """Wake a pod that waits; where gates keep it, the next one that it was woken for."""
+        step: Step | None = (queued, wake)
+        while step is not None:
+            queued, wake = step
+            uid = queued.pod_info.uid
+            self._unschedulable.send(uid, wake)
+            queued.was_flushed = wake.late_before is not None
+            if self._requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
+                return
+            step = self._unschedulable.end_scouting(uid)
+
+    def _end_scouting(self, uid: str, *, found_nothing: bool = False) -> None:
+        step = self._unschedulable.end_scouting(uid, found_nothing=found_nothing)
+        if step is not None:
+            self._send(*step)
+
     def _requeue(self, uid: str, queued: QueuedPodInfo, strategy: Strategy, label: str) -> str:
         """Put a pod that is in no queue where it belongs, and say where that is."""
         if strategy is Strategy.SKIP or not self._gates.admit(queued):
@@ -435,6 +490,14 @@ class SchedulingQueue:
         self._recorder.incoming_pod(ACTIVE, label)
 
     # --- questions --------------------------------------------------------------------------------
+
+    def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
+        """Whether equal pods fit nowhere where this one does not: it has no place kept for it."""
+        pod = queued.pod_info
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        if profile is None or pod.pod.status.nominated_node_name:
+            return False
+        return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
 
     def _find(self, uid: str) -> QueuedPodInfo | None:
         return self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)
