@@ -25,9 +25,8 @@ from scheduler.offline.reading import objects_from_documents
 
 BOUND_SECONDS: Final = 1.0
 """What is promised; see docs/configuration.md."""
-PATIENCE_SECONDS: Final = 60.0
-"""The flush of pods that waited long; see the queue."""
 FLUSH_SECONDS: Final = 331.0
+"""When pods that wait have waited too long, and somebody has looked."""
 
 Json = dict[str, Any]
 
@@ -139,8 +138,8 @@ def measure(case: Case) -> tuple[float, float, int]:
     if case.event == "patience ends":
         timed.now += FLUSH_SECONDS
     fitting = _pod_info(_pod("fits", "50m", 0))
-    timed.handle(happens)
     start = timed.now
+    timed.handle(happens)
     timed.handle(ObjectSet("pods", fitting))
     while timed.now - start < case.limit and engine.has_ready:
         binds = timed.decide()

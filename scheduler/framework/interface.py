@@ -13,7 +13,7 @@ Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap com
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from enum import Flag, auto
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -219,6 +219,9 @@ class FilterPlugin(Plugin, Protocol):
             known = self.reasons(state, pod, snapshot)
         else:
             known = self.reasons_on(state, pod, snapshot, row)
+        if isinstance(known, Coroutine):
+            known.close()
+            raise TypeError("is asynchronous where it tells reasons")
         if answer >> len(known):
             raise ValueError(f"has {len(known)} reasons, and rejected for another one")
         return [reason for i, reason in enumerate(known) if answer >> i & 1]

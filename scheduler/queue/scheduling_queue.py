@@ -25,7 +25,7 @@ Differs: pods are told apart by UID. Newer versions of a pod in flight, and its 
 until it comes back. The flush of pods that waited too long does not concern pods in flight.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -55,12 +55,17 @@ from scheduler.queue.nominator import Nominator
 from scheduler.queue.pre_enqueue import Gates
 from scheduler.queue.recorder import NoRecorder, QueueRecorder
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
-from scheduler.queue.unschedulable_pods import Step, UnschedulablePods
+from scheduler.queue.unschedulable_pods import Step, UnschedulablePods, Waking
 from scheduler.queue.validation import validate_queue
 
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
 UNSCHEDULABLE: Final = "unschedulable"
+
+_GROUPS_AT_ONCE: Final = 256
+"""So many groups of waiting pods are asked at once what an event means to them: some 5 ms."""
+_MAX_WAKINGS: Final = 32
+"""Things that have happened and of which something is left; the first is brought to its end then."""
 
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
@@ -107,6 +112,8 @@ class SchedulingQueue:
         self._backoff = BackoffQueue(settings.backoff, clock)
         self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
         self._in_flight = InFlightPods()
+        self._wakings: deque[Waking] = deque()
+        """What is not over of what has happened; goes on with every pop."""
         self._profiles = profiles
         self.nominator = Nominator()
 
@@ -206,9 +213,7 @@ class SchedulingQueue:
         observed = self._observe(event, old, new)
         if not observed.interest.exists and event.resource is not EventResource.NODE:
             return
-        label = observed.interest.label
-        for queued, strategy in self._unschedulable.woken_by(observed, max_priority, but):
-            self._send(queued, Wake(strategy, label))
+        self._wake(self._unschedulable.waking_by(observed, max_priority, but))
         self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
@@ -220,6 +225,7 @@ class SchedulingQueue:
         they would keep waiting. The caller ends the attempt with `done` or
         `add_unschedulable_if_not_present`.
         """
+        self._wake_more()
         queued = self._active.pop()
         if queued is None:
             queued = self._backoff.pop_early()
@@ -311,6 +317,7 @@ class SchedulingQueue:
 
     def flush_backoff_completed(self) -> None:
         """Make the pods active whose back-off is over; to be called every second."""
+        self._wake_more()
         for queued in self._backoff.pop_completed():
             self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
 
@@ -320,18 +327,8 @@ class SchedulingQueue:
         So are those whose PreEnqueue plugin failed, at once: no event is due for them.
         """
         limit = self._clock.monotonic() - self._max_in_unschedulable
-        observed = self._observe(UNSCHEDULABLE_TIMEOUT, None, None)
-        wake = Wake(Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, limit)
-        for queued in self._unschedulable.late(limit):
-            gating = queued.gating_plugin
-            profile = queued.pod_info.spec.scheduler_name
-            if (
-                gating
-                and not queued.gate_failed
-                and gating not in observed.interest.of(profile).hints
-            ):
-                continue
-            self._send(queued, wake)
+        interest = self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
+        self._wake(self._unschedulable.waking_late(limit, interest))
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -366,8 +363,8 @@ class SchedulingQueue:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `pop` has a pod."""
-        return bool(len(self._active)) or self._backoff.has_early
+        """Whether `pop` has a pod, or something to do."""
+        return bool(len(self._active) or self._wakings) or self._backoff.has_early
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""
@@ -453,6 +450,23 @@ class SchedulingQueue:
         self.nominator.update_nominated_pod(old, new)
         if kind_of(old) != kind_of(new):
             self._end_scouting(new.uid)
+
+    def _wake(self, waking: Waking) -> None:
+        """Begin to wake pods; where there are very many different ones, the rest comes later."""
+        for step in waking.some(_GROUPS_AT_ONCE):
+            self._send(*step)
+        if waking.is_over:
+            return
+        self._wakings.append(waking)
+        if len(self._wakings) > _MAX_WAKINGS:
+            first = self._wakings.popleft()
+            while not first.is_over:
+                for step in first.some(_GROUPS_AT_ONCE):
+                    self._send(*step)
+
+    def _wake_more(self) -> None:
+        if self._wakings:
+            self._wake(self._wakings.popleft())
 
     def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
         """Wake a pod that waits; where gates keep it, the next one that it was woken for."""

@@ -20,6 +20,28 @@ Step: TypeAlias = tuple[QueuedPodInfo, Wake]
 """A pod that is to be tried, and how it is woken."""
 
 
+class Waking:
+    """Groups that something may have helped: who of them is woken is found out bit by bit."""
+
+    def __init__(self, groups: list[Group], steps: Callable[[Group], Iterator[Step]]) -> None:
+        self._groups = groups
+        self._steps = steps
+        self._position = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all groups were looked at."""
+        return self._position >= len(self._groups)
+
+    def some(self, count: int) -> Iterator[Step]:
+        """Look at the next groups; each of their pods is to be taken out as it is given."""
+        start, self._position = self._position, self._position + count
+        for group in self._groups[start : self._position]:
+            # By now it may have gone, and its pods with it.
+            if group.members:
+                yield from list(self._steps(group))
+
+
 class UnschedulablePods:
     """Rejected and gated pods, found by UID, or by the plugins that rejected them.
 
@@ -157,7 +179,12 @@ class UnschedulablePods:
             return False
         group.example, group.withdrawals = queued, withdrawals
         self._standing[group.key.kind] = group
-        return group.scout == uid
+        if group.scout == uid:
+            return True
+        # Whoever is on the way for the group is too late: what is to be found out is known.
+        self._sent_by.pop(group.scout, None)
+        group.scout = ""
+        return False
 
     def standing(self, kind: Kind, withdrawals: int) -> QueuedPodInfo | None:
         """The pod of this kind whose rejection still stands, if there is one."""
@@ -179,41 +206,43 @@ class UnschedulablePods:
 
     # --- events -----------------------------------------------------------------------------------
 
-    def woken_by(
+    def waking_by(
         self, observed: ObservedEvent, max_priority: int | None = None, but: str = ""
-    ) -> list[tuple[QueuedPodInfo, Strategy]]:
+    ) -> Waking:
         """The pods that an event is worth trying again, and how; of equal ones only the scout.
 
-        Cost: O(groups whose rejectors registered for the event, and pods in the answer).
+        Cost: O(groups whose rejectors registered for the event); asking is left to the caller.
         """
         interest = observed.interest
-        woken: list[tuple[QueuedPodInfo, Strategy]] = []
+        groups: list[Group] = []
         if interest.event.resource is EventResource.NODE:
             self._node_changes += 1
             if isinstance(observed.new, Node):
-                for group in self._excesses.that_fit(observed.new):
-                    woken.extend((q, Strategy.AFTER_BACKOFF) for q in _to_send(group, but))
-        for group in self._interested_groups(interest):
-            if group.may_wake(interest, max_priority):
-                self._add_woken(group, observed, but, woken)
-        return woken
+                groups = self._excesses.that_fit(observed.new)
+        groups.extend(
+            group
+            for group in self._interested_groups(interest)
+            if group.may_wake(interest, max_priority)
+        )
+        return Waking(groups, lambda group: self._woken(group, observed, but))
 
-    def late(self, limit: float) -> list[QueuedPodInfo]:
+    def waking_late(self, limit: float, interest: Interest) -> Waking:
         """The pods that have waited since before a point in time, and those whose gate has failed.
 
-        Of equal ones it is the scout; and pods that wait for nodes have time until there are other
-        nodes.
+        Of equal ones it is the scout. Pods that wait for nodes have time until there are other
+        nodes, those that are gated until their gate has registered for this.
         """
-        late: list[QueuedPodInfo] = []
-        for group in self._groups.values():
-            if group.key.shares:
-                if group.key.excess is None or group.node_changes != self._node_changes:
-                    late.extend(q for q in _to_send(group, "") if q.timestamp < limit)
-            else:
-                late.extend(
-                    q for q in group.members.values() if q.timestamp < limit or q.gate_failed
-                )
-        return late
+        wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
+        return Waking(list(self._groups.values()), lambda group: self._late(group, wake, interest))
+
+    def _late(self, group: Group, wake: Wake, interest: Interest) -> Iterator[Step]:
+        if group.key.excess is not None and group.node_changes == self._node_changes:
+            return
+        limit = wake.late_before or 0.0
+        is_time = group.may_wake(interest, None)
+        for queued in _to_send(group, ""):
+            if (is_time and queued.timestamp < limit) or queued.gate_failed:
+                yield queued, wake
 
     def _interested_groups(self, interest: Interest) -> list[Group]:
         if interest.is_wildcard:
@@ -226,33 +255,29 @@ class UnschedulablePods:
                     groups.update(rejected)
         return list(groups.values())
 
-    def _add_woken(
-        self,
-        group: Group,
-        observed: ObservedEvent,
-        but: str,
-        woken: list[tuple[QueuedPodInfo, Strategy]],
-    ) -> None:
+    def _woken(self, group: Group, observed: ObservedEvent, but: str) -> Iterator[Step]:
         """Ask once for all pods of a group, and on its own for a pod that the event happened to."""
-        asked_per_pod = observed.interest.of(group.profile).asked_per_pod
-        subject_uid = observed.pod_uid
-        alone = not asked_per_pod.isdisjoint(group.rejectors)
-        members = group.members.values()
-        if group.key.shares and not alone and subject_uid not in group.members:
-            members = _to_send(group, but)
+        label, subject_uid = observed.interest.label, observed.pod_uid
+        if group.key.excess is not None and isinstance(observed.new, Node):
+            for queued in _to_send(group, but):
+                yield queued, Wake(Strategy.AFTER_BACKOFF, label)
+            return
+        alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
+        has_subject = subject_uid in group.members
+        is_each = alone or has_subject
         shared: Strategy | None = None
-        for queued in members:
+        for queued in list(group.members.values()) if is_each else _to_send(group, but):
             uid = queued.pod_info.uid
             if uid == subject_uid or alone:
                 strategy = self._ask(group, queued, observed)
             else:
                 if shared is None:
                     shared = self._ask(group, queued, observed)
-                if shared is Strategy.SKIP and subject_uid not in group.members:
+                if shared is Strategy.SKIP and not has_subject:
                     return
                 strategy = shared
             if strategy is not Strategy.SKIP and uid != but:
-                woken.append((queued, strategy))
+                yield queued, Wake(strategy, label)
 
     def _ask(self, group: Group, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
         key = group.key
