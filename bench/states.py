@@ -119,7 +119,9 @@ async def _fill(api: Api, workload: Workload, size: Size) -> None:
     await api.call_all(access_calls())
     await api.create_all(f"/api/v1/namespaces/{MEASURED}/services", objects.services_of(workload))
     names = _names(nodes)
-    factory = objects.PodFactory(workload.pods, names, "pod")
+    classes = objects.priority_classes_of(workload)
+    await api.create_all("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
+    factory = objects.PodFactory(workload.running_pods or workload.pods, names, "pod")
     running = objects.running_pods(workload, factory, nodes, size.running)
     await api.call_all(Call("POST", _pods(namespace), body) for namespace, body in running)
     if workload.waiting is not None:
