@@ -13,6 +13,7 @@ from scheduler.config.args import (
     DefaultSpreadConstraint,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
+    KeepRoomArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
@@ -44,6 +45,9 @@ def validate_args(args: object, path: Path, problems: Problems) -> None:
             _dynamic_resources(args, path, problems)
         case InterPodAffinityArgs(hard_pod_affinity_weight=weight):
             check_range(weight, 0, _PERCENT_MAX, (*path, "hardPodAffinityWeight"), problems)
+        case KeepRoomArgs(after_seconds=seconds):
+            if seconds < 0:
+                problems.add((*path, "afterSeconds"), f"expected 0 or more, got {seconds}")
         case NodeAffinityArgs():
             _node_affinity(args, path, problems)
         case NodeResourcesBalancedAllocationArgs():
