@@ -5,6 +5,7 @@ pod comes that fits. The engine is told what a daemon tells it, and its time is 
 takes: what is printed is the time from the pod's arrival to the instruction to bind it.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -46,7 +47,7 @@ EVENTS: Final = ("they arrive", "a pod ends", "a node is added", "patience ends"
 @click.option("--shapes", multiple=True, type=click.Choice(SHAPES))
 @click.option("--event", "events", multiple=True, type=click.Choice(EVENTS))
 @click.option("--limit", default=30.0, show_default=True, help="Seconds after which to give up.")
-def main(  # noqa: PLR0913 - its options
+def main(
     *,
     nodes: int,
     pods: int,
@@ -115,14 +116,12 @@ class Timed:
 
     def settle(self) -> None:
         """Let everybody be tried, however long that takes."""
-        while self.engine.has_ready:
-            self.engine.handle(Decide(), self.now)
-        # Back-off is over, and nothing has happened.
+        # Long enough for back-off to be over.
         for _ in range(20):
-            self.now += 1.0
-            self.engine.handle(Tick(), self.now)
             while self.engine.has_ready:
                 self.engine.handle(Decide(), self.now)
+            self.now += 1.0
+            self.engine.handle(Tick(), self.now)
         self._next_tick = self.now
 
 
@@ -134,6 +133,9 @@ def measure(case: Case) -> tuple[float, float, int]:
         engine.handle(ObjectSet("pods", pod), timed.now)
     if case.event != "they arrive":
         timed.settle()
+    # As the daemon does once its caches are filled.
+    gc.collect()
+    gc.freeze()
     happens = _EVENTS[case.event](case)
     if case.event == "patience ends":
         timed.now += FLUSH_SECONDS

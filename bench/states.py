@@ -25,7 +25,7 @@ from e2e.support.objects import Json
 
 _AUDITED = {
     "level": "Metadata",
-    "verbs": ["create"],
+    "verbs": ["create", "delete"],
     "namespaces": [MEASURED],
     "resources": [
         {"group": "", "resources": ["pods", "pods/binding", "events"]},

@@ -1,6 +1,6 @@
 """Promise: what sig-scheduling's end-to-end tests promise about preemption, with kubelets.
 
-Pods start and take their time to end here, and ReplicaSets make new ones of those that were evicted.
+Pods start and take their time to end here, and ReplicaSets replace those that were evicted.
 
 Source: kubernetes test/e2e/scheduling/preemption.go (v1.36), by what it promises.
 """

@@ -115,7 +115,16 @@ def _fingerprint(program: GoProgram, go: str) -> str:
 def _compile(program: GoProgram, go: str) -> None:
     unfinished = program.binary.with_suffix(".unfinished")
     flags = " ".join(("-s", "-w", *program.linker_flags))
-    arguments = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(unfinished), program.package]
+    arguments = [
+        go,
+        "build",
+        "-trimpath",
+        "-ldflags",
+        flags,
+        "-o",
+        str(unfinished),
+        program.package,
+    ]
     result = subprocess.run(
         arguments,
         cwd=program.module,

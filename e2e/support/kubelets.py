@@ -1,4 +1,4 @@
-"""kwok in the place of kubelets: pods start, and go when their grace is over, though nothing runs."""
+"""kwok in the place of kubelets: nothing runs, but pods start, and go when their grace is over."""
 
 import textwrap
 from pathlib import Path

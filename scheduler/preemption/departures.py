@@ -1,4 +1,4 @@
-"""On which node a pod could start first if nobody new came there: whose end is known, and whose not.
+"""On which node a pod could start first if nobody new came there, as far as ends are known.
 
 A pod that is being deleted ends when its grace is over, one with a deadline at the latest then; of
 others nobody knows. Pods of DaemonSets do not end.

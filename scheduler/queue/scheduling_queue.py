@@ -65,7 +65,7 @@ UNSCHEDULABLE: Final = "unschedulable"
 _GROUPS_AT_ONCE: Final = 256
 """So many groups of waiting pods are asked at once what an event means to them: some 5 ms."""
 _MAX_WAKINGS: Final = 32
-"""Things that have happened and of which something is left; the first is brought to its end then."""
+"""So many things may have happened of which something is left; then the first is ended."""
 
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 

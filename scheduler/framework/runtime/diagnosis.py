@@ -74,7 +74,9 @@ class Diagnosis:
             return None
         asked = attempt.state, attempt.pod, snapshot
         for plugin in (each.plugin for each in attempt.filters if each.is_trusted):
-            found = attempt.calls.call(plugin, "Filter", None, None, plugin.excess, *asked)
+            found: Excess | None = attempt.calls.call(
+                plugin, "Filter", None, None, plugin.excess, *asked
+            )
             if found is not None:
                 return found
         return None

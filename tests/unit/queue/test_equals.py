@@ -54,7 +54,9 @@ class Equals(QueueUnderTest):
         self.queue.add_unschedulable_if_not_present(queued, fits_nowhere=True)
         self.queue.validate()
 
-    def wake(self, event: Any = ASSIGNED_POD_DELETE, old: object = GONE, new: object = None) -> None:
+    def wake(
+        self, event: Any = ASSIGNED_POD_DELETE, old: object = GONE, new: object = None
+    ) -> None:
         self.queue.move_all_to_active_or_backoff_queue(event, old, new)
         self.clock.advance(20.0)
         self.queue.flush_backoff_completed()
