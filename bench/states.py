@@ -27,7 +27,7 @@ from e2e.support.objects import Json
 
 _AUDITED = {
     "level": "Metadata",
-    "verbs": ["create"],
+    "verbs": ["create", "delete"],
     "namespaces": [MEASURED],
     "resources": [
         {"group": "", "resources": ["pods", "pods/binding", "events"]},
@@ -127,6 +127,8 @@ async def _fill(api: Api, workload: Workload, size: Size) -> None:
     await api.create_all(f"/api/v1/namespaces/{MEASURED}/services", objects.services_of(workload))
     names = _names(nodes)
     await create_storage(api, workload, size, names)
+    classes = objects.priority_classes_of(workload)
+    await api.create_all("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
     factory = objects.PodFactory(workload.running_template, names, "pod")
     running = objects.running_pods(workload, factory, nodes, size.running)
     await api.call_all(Call("POST", _pods(namespace), body) for namespace, body in running)

@@ -20,8 +20,12 @@ _RATIOS: Final[Mapping[str, float]] = {
     "inter-pod": 6.0,
     "unschedulable-churn": 2.0,
     "volumes": 4.0,
+    "preemption": 5.0,
 }
 """By family of workloads: at least so many times kube-scheduler's pods/s, events in."""
+
+_CPU_SHARES: Final[Mapping[str, float]] = {"preemption": 0.2}
+"""By family: at most such a share of kube-scheduler's CPU per pod, in place of milliseconds."""
 
 _START: Final = "start-150000"
 _WITH_CLAIMS: Final = "start-30000-claims"
@@ -120,6 +124,11 @@ def _cpu(results: Results, workloads: Mapping[str, Workload]) -> Iterator[Verdic
                 _figure(results, workload.name, who, lambda run: run.cpu_ms_per_pod_ready)
                 for who in (STOWAGE, KUBE_SCHEDULER)
             )
+            share = _CPU_SHARES.get(workload.family)
+            if share is not None:
+                about = f"{workload.title}: CPU per pod once ready, to kube-scheduler's"
+                yield _at_most(about, share, _quotient(ours, theirs), "x")
+                continue
             limit = _PLAIN_CPU_MS if workload.family == "plain" else _CPU_MS
             found = _at_most(f"{workload.title}: CPU per pod once ready", limit, ours, "ms")
             yield _beside(found, theirs, KUBE_SCHEDULER)

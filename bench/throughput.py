@@ -86,7 +86,9 @@ def _measure(
     log.read()
     told = _told(cluster, log)
     done = log.bound if contestant.name in SILENT else latest(log.bound, told)
-    first = min(log.bound.values(), default=started)
+    # Where room has to be made, that is where the work begins.
+    evicted = sorted(log.deleted.values())[:1]
+    first = min([*evicted, *log.bound.values()], default=started)
     return Throughput(
         workload=workload.name,
         size=size_name,
@@ -98,8 +100,8 @@ def _measure(
         refused=dict(log.refused),
         pods_per_second=rate([first, *done.values()], 0.0),
         pods_per_second_middle=rate(done.values(), 0.1),
-        binds_per_second=rate(log.bound.values(), 0.0),
-        first_bind_seconds=first - started,
+        binds_per_second=rate([*evicted, *log.bound.values()], 0.0),
+        first_bind_seconds=min(log.bound.values(), default=started) - started,
         cpu_ms_per_pod=_ms_per_pod(settled.programs[program.name], len(log.bound)),
         cpu_ms_per_pod_ready=_ms_per_pod(
             settled.programs[program.name] - at_ready.programs[program.name],
@@ -125,13 +127,13 @@ def _measure(
 def wait_until_bound(log: RequestLog, count: int, program: Program, patience: Patience) -> str:
     """Waits until ``count`` pods are bound, and says why it stopped waiting before, if it did."""
     start = last_bind = time.monotonic()
-    bound = 0
+    bound = done = 0
     while bound < count:
         time.sleep(_POLL_SECONDS)
         log.read()
         now = time.monotonic()
-        if len(log.bound) > bound:
-            bound, last_bind = len(log.bound), now
+        if len(log.bound) + len(log.deleted) > done:
+            bound, done, last_bind = len(log.bound), len(log.bound) + len(log.deleted), now
         elif not program.is_running():
             return f"{program.name} ended:\n{program.tail(10)}"
         elif now - last_bind > patience.idle_seconds:

@@ -157,6 +157,8 @@ class Workload(Form, frozen=True):
         pods: the measured pods, and those that run from the start.
         nodes: the cluster's nodes.
         namespaces: namespaces to create; ``measured`` always exists.
+        running_pods: the pods that run from the start, where they are unlike the measured ones.
+        priority_classes: values by name.
         running_namespace: where the running pods are, each namespace of the set in turn.
         running_block: how many running pods in a row share a node.
         running_zones: the zones the running pods are in; all when empty.
@@ -180,6 +182,8 @@ class Workload(Form, frozen=True):
     pods: PodTemplate
     nodes: NodeTemplate = NodeTemplate()
     namespaces: Mapping[str, NamespaceSet] = {}
+    running_pods: PodTemplate | None = None
+    priority_classes: Mapping[str, int] = {}
     running_namespace: str = MEASURED
     running_block: Positive = 1
     running_zones: tuple[str, ...] = ()

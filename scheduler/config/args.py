@@ -94,6 +94,12 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
+class KeepRoomArgs(PluginArgs, frozen=True):
+    """When room is kept for a pod that waits. Not kube-scheduler's."""
+
+    after_seconds: Int64 = 300
+
+
 class NodeAffinityArgs(PluginArgs, frozen=True):
     """Node affinity that is added to every pod's own."""
 
@@ -141,6 +147,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
         DefaultPreemptionArgs,
         DynamicResourcesArgs,
         InterPodAffinityArgs,
+        KeepRoomArgs,
         NodeAffinityArgs,
         NodeResourcesBalancedAllocationArgs,
         NodeResourcesFitArgs,
