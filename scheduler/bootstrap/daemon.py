@@ -293,6 +293,7 @@ class RunningDaemon:
         frameworks = self.driver.engine.core.frameworks.values()
         kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
+        kinds = list(dict.fromkeys(kinds))
         self.metrics.declare_kinds([kind.name for kind in kinds], WATCH_ENDS)
         informers = Informers(
             self._session,

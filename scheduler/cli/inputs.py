@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
 from scheduler.config.load import load
 from scheduler.config.notices import not_in_effect
 from scheduler.config.plugin_sets import IN_TREE
@@ -64,10 +64,17 @@ def read_profiles(
         return Profiles(None, out_of_tree, tries_all_nodes=tries_all_nodes), ()
     implemented = implemented_plugins(out_of_tree)
     own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+    args_types = args_types_of(out_of_tree)
     text = _text(file)
 
     def config_called(name: str) -> KubeSchedulerConfiguration:
-        return load(text, source=_source(file), out_of_tree=own, default_scheduler_name=name)
+        return load(
+            text,
+            source=_source(file),
+            out_of_tree=own,
+            args_types=args_types,
+            default_scheduler_name=name,
+        )
 
     config = config_called(DEFAULT_PROFILE)
     # A name that was written does not depend on what we would have called the profile.

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_profiles
 from scheduler.config.load import load_object
@@ -118,7 +118,12 @@ def _profiles(header: Header) -> Profiles:
     out_of_tree = out_of_tree_plugins()
     implemented = implemented_plugins(out_of_tree)
     own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-    config = load_object(header.configuration, source="recorded configuration", out_of_tree=own)
+    config = load_object(
+        header.configuration,
+        source="recorded configuration",
+        out_of_tree=own,
+        args_types=args_types_of(out_of_tree),
+    )
     return Profiles(config, out_of_tree)
 
 

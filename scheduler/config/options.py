@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.config.load import check, default_configuration, load
+from scheduler.config.load import ArgsTypes, check, default_configuration, load
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -88,7 +88,9 @@ _DEPRECATED: Final = ("kubeconfig", "kube_api_qps", "kube_api_burst", "profiling
 
 
 def effective_configuration(
-    options: RunOptions, out_of_tree: Implements | None = None
+    options: RunOptions,
+    out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
     """Read the configuration the flags name, and let the flags that may override it do so.
 
@@ -107,7 +109,7 @@ def effective_configuration(
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(options.config, [Problem((), f"cannot be read: {reason}")]) from error
-    written = load(text, source=options.config, out_of_tree=out_of_tree)
+    written = load(text, source=options.config, out_of_tree=out_of_tree, args_types=args_types)
     config = _with_leader_election(written, options)
     check(config, source=f"{options.config} and command line", out_of_tree=out_of_tree)
     return config, (*options.notices, *_ignored(options))
