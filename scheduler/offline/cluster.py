@@ -1,8 +1,7 @@
 """A cluster in memory, and the profiles that decide about its pods."""
 
 from collections import Counter
-from collections.abc import Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -106,13 +105,7 @@ class Profiles:
             seed: breaks ties between nodes.
         """
         engine = self.engine(seed)
-        told = chain(
-            (ObjectSet("namespaces", namespace) for namespace in objects.namespaces),
-            (ObjectSet("nodes", node) for node in objects.nodes),
-            (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched),
-            (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation)),
-        )
-        for number, event in enumerate(told):
+        for number, event in enumerate(events_of(objects)):
             engine.handle(event, number * ARRIVAL_SECONDS)
         engine.handle(Tick(), engine.core.now)
         pending = [pod for pod in objects.pods if not pod.node_name and not pod.is_terminating]
@@ -146,6 +139,14 @@ class Profiles:
     def framework_of(self, pod: PodInfo) -> Framework:
         """The profile that decides about the pod."""
         return self.frameworks[pod.spec.scheduler_name]
+
+
+def events_of(objects: ClusterObjects) -> Iterator[ObjectSet]:
+    """What an engine is told of objects; waiting pods arrive in the order of their creation."""
+    yield from (ObjectSet("namespaces", namespace) for namespace in objects.namespaces)
+    yield from (ObjectSet("nodes", node) for node in objects.nodes)
+    yield from (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched)
+    yield from (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation))
 
 
 def _creation(pod: PodInfo) -> str:

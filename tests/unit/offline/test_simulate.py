@@ -135,7 +135,9 @@ class Story(ReservePlugin, PermitPlugin, PreEnqueuePlugin):
     ("name", "expected", "unreserved"),
     [
         pytest.param("plain", ("n", ""), [], id="placed"),
-        pytest.param("waits", ("n", ""), [], id="nobody waits in a simulation"),
+        pytest.param(
+            "waits", (None, "has a place, and is held by Story"), ["waits"], id="nobody lets it go"
+        ),
         pytest.param(
             "reserved",
             (None, "0/1 nodes are available: 1 taken."),
