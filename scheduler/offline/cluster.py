@@ -14,6 +14,7 @@ from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
 from scheduler.engine import Engine
 from scheduler.engine.events import ObjectSet, Tick
+from scheduler.framework.handle import StateT
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework
 from scheduler.informers.kinds import watched_kind
@@ -122,7 +123,11 @@ class Profiles:
     @property
     def storage(self) -> VolumeCatalog:
         """The storage of the cluster that was loaded last."""
-        return self._builder.states.shared(VolumeCatalog, "")
+        return self.shared(VolumeCatalog)
+
+    def shared(self, state_type: type[StateT]) -> StateT:
+        """What plugins share of the cluster that was loaded last."""
+        return self._builder.states.shared(state_type, "")
 
     def engine(
         self, seed: int, max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
