@@ -185,12 +185,15 @@ class PodChanges:
         )
 
     def _tell_states(self, new: PodInfo) -> None:
-        """Plugins hear of a pod after what an attempt held for it was given back or confirmed."""
+        """Plugins hear of a pod after what an attempt held for it was given back or confirmed.
+
+        One that lost its node, or has a successor of its name, is gone as far as they count.
+        """
         states = self._core.states
         if not states.hear_of(POD_KIND):
             return
         old = states.lister(POD_KIND).get(new.name, new.namespace)
-        if old is not None and old.uid != new.uid:
+        if old is not None and (old.uid != new.uid or (old.node_name and not new.node_name)):
             tell_states(self._core, POD_KIND, old, None)
             old = None
         tell_states(self._core, POD_KIND, old, new)

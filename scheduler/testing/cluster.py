@@ -169,11 +169,11 @@ class Cluster:
             SchedulerError: the manifest cannot be read.
         """
         world = self._ready
-        world.settle()
         if isinstance(pod, str) and "\n" not in pod and not pod.endswith(_FILES):
             found = self._find(pod)
             world.handle(Activate((found.uid,)))
         else:
+            world.settle()
             pods = self._add(pod).pods
             if len(pods) != 1:
                 raise ClusterError(f"schedule: expected exactly one pod, got {len(pods)}")
