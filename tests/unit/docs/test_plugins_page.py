@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from e2e.support.plugins import announce
 from tests.unit.docs.environment import CHECKOUT, Environment, blocks
 
 PAGE = CHECKOUT / "docs" / "plugins.md"
@@ -95,17 +96,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     environment = Environment(tmp_path_factory.mktemp("with-examples"))
     [packages] = environment.folder.glob("lib/python*/site-packages")
     for example in EXAMPLES:
-        project = tomllib.loads((example / "pyproject.toml").read_text())
-        for module in project["tool"]["setuptools"]["py-modules"]:
-            shutil.copy(example / f"{module}.py", packages)
-        name, version = project["project"]["name"], project["project"]["version"]
-        info = packages / f"{name.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        lines = []
-        for group, entries in project["project"]["entry-points"].items():
-            lines += [f"[{group}]", *(f"{name} = {place}" for name, place in entries.items())]
-        (info / "entry_points.txt").write_text("\n".join(lines))
+        announce(example, packages)
     return environment
 
 
