@@ -1,6 +1,7 @@
 """Pods that Permit plugins hold: let go and turned away by others, in groups, by another leader."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -8,6 +9,8 @@ from together import GROUP, SIZE, Together
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.bootstrap import args_types_of, implemented_plugins
+from scheduler.config.load import load_object
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from scheduler.framework.handle import Handle
@@ -20,6 +23,9 @@ from scheduler.framework.interface import (
     PreFilterResult,
 )
 from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.offline.cluster import Profiles
+from scheduler.recording.files import Recording
+from scheduler.recording.replay import replay
 from scheduler.snapshot import Snapshot
 from tests.scenario.world import World, play
 
@@ -221,6 +227,39 @@ def test_the_leader_is_lost_while_pods_wait() -> None:
         assert world.bindings(201) == world.bindings(None) == 3
 
     play(story)
+
+
+def test_what_was_held_is_replayed(tmp_path: Path) -> None:
+    """Plugins that share a state, hold, release and reject decide the same again."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="3")
+        config = profiles("Together")
+        await world.start_daemon(config, out_of_tree={"Together": Together}, record=str(tmp_path))
+        member(world, "a")
+        member(world, "b")
+        await held(world, "a", "b")
+        world.sandbox.delete("pods", "a", grace_seconds=0)
+        await world.rejected("b")
+        member(world, "c")
+        member(world, "d")
+        await world.bound("b", "c", "d")
+        await world.settled()
+        await world.stop_daemon()
+
+    play(story)
+    recording = Recording(sorted(tmp_path.iterdir()))
+    config = load_object(
+        recording.header.configuration,
+        out_of_tree={"Together": implemented_plugins({"Together": Together})["Together"]},
+        args_types=args_types_of({"Together": Together}),
+    )
+    engine = Profiles(config, {"Together": Together}).engine(recording.header.seed)
+
+    replayed = replay(recording, engine)
+
+    assert replayed.difference is None
+    assert replayed.events > 20
 
 
 def test_the_daemon_ends_in_order_while_pods_wait() -> None:
