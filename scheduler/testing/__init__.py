@@ -7,8 +7,9 @@
 With pytest the fixture `cluster` is there once Stowage is installed; without it, make a `Cluster`.
 """
 
-from scheduler.testing.cluster import Cluster, ClusterError
+from scheduler.testing.cluster import Cluster
 from scheduler.testing.decision import Decision
 from scheduler.testing.objects import Manifest, node, pod
+from scheduler.testing.world import ClusterError
 
 __all__ = ["Cluster", "ClusterError", "Decision", "Manifest", "node", "pod"]

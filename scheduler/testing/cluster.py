@@ -1,50 +1,33 @@
 """A cluster in memory: objects are added, pods scheduled, time passes when it is told to."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
-from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
 from scheduler.config.load import load_object
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import API_VERSION, KIND
-from scheduler.engine.events import Activate, BindFailed, Decide, ObjectGone, ObjectSet, Tick
-from scheduler.engine.instructions import Bind, Evict, Instruction, Report
-from scheduler.errors import SchedulerError
+from scheduler.engine.events import Activate, ObjectGone, Tick
 from scheduler.framework.handle import StateT
 from scheduler.framework.interface import Plugin
-from scheduler.framework.runtime.shared_states import kinds_to_watch
-from scheduler.informers.kinds import FOR_PLUGINS, watched_kind
 from scheduler.offline.cluster import (
-    ARRIVAL_SECONDS,
     DEFAULT_PROFILE,
-    Cluster as Placed,
     Profiles,
     events_of,
 )
-from scheduler.offline.driving import Driving
-from scheduler.offline.explain import Explainer
 from scheduler.offline.reading import ClusterObjects, documents_from_text, objects_from_documents
 from scheduler.recording.files import Recording
 from scheduler.recording.replay import restore
 from scheduler.testing.decision import Decision
 from scheduler.testing.objects import Manifest
+from scheduler.testing.world import ClusterError, World
 
 _FILES: Final = (".yaml", ".yml", ".json")
-_ENGINES_OWN: Final = ("pods", "nodes", "namespaces")
-_MAX_DECISIONS: Final = 100_000
-"""A plugin that makes pods active again for ever is a mistake worth a message."""
-
-
-class ClusterError(SchedulerError):
-    """A test asks for what cannot be."""
 
 
 class Cluster:
@@ -68,7 +51,7 @@ class Cluster:
         self._document: Manifest = {"apiVersion": API_VERSION, "kind": KIND}
         self._source = "configuration"
         self._plugins: dict[str, type[Plugin]] = {}
-        self._world: _World | None = None
+        self._world: World | None = None
 
     # --- configuration --------------------------------------------------------------------------
 
@@ -76,13 +59,15 @@ class Cluster:
         """Take a KubeSchedulerConfiguration: a file, a text or a mapping.
 
         Raises:
-            ClusterError: something has been added already, or it is no mapping.
+            SchedulerError: something has been added already, or it cannot be read.
         """
         self._check_empty("configure")
         document: Any = config
         if not isinstance(config, Mapping):
             self._source, text = _text(config)
-            document = yaml.safe_load(text)
+            [(_, document), *more] = documents_from_text(text, self._source)
+            if more:
+                raise ClusterError(f"{self._source}: expected one KubeSchedulerConfiguration")
         if not isinstance(document, Mapping):
             raise ClusterError(f"{self._source}: expected a KubeSchedulerConfiguration")
         self._document = msgspec.to_builtins(document)
@@ -237,9 +222,9 @@ class Cluster:
     # --- within ---------------------------------------------------------------------------------
 
     @property
-    def _ready(self) -> "_World":
+    def _ready(self) -> World:
         if self._world is None:
-            self._world = _World(self._profiles(), self._seed, self.reports)
+            self._world = World(self._profiles(), self._seed, self.reports)
         return self._world
 
     def _profiles(self) -> Profiles:
@@ -278,88 +263,6 @@ class Cluster:
                 return pod
         names = ", ".join(sorted(pod.key for pod in (*known, *waiting))) or "none"
         raise ClusterError(f"there is no pod {name}; pods: {names}")
-
-
-class _World(Driving):
-    """An engine and what it has brought about."""
-
-    def __init__(self, profiles: Profiles, seed: int, reports: list[str]) -> None:
-        super().__init__(profiles.engine(seed))
-        self.profiles = profiles
-        self.refusal = ""
-        self._reports = reports
-        self._victims: defaultdict[str, list[str]] = defaultdict(list)
-        kinds = {watched_kind(k): k for k in kinds_to_watch(profiles.frameworks.values())}
-        self._names = {*_ENGINES_OWN, *(kind.name for kind in kinds)}
-        self._of_plugins = {
-            (declared.kind, declared.api_version): kind
-            for kind, declared in kinds.items()
-            if kind not in FOR_PLUGINS.values() and kind.name not in _ENGINES_OWN
-        }
-
-    def take(self, events: Iterable[ObjectSet]) -> None:
-        """Add objects, one after the other; kinds that nobody reads are left out."""
-        for event in events:
-            if event.kind in self._names:
-                self.now += ARRIVAL_SECONDS
-                self.handle(event)
-
-    def of_plugins(self, documents: Iterable[Any]) -> Iterator[ObjectSet]:
-        """The objects of kinds that only an out-of-tree plugin knows."""
-        for document in documents:
-            for item in document.get("items", [document]):
-                kind = self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
-                if kind is not None:
-                    yield ObjectSet(kind.name, kind.convert(item))
-
-    def settle(self) -> None:
-        """Decide until nobody is ready.
-
-        Raises:
-            ClusterError: somebody always is.
-        """
-        for _ in range(_MAX_DECISIONS):
-            if not self.engine.has_ready:
-                return
-            self.handle(Decide())
-        raise ClusterError(f"pods are ready still after {_MAX_DECISIONS} decisions")
-
-    def decide(self, pod: PodInfo) -> Decision:
-        """Explain, then decide."""
-        self.handle(Tick())
-        placed = Placed(self.engine, [pod], Counter())
-        answer = Explainer(self.profiles, placed).explain(pod)
-        self.settle()
-        core = self.engine.core
-        present, held = core.cache.get_pod(pod.uid), core.waiting.get(pod.uid)
-        messages = {entry["uid"]: str(entry["message"]) for entry in core.queue.dump()}
-        return Decision(
-            pod.key,
-            "" if present is None else present.node_name,
-            messages.get(pod.uid, "") if present is None else "",
-            () if held is None else tuple(held.pending_plugins),
-            tuple(self._victims[pod.uid]),
-            answer,
-        )
-
-    @override
-    def carry_out(self, instruction: Instruction) -> None:
-        if isinstance(instruction, Report):
-            problem = instruction.problem
-            self._reports.append(f"{instruction.message}: {instruction.pod}: {problem}")
-        super().carry_out(instruction)
-
-    @override
-    def bind(self, bind: Bind) -> None:
-        if self.refusal:
-            self.handle(BindFailed(bind.attempt, self.refusal))
-        else:
-            super().bind(bind)
-
-    @override
-    def evict(self, evict: Evict) -> None:
-        self._victims[evict.preemptor].append(f"{evict.namespace}/{evict.name}")
-        super().evict(evict)
 
 
 def _text(given: str | Path) -> tuple[str, str]:

@@ -11,7 +11,10 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.load import default_configuration
 from scheduler.config.problems import ConfigError
+from scheduler.config.write import to_object
+from scheduler.engine.events import Decide
 from scheduler.errors import SchedulerError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ObjectKind
@@ -23,9 +26,12 @@ from scheduler.framework.interface import (
     PreFilterResult,
 )
 from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
-from scheduler.offline.reading import InputError
+from scheduler.offline.cluster import Profiles, events_of
+from scheduler.offline.reading import InputError, objects_from_documents
+from scheduler.recording.files import whole_file
+from scheduler.recording.records import Header, Writer
 from scheduler.snapshot import Snapshot
-from scheduler.testing import Cluster, ClusterError, Decision, node, pod
+from scheduler.testing import Cluster, ClusterError, Decision, Manifest, node, pod
 
 RACK = ObjectKind("Rack", "acme.com/v1", "racks")
 
@@ -93,6 +99,7 @@ def test_preemption_goes_to_its_end(cluster: Cluster) -> None:
 
     decision.must_land_on("a")
     decision.must_evict("default/low")
+    assert "  evicted: default/low" in decision.explain()
     with pytest.raises(ClusterError, match="there is no pod low; pods: default/high"):
         cluster.node_of("low")
 
@@ -186,6 +193,43 @@ def test_a_configuration_from_a_file(cluster: Cluster, tmp_path: Path) -> None:
         cluster.schedule(pod("q"))
 
 
+@pytest.mark.parametrize(
+    ("is_complete", "node_of_pod"), [(True, "a"), (False, "")], ids=["from the start", "its end"]
+)
+def test_a_recording(tmp_path: Path, is_complete: bool, node_of_pod: str) -> None:
+    """Decisions under way are known only where it begins at the start; objects are always."""
+    config = default_configuration()
+    profiles = Profiles(config)
+    engine, writer, lines = profiles.engine(0), Writer(), bytearray()
+    objects = objects_from_documents([("node", node("a")), ("pod", of_ours("p"))])
+    for time, event in enumerate((*events_of(objects), Decide())):
+        writer.write(lines, event, time, engine.handle(event, time))
+    header = Header(
+        recording="r",
+        version="",
+        configuration=to_object(config),
+        seed=0,
+        max_in_unschedulable_seconds=300.0,
+        started=0.0,
+        clock=0.0,
+        is_complete=is_complete,
+    )
+    file = tmp_path / "one.recording"
+    file.write_bytes(whole_file(header, lines))
+    cluster = Cluster()
+
+    cluster.replay(file)
+
+    assert cluster.node_of("p") == node_of_pod
+    cluster.schedule(of_ours("q")).must_land_on("a")
+    cluster.check()
+
+
+def of_ours(name: str) -> Manifest:
+    """A pod of the profile that is recorded."""
+    return pod(name, schedulerName="stowage")
+
+
 # --- mistakes -------------------------------------------------------------------------------------
 
 
@@ -221,6 +265,8 @@ def test_mistakes_have_one_message(
         ("- a list\n", ClusterError, "expected a KubeSchedulerConfiguration"),
         ({"kind": "Pod"}, ConfigError, 'kind: expected "KubeSchedulerConfiguration"'),
         ("none.yaml", ClusterError, "none.yaml: cannot be read"),
+        ("kind: [\n", InputError, "text:2:1: not valid YAML"),
+        ("kind: a\n---\nkind: b\n", ClusterError, "text: expected one Kube"),
     ],
 )
 def test_configurations_that_are_none(
@@ -236,7 +282,7 @@ def test_configurations_that_are_none(
 
 def test_a_plugin_that_never_rests(told: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Is told apart from a long day."""
-    monkeypatch.setattr("scheduler.testing.cluster._MAX_DECISIONS", 100)
+    monkeypatch.setattr("scheduler.testing.world._MAX_DECISIONS", 100)
 
     with pytest.raises(ClusterError, match="ready still after 100 decisions"):
         told.schedule(pod("restless"))
