@@ -13,7 +13,7 @@ import msgspec
 from scheduler.config.expansion import expand
 from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
-from scheduler.config.walker import decode, unreadable
+from scheduler.config.walker import decode_foreign, unreadable
 from scheduler.errors import SchedulerError
 from scheduler.framework.handle import Backing, Handle, watched_kinds
 from scheduler.framework.interface import Plugin
@@ -174,7 +174,7 @@ def _args(plugin_type: type[Plugin], written: Any) -> Any:
     if args_type is None or isinstance(written, args_type):
         return written
     problems = Problems()
-    args = decode(args_type, {} if written is None else written, ("args",), problems)
+    args = decode_foreign(args_type, {} if written is None else written, ("args",), problems)
     if problems:
         raise ConfigError(f'plugin "{plugin_type.NAME}"', problems)
     return args

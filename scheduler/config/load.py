@@ -25,7 +25,7 @@ from scheduler.config.types import (
     Plugins,
 )
 from scheduler.config.validation import validate
-from scheduler.config.walker import decode, nearest, shown
+from scheduler.config.walker import decode, decode_foreign, nearest, shown
 
 ArgsTypes = Mapping[str, type[msgspec.Struct]]
 """What the arguments of out-of-tree plugins are read as, by plugin name."""
@@ -202,7 +202,8 @@ def _decode_plugin_config(
     place = (*path, "args")
     value = config.args
     if config.name in args_types:
-        return replace(config, args=decode(args_types[config.name], value, place, problems))
+        kind_of_others = args_types[config.name]
+        return replace(config, args=decode_foreign(kind_of_others, value, place, problems))
     kind = ARGS_TYPES.get(config.name)
     if kind is None:
         return config
@@ -220,7 +221,7 @@ def _with_default_args(
     added = []
     for name in sorted(profile.plugins.names() & args_types.keys() - given):
         missing = Problems()
-        args = decode(args_types[name], {}, (), missing)
+        args = decode_foreign(args_types[name], {}, (), missing)
         added.append(PluginConfig(name=name, args=args))
         if missing:
             told = "; ".join(map(str, missing))

@@ -10,6 +10,7 @@ It accepts what Go's strict decoder accepts: null counts as absent, `2.0` is a w
 import base64
 import binascii
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
@@ -43,6 +44,21 @@ def decode(
 ) -> T:
     """Build a `kind` from plain values; what does not fit is added to `problems`."""
     return cast("T", _Walker(problems, hint).struct(_describe(kind), value, path))
+
+
+def decode_foreign(kind: type[T], value: Value, path: Path, problems: Problems) -> T:
+    """Like `decode`, for a type of somebody else's: every constraint that msgspec knows counts."""
+    before = len(problems)
+    decoded = decode(kind, value, path, problems)
+    if len(problems) == before:
+        try:
+            msgspec.convert(msgspec.to_builtins(decoded), kind)
+        except msgspec.ValidationError as problem:
+            text, _, place = str(problem).partition(" - at `$")
+            steps = [int(s) if s.isdigit() else s for s in re.findall(r"\w+", place)]
+            expected = text.replace("`", "").replace("Expected", "expected", 1)
+            problems.add((*path, *steps), expected)
+    return decoded
 
 
 def unreadable(kind: type[msgspec.Struct]) -> str | None:

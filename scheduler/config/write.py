@@ -54,10 +54,8 @@ def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:
 def _plain(value: object) -> object:
     if isinstance(value, msgspec.Struct):
         return _struct(value)
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes):
@@ -67,17 +65,21 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, str) else value
 
 
-def _foreign(args: msgspec.Struct) -> dict[str, object]:
+def _foreign(value: object) -> object:
     """Arguments of an out-of-tree plugin: what is empty may differ from the default."""
-    described = cast("mi.StructType", mi.type_info(type(args)))
+    if isinstance(value, tuple | list):
+        return [_foreign(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _foreign(item) for key, item in value.items()}
+    if not isinstance(value, msgspec.Struct):
+        return _plain(value)
+    described = cast("mi.StructType", mi.type_info(type(value)))
     written: dict[str, object] = {}
     for field in described.fields:
-        item = getattr(args, field.name)
-        if isinstance(item, msgspec.Struct):
-            written[field.encode_name] = _foreign(item)
-        elif item is not None:
+        item = getattr(value, field.name)
+        if item is not None:
             is_duration = _is_duration(field.type)
-            written[field.encode_name] = format_duration(item) if is_duration else _plain(item)
+            written[field.encode_name] = format_duration(item) if is_duration else _foreign(item)
     return written
 
 

@@ -38,6 +38,8 @@ class MineArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     level: Level = Level.LOW
     patience: Seconds = 60.0
     most: int | None = None
+    more: Annotated[int, msgspec.Meta(gt=1)] = 2
+    names: list[Annotated[str, msgspec.Meta(pattern="^[a-z]+$")]] = []
     first: Part = Part("first")
 
     def __post_init__(self) -> None:
@@ -74,7 +76,7 @@ def read(args: Any = None) -> Any:
 
 WRITTEN = {
     "label": "",
-    "parts": [{"name": "a", "share": 1}, {"name": "b"}],
+    "parts": [{"name": "a", "share": 1}, {"name": ""}],
     "limits": {"x": 3},
     "mode": "slow",
     "patience": "1m30s",
@@ -88,7 +90,7 @@ def test_arguments_of_every_kind() -> None:
 
     assert profile.raw_args("Mine") == MineArgs(
         label="",
-        parts=[Part("a", 1.0), Part("b")],
+        parts=[Part("a", 1.0), Part("")],
         limits={"x": 3},
         mode=Mode.SLOW,
         patience=90.0,
@@ -134,6 +136,12 @@ def test_what_is_in_effect_reads_back(args: Any) -> None:
         pytest.param({"patience": 3}, [".patience: expected a duration"], id="duration"),
         pytest.param({"label": "fast"}, [": label and mode must differ"], id="own check"),
         pytest.param([], [": expected a mapping"], id="no mapping"),
+        pytest.param({"more": 1}, [".more: expected int >= 2"], id="constraint"),
+        pytest.param(
+            {"names": ["a", "B"]},
+            [".names[1]: expected str matching regex"],
+            id="constraint within",
+        ),
     ],
 )
 def test_what_is_wrong_has_its_path(args: Any, problems: list[str]) -> None:
