@@ -40,6 +40,8 @@ class Environment:
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.folder),
             "PIP_NO_INDEX": "1",
+            # What builds is ours; pip reads "0" as "no isolation".
+            "PIP_NO_BUILD_ISOLATION": "0",
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             **(more or {}),
         }

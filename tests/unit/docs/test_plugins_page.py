@@ -159,7 +159,7 @@ def test_what_the_image_does(environment: Environment, walked: Path, tmp_path: P
     image = Environment(tmp_path / "image")
 
     command = install.replace("/plugins", str(plugins))
-    environment.succeed(f"{command} --no-build-isolation .", source)
+    environment.succeed(f"{command} .", source)
     done = image.run(
         f"stowage config {walked / 'deploy' / 'config.yaml'}",
         tmp_path,
