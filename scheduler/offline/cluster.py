@@ -22,7 +22,6 @@ from scheduler.offline.reading import ClusterObjects
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
@@ -120,11 +119,6 @@ class Profiles:
             ),
         )
 
-    @property
-    def storage(self) -> VolumeCatalog:
-        """The storage of the cluster that was loaded last."""
-        return self.shared(VolumeCatalog)
-
     def shared(self, state_type: type[StateT]) -> StateT:
         """What plugins share of the cluster that was loaded last."""
         return self._builder.states.shared(state_type, "")
@@ -142,8 +136,9 @@ class Profiles:
         )
 
     def framework_of(self, pod: PodInfo) -> Framework:
-        """The profile that decides about the pod."""
-        return self.frameworks[pod.spec.scheduler_name]
+        """The profile that decides about the pod; the first about what is somebody else's."""
+        own = self.frameworks.get(pod.spec.scheduler_name)
+        return next(iter(self.frameworks.values())) if own is None else own
 
 
 def events_of(objects: ClusterObjects) -> Iterator[ObjectSet]:

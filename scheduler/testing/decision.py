@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode
+from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode
 
 _SHOWN: Final = 10
 """Nodes that are named; of the others there is a number."""

@@ -1,20 +1,20 @@
 """The world around the engine in a test: it does as the engine says, at once."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from typing_extensions import override
 
+from scheduler.answers.explainer import Explainer
 from scheduler.api.pods import PodInfo
 from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.engine.instructions import Bind, Evict, Instruction, Report
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.informers.kinds import FOR_PLUGINS, watched_kind
-from scheduler.offline.cluster import ARRIVAL_SECONDS, Cluster as Placed, Profiles
+from scheduler.offline.cluster import ARRIVAL_SECONDS, Profiles
 from scheduler.offline.driving import Driving
-from scheduler.offline.explain import Explainer
 from scheduler.testing.decision import Decision
 
 _ENGINES_OWN: Final = ("pods", "nodes", "namespaces")
@@ -73,8 +73,7 @@ class World(Driving):
     def decide(self, pod: PodInfo) -> Decision:
         """Explain, then decide."""
         self.handle(Tick())
-        placed = Placed(self.engine, [pod], Counter())
-        answer = Explainer(self.profiles, placed).explain(pod)
+        answer = Explainer(self.engine, self.profiles.framework_of).explain(pod)
         self.settle()
         core = self.engine.core
         present, held = core.cache.get_pod(pod.uid), core.waiting.get(pod.uid)
