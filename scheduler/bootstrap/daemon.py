@@ -286,6 +286,7 @@ class RunningDaemon:
         frameworks = self.driver.engine.core.frameworks.values()
         kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
+        kinds = list(dict.fromkeys(kinds))
         self.metrics.informers.begin(kind.name for kind in kinds)
         informers = Informers(
             self._session,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from typing_extensions import override
 
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
 from scheduler.config.feature_gates import KNOWN, turned_on
 from scheduler.config.flags import FlagError, parse_feature_gates
 from scheduler.config.load import default_configuration, load
@@ -96,6 +96,7 @@ def read_profiles(
         return Profiles(default, out_of_tree, is_named=False, tries_all_nodes=tries_all_nodes), ()
     implemented = implemented_plugins(out_of_tree)
     own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+    args_types = args_types_of(out_of_tree)
     text = _text(file)
 
     def config_called(name: str) -> KubeSchedulerConfiguration:
@@ -103,6 +104,7 @@ def read_profiles(
             text,
             source=_source(file),
             out_of_tree=own,
+            args_types=args_types,
             default_scheduler_name=name,
             feature_gates=feature_gates,
         )

@@ -35,6 +35,9 @@ _COMMANDS: Final = {
     "config": _Command(
         "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
     ),
+    "plugin": _Command(
+        "scheduler.cli.plugin", "plugin", "Write a package to begin a plugin of your own with."
+    ),
 }
 _ENTRY_POINT_GROUP: Final = "stowage.commands"
 """Where other distributions name commands of theirs."""

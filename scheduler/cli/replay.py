@@ -13,7 +13,7 @@ import msgspec
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_profiles
 from scheduler.config.load import load_object
@@ -123,6 +123,7 @@ def _profiles(header: Header) -> Profiles:
         source="recorded configuration",
         out_of_tree=own,
         feature_gates=header.feature_gates,
+        args_types=args_types_of(out_of_tree),
     )
     return Profiles(config, out_of_tree)
 

@@ -5,12 +5,13 @@ config = default_configuration()                        # when no file is given
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from scheduler.config import defaults
-from scheduler.config.args import ARGS_TYPES, VolumeBindingArgs
+from scheduler.config.args import ARGS_TYPES
 from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.plugin_sets import IN_TREE, Implements
 from scheduler.config.problems import ConfigError, Path, Problems
@@ -25,7 +26,10 @@ from scheduler.config.types import (
     Plugins,
 )
 from scheduler.config.validation import validate
-from scheduler.config.walker import decode, nearest, shown
+from scheduler.config.walker import decode, decode_foreign, nearest, shown
+
+ArgsTypes = Mapping[str, type[msgspec.Struct]]
+"""What the arguments of out-of-tree plugins are read as, by plugin name."""
 
 _GROUP: Final = API_VERSION.partition("/")[0]
 
@@ -43,11 +47,19 @@ _REMOVED_FIELDS: Final = {
 """Fields of earlier versions, with what to do instead."""
 
 
+class _Others(NamedTuple):
+    """What is known of out-of-tree plugins."""
+
+    implements: Implements
+    args_types: ArgsTypes
+
+
 def load(
     text: str | bytes,
     *,
     source: str = "configuration",
     out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
     feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
@@ -57,6 +69,7 @@ def load(
         text: YAML or JSON.
         source: what messages call it, usually the file's name.
         out_of_tree: plugins beside the in-tree ones that may be named.
+        args_types: what the arguments of these are read as; others stay as they are written.
         default_scheduler_name: the name of a single profile that has none.
         feature_gates: those that are on, of `feature_gates.KNOWN`.
 
@@ -65,7 +78,8 @@ def load(
     """
     problems = Problems()
     value = parse(text, problems)
-    return _load(value, problems, source, out_of_tree or {}, default_scheduler_name, feature_gates)
+    others = _Others(out_of_tree or {}, args_types or {})
+    return _load(value, problems, source, others, default_scheduler_name, feature_gates)
 
 
 def load_object(
@@ -73,6 +87,7 @@ def load_object(
     *,
     source: str = "configuration",
     out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
     feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
@@ -81,8 +96,8 @@ def load_object(
     Raises:
         ConfigError: with everything that is wrong.
     """
-    own = out_of_tree or {}
-    return _load(value, Problems(), source, own, default_scheduler_name, feature_gates)
+    others = _Others(out_of_tree or {}, args_types or {})
+    return _load(value, Problems(), source, others, default_scheduler_name, feature_gates)
 
 
 def default_configuration(
@@ -113,7 +128,7 @@ def _load(
     value: Value,
     problems: Problems,
     source: str,
-    out_of_tree: Implements,
+    others: _Others,
     default_scheduler_name: str,
     feature_gates: Collection[str],
 ) -> KubeSchedulerConfiguration:
@@ -124,14 +139,21 @@ def _load(
     written = replace(
         written,
         profiles=tuple(
-            _decode_args(profile, ("profiles", i), problems)
+            _decode_args(profile, others.args_types, ("profiles", i), problems)
             for i, profile in enumerate(written.profiles)
         ),
     )
     if STORAGE_CAPACITY_SCORING not in feature_gates:
         _refuse_shapes(written, problems)
     config = defaults.complete(written, default_scheduler_name, feature_gates)
-    validate(config, {**IN_TREE, **out_of_tree}, problems, written)
+    config = replace(
+        config,
+        profiles=tuple(
+            _with_default_args(profile, others.args_types, ("profiles", i), problems)
+            for i, profile in enumerate(config.profiles)
+        ),
+    )
+    validate(config, {**IN_TREE, **others.implements}, problems, written)
     if problems:
         raise ConfigError(source, problems)
     return config
@@ -169,28 +191,50 @@ def _check_type(
 
 
 def _decode_args(
-    profile: KubeSchedulerProfile, path: Path, problems: Problems
+    profile: KubeSchedulerProfile, args_types: ArgsTypes, path: Path, problems: Problems
 ) -> KubeSchedulerProfile:
-    """Turn the arguments of in-tree plugins into their types; those of others stay as they are."""
+    """Turn arguments into their types; those of unknown plugins stay as they are."""
     return replace(
         profile,
         plugin_config=tuple(
-            _decode_plugin_config(config, (*path, "pluginConfig", i), problems)
+            _decode_plugin_config(config, args_types, (*path, "pluginConfig", i), problems)
             for i, config in enumerate(profile.plugin_config)
         ),
     )
 
 
-def _decode_plugin_config(config: PluginConfig, path: Path, problems: Problems) -> PluginConfig:
+def _decode_plugin_config(
+    config: PluginConfig, args_types: ArgsTypes, path: Path, problems: Problems
+) -> PluginConfig:
+    place = (*path, "args")
+    value = config.args
+    if config.name in args_types:
+        kind_of_others = args_types[config.name]
+        return replace(config, args=decode_foreign(kind_of_others, value, place, problems))
     kind = ARGS_TYPES.get(config.name)
     if kind is None:
         return config
-    place = (*path, "args")
-    value = config.args
     if isinstance(value, dict):
         _check_type(value, kind.__name__, place, problems, required=False)
         value = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
     return replace(config, args=decode(kind, value, place, problems))
+
+
+def _with_default_args(
+    profile: KubeSchedulerProfile, args_types: ArgsTypes, path: Path, problems: Problems
+) -> KubeSchedulerProfile:
+    """Give out-of-tree plugins that are enabled and not configured their defaults."""
+    given = {config.name for config in profile.plugin_config}
+    added = []
+    for name in sorted(profile.plugins.names() & args_types.keys() - given):
+        missing = Problems()
+        args = decode_foreign(args_types[name], {}, (), missing)
+        added.append(PluginConfig(name=name, args=args))
+        if missing:
+            told = "; ".join(map(str, missing))
+            place = (*path, "pluginConfig")
+            problems.add(place, f'plugin "{name}" has to be told something: args.{told}')
+    return replace(profile, plugin_config=(*profile.plugin_config, *added))
 
 
 def _refuse_shapes(config: KubeSchedulerConfiguration, problems: Problems) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.config.feature_gates import turned_on
-from scheduler.config.load import check, default_configuration, load
+from scheduler.config.load import ArgsTypes, check, default_configuration, load
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -91,13 +91,16 @@ _DEPRECATED: Final = ("kubeconfig", "kube_api_qps", "kube_api_burst", "profiling
 
 
 def effective_configuration(
-    options: RunOptions, out_of_tree: Implements | None = None
+    options: RunOptions,
+    out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
     """Read the configuration the flags name, and let the flags that may override it do so.
 
     Args:
         options: the flags.
         out_of_tree: plugins beside the in-tree ones that may be named.
+        args_types: what the arguments of these are read as.
 
     Returns:
         The configuration, and what to say once about flags that did not count.
@@ -116,7 +119,13 @@ def effective_configuration(
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(options.config, [Problem((), f"cannot be read: {reason}")]) from error
-    written = load(text, source=options.config, out_of_tree=out_of_tree, feature_gates=gates)
+    written = load(
+        text,
+        source=options.config,
+        out_of_tree=out_of_tree,
+        args_types=args_types,
+        feature_gates=gates,
+    )
     config = _with_leader_election(written, options)
     check(config, source=f"{options.config} and command line", out_of_tree=out_of_tree)
     return config, (*options.notices, *_ignored(options))

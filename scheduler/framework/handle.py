@@ -126,10 +126,16 @@ class SharedState(Protocol):
     It is told of everything in the order in which it happens, so it is consistent in every cycle
     without locks. It must not be kept by plugins, but asked for each time (`Handle.shared`): when
     somebody asks "what if", a fork stands in for it.
+
+    Of a pod it hears `reserve` when a node is found; then either of the pod on that node by
+    `on_event`, or `unreserve`. A pod that somebody else has placed comes by `on_event` only, after
+    `unreserve` if it was reserved. One that loses its node, or has a successor of its name, goes
+    and comes.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()
-    """The kinds it hears of; every plugin that uses it declares them too."""
+    """The kinds it hears of, pods, nodes and namespaces if it wants; every plugin that uses it
+    declares them too."""
 
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
         """An object came (`old` is None), changed, or went (`new` is None)."""

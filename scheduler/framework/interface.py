@@ -91,8 +91,8 @@ class Reason(msgspec.Struct, frozen=True):
 class Plugin(Protocol):
     """Anything that can be enabled in a profile.
 
-    A class may declare `ARGS`, a msgspec type that its arguments are read as, and `WATCHES`, the
-    kinds of objects that it wants to list or hear of.
+    A class may declare `ARGS`, a msgspec Struct that its arguments are read as when the
+    configuration is, and `WATCHES`, the kinds of objects that it wants to list or hear of.
     """
 
     NAME: ClassVar[str]

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 import uvloop
 
 from apistub import Sandbox, Settings
-from scheduler.bootstrap import implemented_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins
 from scheduler.bootstrap.daemon import RunningDaemon
 from scheduler.client.connection import load_connection
 from scheduler.clock import SystemClock
@@ -69,7 +69,7 @@ class World:
                 serve_without_authorization=True,
                 record=record,
             ),
-            load_object(document, out_of_tree=own),
+            load_object(document, out_of_tree=own, args_types=args_types_of(plugins)),
             await load_connection(master=self.sandbox.url, environ={}, clock=clock),
             clock,
             out_of_tree=plugins,

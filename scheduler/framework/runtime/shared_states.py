@@ -87,6 +87,10 @@ class SharedStates:
 
     # --- for the engine -------------------------------------------------------------------------
 
+    def hear_of(self, kind: ObjectKind) -> bool:
+        """Whether anybody has declared the kind."""
+        return kind in self._stores
+
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
         """An object came (`old` is None), changed, or went (`new` is None)."""
         store = self._stores.get(kind)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from scheduler.cli.config import config_command
+from scheduler.cli.config import Known, config_command
 from scheduler.config.load import default_configuration, load
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import ExtensionPoint
@@ -21,7 +21,7 @@ profiles:
 
 def _run(*arguments: str, stdin: str | None = None) -> Result:
     mine = {"Mine": frozenset((ExtensionPoint.FILTER,))}
-    command = config_command(lambda: {**IN_TREE, **mine})
+    command = config_command(lambda: Known({**IN_TREE, **mine}, {}))
     return CliRunner().invoke(command, arguments, input=stdin)
 
 
