@@ -64,7 +64,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     gc.collect()
     gc.freeze()
     for pod in pods:
-        times = _schedule(engine, pod, profiles.storage)
+        times = _schedule(engine, pod, engine.core.states.shared(VolumeCatalog, ""))
         if times is None:
             note = f"{pod.key} fits nowhere"
             break

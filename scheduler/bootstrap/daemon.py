@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
+from scheduler.bootstrap.explaining import LiveExplainer
 from scheduler.bootstrap.frameworks import (
     FrameworkBuilder,
     implemented_plugins,
@@ -184,6 +185,12 @@ class RunningDaemon:
         if not self._options.secure_port:
             return None
         elector, health = self._elector, self.daemon.health
+        explainer = LiveExplainer(
+            self.driver.engine,
+            self._informers.of(PODS).store,
+            (lambda: True) if elector is None else elector.is_leading,
+            self._clock,
+        )
         shown = Shown(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.reset,
@@ -195,6 +202,7 @@ class RunningDaemon:
                 is_synced=lambda: health.handlers_synced,
                 blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
             ),
+            explain=explainer.explain,
             recording=lambda: self._recorders.flight.copy().dump,
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),

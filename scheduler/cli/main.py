@@ -22,7 +22,9 @@ class _Command(NamedTuple):
 _COMMANDS: Final = {
     "run": _Command("scheduler.cli.run", "run", "Schedule the pods of a cluster."),
     "explain": _Command(
-        "scheduler.cli.explain", "explain", "Say why waiting pods fit or do not fit, from files."
+        "scheduler.cli.explain",
+        "explain",
+        "Say why pods wait, or are where they are: cluster or files.",
     ),
     "simulate": _Command(
         "scheduler.cli.simulate", "simulate", "Show where waiting pods would go, from files."

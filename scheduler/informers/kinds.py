@@ -236,4 +236,5 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
         f"/{root}/{declared.api_version}/{declared.plural}",
         dict[str, Any],
         meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),
+        kind=declared.kind,
     )

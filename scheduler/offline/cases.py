@@ -4,11 +4,11 @@ from collections.abc import Collection
 
 import msgspec
 
+from scheduler.answers.explainer import Explainer
+from scheduler.answers.model import Answer
 from scheduler.config.load import default_configuration, load_object
 from scheduler.errors import SchedulerError
-from scheduler.offline.answers import Answer
 from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
-from scheduler.offline.explain import Explainer
 from scheduler.offline.reading import InputError, objects_from_documents
 
 
@@ -43,5 +43,5 @@ def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Ans
     profiles = Profiles(config, is_named=is_named, tries_all_nodes=preempts)
     documents = ((f"objects[{i}]", raw) for i, raw in enumerate(raw_objects))
     cluster = profiles.load(objects_from_documents(documents))
-    explainer = Explainer(profiles, cluster, preempts=preempts)
+    explainer = Explainer(cluster.engine, profiles.framework_of, preempts=preempts)
     return Answer(tuple(explainer.explain(pod) for pod in cluster.waiting))

@@ -22,7 +22,6 @@ from scheduler.offline.reading import ClusterObjects
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
@@ -126,11 +125,6 @@ class Profiles:
             ),
         )
 
-    @property
-    def storage(self) -> VolumeCatalog:
-        """The storage of the cluster that was loaded last."""
-        return self._builder.states.shared(VolumeCatalog, "")
-
     def engine(
         self, seed: int, max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
     ) -> Engine:
@@ -144,8 +138,9 @@ class Profiles:
         )
 
     def framework_of(self, pod: PodInfo) -> Framework:
-        """The profile that decides about the pod."""
-        return self.frameworks[pod.spec.scheduler_name]
+        """The profile that decides about the pod; the first about what is somebody else's."""
+        own = self.frameworks.get(pod.spec.scheduler_name)
+        return next(iter(self.frameworks.values())) if own is None else own
 
 
 def _creation(pod: PodInfo) -> str:

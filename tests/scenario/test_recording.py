@@ -171,7 +171,7 @@ def test_a_pod_is_explained_as_of_a_moment(recorded: list[Path]) -> None:
 
     assert before[0] == after[0] == 0
     assert "Insufficient cpu" in before[1]
-    assert "default/large is on node n12" in after[1]
+    assert "Is on n12. Placed again now it would fit on " in after[1]
 
 
 def test_another_configuration_is_compared(recorded: list[Path], tmp_path: Path) -> None:

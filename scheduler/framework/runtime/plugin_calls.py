@@ -3,15 +3,18 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from typing import Any, Final, TypeAlias, TypeVar
 
 from scheduler.errors import SchedulerError
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime.answers import WrongAnswerError
 from scheduler.framework.status import Code, Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
+
+_SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
 
 R = TypeVar("R")
 E = TypeVar("E")
@@ -69,6 +72,16 @@ class PluginCalls:
         """What follows, until the loop is given back, belongs to a new cycle."""
         self.sampled = sampled
         self.steps.clear()
+
+    @contextmanager
+    def unmeasured(self) -> Iterator[None]:
+        """Within this, calls are none of the scheduler's own: somebody asks what would be."""
+        before = self.metrics, self.sampled, self.steps
+        self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
+        try:
+            yield
+        finally:
+            self.metrics, self.sampled, self.steps = before
 
     def step(self, name: str) -> None:
         """Note that something else of the present cycle is done."""

@@ -81,6 +81,10 @@ class SharedStates:
             self._owners[state_type] = plugin
         return found
 
+    def known(self, state_type: type[StateT]) -> StateT | None:
+        """The state of a type if any plugin has asked for it."""
+        return self._states.get(state_type)
+
     # --- for the engine -------------------------------------------------------------------------
 
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
