@@ -64,7 +64,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     gc.collect()
     gc.freeze()
     for pod in pods:
-        times = _schedule(engine, pod, engine.core.states.known(VolumeCatalog))
+        times = _schedule(engine, pod, engine.core.states.shared(VolumeCatalog, ""))
         if times is None:
             note = f"{pod.key} fits nowhere"
             break
@@ -86,9 +86,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     )
 
 
-def _schedule(
-    engine: Engine, pod: PodInfo, catalog: VolumeCatalog | None
-) -> tuple[float, float] | None:
+def _schedule(engine: Engine, pod: PodInfo, catalog: VolumeCatalog) -> tuple[float, float] | None:
     """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
     now = engine.core.now
     start = thread_time_ns()
@@ -97,7 +95,7 @@ def _schedule(
     told = engine.handle(Decide(), now)
     end = thread_time_ns()
     prepare = next((each for each in told if isinstance(each, RunPreBind)), None)
-    bound = [] if prepare is None or catalog is None else list(bound_storage(pod, catalog))
+    bound = [] if prepare is None else list(bound_storage(pod, catalog))
     resume = thread_time_ns()
     if prepare is not None:
         for kind, each in bound:

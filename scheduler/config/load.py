@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.config import defaults
-from scheduler.config.args import ARGS_TYPES
+from scheduler.config.args import ARGS_TYPES, VolumeBindingArgs
 from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.plugin_sets import IN_TREE, Implements
 from scheduler.config.problems import ConfigError, Path, Problems
