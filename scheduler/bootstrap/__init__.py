@@ -6,6 +6,7 @@ from scheduler.bootstrap.frameworks import (
     PluginLoadError,
     implemented_plugins,
     out_of_tree_plugins,
+    own_plugins,
 )
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "build_engine",
     "implemented_plugins",
     "out_of_tree_plugins",
+    "own_plugins",
 ]

@@ -16,11 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
-from scheduler.bootstrap.frameworks import (
-    FrameworkBuilder,
-    implemented_plugins,
-    out_of_tree_plugins,
-)
+from scheduler.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
 from scheduler.bootstrap.measuring import (
     WATCH_ENDS,
     InformerCounts,
@@ -28,6 +24,7 @@ from scheduler.bootstrap.measuring import (
     watch_sizes,
 )
 from scheduler.bootstrap.recording import Recorders
+from scheduler.bootstrap.reloading import Reloader
 from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
@@ -36,7 +33,6 @@ from scheduler.client.reviews import Reviews
 from scheduler.client.session import ApiSession
 from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock
-from scheduler.config.notices import not_in_effect
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
@@ -87,6 +83,7 @@ class RunningDaemon:
         daemon: what keeps it going.
         metrics: what is counted.
         comparer: holds cache and queue against the informers.
+        reloader: keeps the configuration as its file says.
     """
 
     def __init__(  # noqa: PLR0913 - what differs between a cluster, a test and a benchmark
@@ -163,6 +160,15 @@ class RunningDaemon:
             on_stall=self.metrics.loop_stall.observe,
         )
         self.comparer = self._comparer()
+        self.reloader = Reloader(
+            options,
+            config,
+            plugins,
+            driver=self.driver,
+            pods=self._informers.of(PODS).store,
+            metrics=self.metrics,
+            clock=clock,
+        )
         watch_sizes(self.driver, self.metrics)
 
     # --- running --------------------------------------------------------------------------------
@@ -181,7 +187,7 @@ class RunningDaemon:
         try:
             if server is not None:
                 await server.start()
-            await self.daemon.run([renewing])
+            await self.daemon.run([renewing, self.reloader.follow()])
         except LeaseLostError:
             raise
         except Exception:
@@ -201,7 +207,7 @@ class RunningDaemon:
         shown = Shown(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.reset,
-            configuration=lambda: to_object(self._config),
+            configuration=lambda: to_object(self.reloader.in_force),
             flags=self._options.given,
             checks=scheduler_checks(
                 leader_election=None if elector is None else elector.check_healthy,
@@ -328,8 +334,6 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
         SchedulerError: something a person can act on.
         LeaseLostError: another instance may lead now.
     """
-    for notice in not_in_effect(config, implemented_plugins(out_of_tree_plugins()).keys()):
-        log.warning("Not in effect", notice=notice)
     connection = await load_connection(
         kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
     )

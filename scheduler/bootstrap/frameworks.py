@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.config.expansion import expand
+from scheduler.config.plugin_sets import IN_TREE as KNOWN_PLUGINS, Implements
 from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
 from scheduler.errors import SchedulerError
 from scheduler.framework.handle import Backing, Handle, watched_kinds
@@ -60,12 +61,19 @@ def implemented_plugins(
     }
 
 
+def own_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
+    """The extension points of the plugins that kube-scheduler does not know."""
+    implemented = implemented_plugins(out_of_tree)
+    return {name: points for name, points in implemented.items() if name not in KNOWN_PLUGINS}
+
+
 class FrameworkBuilder:
     """Makes the frameworks of all profiles of a configuration.
 
     Attributes:
         states: what plugins share; to be told of everything that happens.
         backing: what handles give away; to be filled in by whoever composes.
+        own_plugins: the extension points of the out-of-tree plugins.
     """
 
     def __init__(
@@ -86,6 +94,7 @@ class FrameworkBuilder:
         self._time_limit = time_limit
         self._on_failed = on_failed
         self._registry = {**IN_TREE, **(out_of_tree or {})}
+        self.own_plugins = own_plugins(out_of_tree or {})
         self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
         self._class_cache_bytes = class_cache_bytes
 
@@ -98,12 +107,10 @@ class FrameworkBuilder:
             PluginLoadError: a plugin cannot be built.
         """
         implements = implemented_plugins(self._registry)
-        frameworks = {
+        return {
             profile.scheduler_name: self._framework(profile, expand(profile, implements))
             for profile in config.profiles
         }
-        self.backing.frameworks = frameworks
-        return frameworks
 
     def _framework(
         self,
@@ -126,9 +133,9 @@ class FrameworkBuilder:
     def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
         plugin_type = self._registry[name]
         watches = watched_kinds(plugin_type)
-        self.states.watch(watches)
         handle = Handle(self.backing, name, profile.scheduler_name, watches)
         try:
+            self.states.watch(watches)
             return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
         except Exception as problem:
             raise PluginLoadError(

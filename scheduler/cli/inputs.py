@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins, own_plugins
 from scheduler.config.load import load
-from scheduler.config.notices import not_in_effect
-from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.notices import not_in_effect, unsupported
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
 from scheduler.offline.reading import (
@@ -63,7 +62,7 @@ def read_profiles(
     if file is None:
         return Profiles(None, out_of_tree, tries_all_nodes=tries_all_nodes), ()
     implemented = implemented_plugins(out_of_tree)
-    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+    own = own_plugins(out_of_tree)
     text = _text(file)
 
     def config_called(name: str) -> KubeSchedulerConfiguration:
@@ -73,7 +72,8 @@ def read_profiles(
     # A name that was written does not depend on what we would have called the profile.
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
-    return profiles, not_in_effect(config, implemented.keys())
+    lacking = map(str, unsupported(config, implemented.keys()))
+    return profiles, (*lacking, *not_in_effect(config))
 
 
 def _source(name: str) -> str:

@@ -12,11 +12,10 @@ import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import out_of_tree_plugins, own_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_profiles
 from scheduler.config.load import load_object
-from scheduler.config.plugin_sets import IN_TREE
 from scheduler.engine import Engine
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster, Profiles
@@ -116,9 +115,11 @@ def _clock_at(moment: str, header: Header) -> float:
 
 def _profiles(header: Header) -> Profiles:
     out_of_tree = out_of_tree_plugins()
-    implemented = implemented_plugins(out_of_tree)
-    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-    config = load_object(header.configuration, source="recorded configuration", out_of_tree=own)
+    config = load_object(
+        header.configuration,
+        source="recorded configuration",
+        out_of_tree=own_plugins(out_of_tree),
+    )
     return Profiles(config, out_of_tree)
 
 
@@ -180,6 +181,8 @@ def _explain(profiles: Profiles, engine: Engine, name: str, header: Header) -> N
         return
     core = engine.core
     core.cache.update_snapshot(core.snapshot)
+    # The configuration may have changed since the recording began.
+    profiles.frameworks = dict(core.frameworks)
     cluster = Cluster(engine, [pod], Counter())
     explainer = Explainer(profiles, cluster)
     answer = explainer.explain(pod)

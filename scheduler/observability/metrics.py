@@ -266,6 +266,19 @@ class SchedulerMetrics:
             "stowage_events_dropped_total",
             "Events that were not sent because too many were waiting.",
         )[()]
+        self.config_reload_success = add.gauge(
+            "stowage_config_reload_success",
+            "1 when the file of --config is in force as it was read last, 0 when that was refused.",
+        )[()]
+        self.config_reload_seconds = add.gauge(
+            "stowage_config_reload_seconds",
+            "When the configuration in force was found good last, in seconds since 1970.",
+        )[()]
+        self.config_info = add.gauge(
+            "stowage_config_info",
+            "Always 1; its label is the checksum of the file that is in force, as sha256sum has it.",
+            "sha256",
+        )
         self.malformed_objects = add.counter(
             "stowage_malformed_objects_total",
             "Objects that could not be read and were left out, by kind.",

@@ -26,6 +26,7 @@ from scheduler.engine.events import (
     Allowed,
     BindFailed,
     Bound,
+    Configure,
     Decide,
     Event,
     Evicted,
@@ -151,6 +152,7 @@ _Readable: TypeAlias = (
     | Activate
     | Say
     | TookLong
+    | Configure
 )
 
 
