@@ -196,5 +196,3 @@ def _differences(before: Any, now: Any, place: Place) -> Iterator[Problem]:
         yield Problem(
             place, f"cannot change without a restart: {before} is in force, the file says {now}"
         )
-
-

@@ -276,7 +276,7 @@ class SchedulerMetrics:
         )[()]
         self.config_info = add.gauge(
             "stowage_config_info",
-            "Always 1; its label is the checksum of the file that is in force, as sha256sum has it.",
+            "Always 1; the label is the checksum of the file that is in force, as of sha256sum.",
             "sha256",
         )
         self.malformed_objects = add.counter(

@@ -197,9 +197,7 @@ def test_with_a_file_only_leader_election_flags_count(tmp_path: Path) -> None:
     assert config.client_connection.kubeconfig == "/from/file"
     assert config.leader_election.lease_duration_seconds == 30.0
     assert config.leader_election.resource_name == "theirs"
-    assert notices == (
-        "--kube-api-qps: ignored because --config is given; the file says it",
-    )
+    assert notices == ("--kube-api-qps: ignored because --config is given; the file says it",)
 
 
 @pytest.mark.parametrize(
