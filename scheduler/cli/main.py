@@ -33,6 +33,9 @@ _COMMANDS: Final = {
     "config": _Command(
         "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
     ),
+    "version": _Command(
+        "scheduler.cli.version", "version", "Print the version, and what it runs on."
+    ),
 }
 _ENTRY_POINT_GROUP: Final = "stowage.commands"
 """Where other distributions name commands of theirs."""
@@ -94,7 +97,10 @@ def _summary(entry: EntryPoint) -> str:
     return entry.dist.metadata["Summary"] if entry.dist is not None else ""
 
 
-@click.group(cls=_LazyGroup, context_settings={"max_content_width": 100})
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="stowage")
 def main() -> None:
     """Stowage: a Kubernetes scheduler that can say why.

@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -19,6 +20,14 @@ def stowage_version() -> str:
         return version("stowage-scheduler")
     except PackageNotFoundError:
         return "0.0.0"
+
+
+def git_commit() -> str:
+    """What the installed package was built from; empty where the build did not say."""
+    try:
+        return str(import_module("scheduler._build").COMMIT)
+    except ImportError:
+        return ""
 
 
 def declare_build_info(instruments: Instruments) -> None:

@@ -1,5 +1,6 @@
 """The command group."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -11,8 +12,9 @@ from click.testing import CliRunner
 from scheduler import __version__
 from scheduler.cli import main as main_module
 from scheduler.cli.main import main
+from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
 
-COMMANDS = ("run", "explain", "simulate", "config", "demo")
+COMMANDS = ("run", "explain", "simulate", "replay", "config", "version", "demo")
 
 
 def test_every_command_exists() -> None:
@@ -46,6 +48,28 @@ def test_the_version_is_told() -> None:
     result = CliRunner().invoke(main, ["--version"])
 
     assert result.output == f"stowage, version {__version__}\n"
+
+
+def test_version_says_what_a_report_needs() -> None:
+    """For people, and for machines."""
+    text = CliRunner().invoke(main, ["version"])
+    told = json.loads(CliRunner().invoke(main, ["version", "-o", "json"]).output)
+
+    assert told.keys() == {"stowage", "gitCommit", "kubernetes", "python", "platform"}
+    assert told["kubernetes"] == f"v{KUBERNETES_VERSION}"
+    assert (text.exit_code, told["stowage"]) == (0, stowage_version())
+    assert all(value in text.output for value in told.values())
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_a_short_name(command: str) -> None:
+    """`-h` everywhere."""
+    arguments = [command] if command else []
+
+    short = CliRunner().invoke(main, [*arguments, "-h"])
+
+    assert short.exit_code == 0
+    assert short.output == CliRunner().invoke(main, [*arguments, "--help"]).output
 
 
 def test_an_unknown_command_is_no_traceback() -> None:
