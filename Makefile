@@ -13,8 +13,13 @@ COUNT ?= 30
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
 
+# A try that failed half-way leaves no environment behind that the next would take for a whole one.
 $(VENV)/run.stamp: requirements.lock pyproject.toml apistub/pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	  echo "Installing about 30 packages into $(VENV), once: a minute or two, 250 MB."; \
+	  rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) has no venv; on Debian: apt install python3-venv" >&2; exit 1; }; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./apistub
 	@touch $@
@@ -27,7 +32,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
 install: $(VENV)/dev.stamp ## Create the virtual environment with locked versions
 
 .PHONY: demo
-demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (30 s)
+demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (30 s; the first time it installs)
 	@$(BIN)/stowage demo
 
 .PHONY: test

@@ -23,6 +23,7 @@ from scheduler.bootstrap.measuring import (
     counted,
     watch_sizes,
 )
+from scheduler.bootstrap.other_leader import warn_of_another
 from scheduler.bootstrap.recording import Recorders
 from scheduler.bootstrap.reloading import Reloader
 from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
@@ -187,7 +188,7 @@ class RunningDaemon:
         try:
             if server is not None:
                 await server.start()
-            await self.daemon.run([renewing, self.reloader.follow()])
+            await self.daemon.run([renewing, self.reloader.follow(), self._look_around()])
         except LeaseLostError:
             raise
         except Exception:
@@ -198,6 +199,12 @@ class RunningDaemon:
             if server is not None:
                 await server.stop()
             await self._session.close()
+
+    async def _look_around(self) -> None:
+        """A process that was started by hand looks for the one that was deployed."""
+        if self._options.config:
+            await asyncio.Event().wait()
+        await warn_of_another(self._session, self._config.leader_election, self._clock)
 
     def _server(self) -> Server | None:
         """The secure port, unless it is switched off by `--secure-port=0`."""
