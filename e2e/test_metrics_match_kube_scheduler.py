@@ -19,7 +19,7 @@ NOT_HERE = {
     "scheduler_async_api_*": "no queue of API calls: binds and patches are plain requests",
     "scheduler_pending_async_api_calls": "no queue of API calls",
     "scheduler_volume_binder_cache_requests_total": "kube-scheduler declares and never counts it",
-    "rest_client_rate_limiter_duration_seconds": "no client-side limit unless one is set",
+    "rest_client_rate_limiter_duration_seconds": "there when clientConnection.qps is set",
     "rest_client_exec_plugin_*": "client-go's credential plugins",
     "rest_client_transport_*": "client-go's connection cache",
     "rest_client_dns_resolution_duration_seconds": "client-go's dialer",

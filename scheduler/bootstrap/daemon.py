@@ -226,7 +226,8 @@ class RunningDaemon:
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        return Server(self._options, shown, Reviews(self._session), self._clock)
+        reviews = Reviews(self._session, RequestMetrics(self.metrics), self._clock)
+        return Server(self._options, shown, reviews, self._clock)
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -4,13 +4,17 @@ Source: k8s.io/apiserver pkg/authentication and pkg/authorization (delegated) v0
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from scheduler.client.errors import UnavailableError
+from scheduler.client.errors import ApiError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.client.wire import UNREADABLE, json_string
+from scheduler.clock import MonotonicClock, SystemClock
+
+_WHO: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+_MAY: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaults=True):
@@ -45,11 +49,31 @@ _token_decoder: Final = msgspec.json.Decoder(_TokenReview)
 _access_decoder: Final = msgspec.json.Decoder(_AccessReview)
 
 
+class ReviewObserver(Protocol):
+    """Hears of every review."""
+
+    def review_done(self, about: str, code: str, seconds: float) -> None:
+        """The API server has answered, or has not.
+
+        Args:
+            about: `authn` (who is it) or `authz` (may they).
+            code: the HTTP status; `<error>` when there is no answer.
+            seconds: since it was asked.
+        """
+
+
 class Reviews:
     """TokenReview and SubjectAccessReview. Answers are not cached here."""
 
-    def __init__(self, session: ApiSession) -> None:
+    def __init__(
+        self,
+        session: ApiSession,
+        observer: ReviewObserver | None = None,
+        clock: MonotonicClock | None = None,
+    ) -> None:
         self._session = session
+        self._observer = observer
+        self._clock = clock or SystemClock()
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """The user a bearer token belongs to, or None when it is not valid.
@@ -66,7 +90,7 @@ class Reviews:
             "kind": "TokenReview",
             "spec": {"token": token} | ({"audiences": tuple(audiences)} if audiences else {}),
         }
-        answer = await self._post("/apis/authentication.k8s.io/v1/tokenreviews", body)
+        answer = await self._post("authn", _WHO, body)
         status = _decoded(_token_decoder, answer).status
         # A server that knows nothing of audiences says yes without naming one.
         is_meant = not audiences or bool(set(audiences) & set(status.audiences))
@@ -89,12 +113,22 @@ class Reviews:
                 "nonResourceAttributes": {"path": path, "verb": verb},
             },
         }
-        answer = await self._post("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+        answer = await self._post("authz", _MAY, body)
         status = _decoded(_access_decoder, answer).status
         return status.allowed and not status.denied
 
-    async def _post(self, path: str, body: dict[str, Any]) -> bytes:
-        return (await self._session.request("POST", path, json_string(body))).body
+    async def _post(self, about: str, path: str, body: dict[str, Any]) -> bytes:
+        start, code = self._clock.monotonic(), "<error>"
+        try:
+            answer = await self._session.request("POST", path, json_string(body))
+            code = str(answer.status)
+        except ApiError as problem:
+            code = str(problem.status or code)
+            raise
+        finally:
+            if self._observer is not None:
+                self._observer.review_done(about, code, self._clock.monotonic() - start)
+        return answer.body
 
 
 def _decoded(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:

@@ -79,6 +79,9 @@ class RequestObserver(Protocol):
             received_bytes: size of the body that was read; None for a stream or no answer.
         """
 
+    def throttled(self, method: str, host: str, seconds: float) -> None:
+        """A request has waited for so long because `clientConnection.qps` limits them."""
+
 
 class ApiSession:
     """Requests to one API server over kept-alive connections.
@@ -160,8 +163,8 @@ class ApiSession:
         deadline = self._clock.monotonic() + timeout
         request = Request(method, path, body, content_type, fence)
         for attempt in range(MAX_RETRIES + 1):
-            if self._throttle is not None and not is_urgent:
-                await self._throttle.acquire()
+            if not is_urgent:
+                await self._wait_turn(method)
             try:
                 return await self._send(request, timeout)
             except ApiError as problem:
@@ -185,8 +188,7 @@ class ApiSession:
         Raises:
             ApiError: also from within the block, when the stream breaks.
         """
-        if self._throttle is not None:
-            await self._throttle.acquire()
+        await self._wait_turn("GET")
         access = self._current()
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout
@@ -230,6 +232,15 @@ class ApiSession:
         if response.status >= _FIRST_FAILURE:
             raise self._refusal(str(request), response.status, response.headers, response.body)
         return response
+
+    async def _wait_turn(self, method: str) -> None:
+        """Wait until the limit on requests allows one more, where there is a limit."""
+        if self._throttle is None:
+            return
+        start = self._clock.monotonic()
+        await self._throttle.acquire()
+        if self._observer is not None:
+            self._observer.throttled(method, self._host, self._clock.monotonic() - start)
 
     def _observe(
         self, method: str, code: str, start: float, sent: int, received: int | None

@@ -14,14 +14,23 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from scheduler.observability.build_info import declare_build_info, declare_process_metrics
+from scheduler.observability.feature_gates import declare_feature_gates
 from scheduler.observability.framework_metrics import FrameworkMetrics
-from scheduler.observability.instruments import EMPTY, Instruments, exponential
+from scheduler.observability.instruments import (
+    EMPTY,
+    Counter,
+    Family,
+    Histogram,
+    Instruments,
+    exponential,
+)
 from scheduler.observability.volume_metrics import VolumeMetrics
 
 _EVALUATED_AT: Final = frozenset(("PreFilter", "Filter", "PreScore", "Score"))
 """The extension points plugin_evaluation_total counts."""
 
 _REST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_REVIEW_SECONDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 _REST_BYTES: Final = tuple(float(size) for size in (64, 256, 512, *(4**k for k in range(5, 13))))
 
 Sizes = Callable[[], Mapping[str, float]]
@@ -40,6 +49,7 @@ class SchedulerMetrics:
         self.registry = registry
         self.instruments = Instruments(registry)
         declare_build_info(self.instruments)
+        declare_feature_gates(self.instruments)
         declare_process_metrics(registry)
         self._declare_attempts()
         self._declare_queue()
@@ -233,6 +243,14 @@ class SchedulerMetrics:
             "host",
             bounds=_REST_SECONDS,
         )
+        self.rest_client_rate_limiter_duration = add.histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "Time a request waited because clientConnection.qps limits them.",
+            "verb",
+            "host",
+            bounds=_REST_SECONDS,
+        )
+        self.delegated = {about: _delegated(add, about) for about in ("authn", "authz")}
         self.rest_client_request_size = add.histogram(
             "rest_client_request_size_bytes",
             "Size of the bodies sent to the API server.",
@@ -292,3 +310,24 @@ class SchedulerMetrics:
         self.class_cache_bytes = add.gauge(
             "stowage_class_cache_bytes", "Memory used by results kept per equivalence class."
         )
+
+
+def _delegated(add: Instruments, about: str) -> tuple[Family[Counter], Family[Histogram]]:
+    """Reviews of callers by status code: how many, and how long each took.
+
+    Source: k8s.io/apiserver pkg/authentication/authenticatorfactory, pkg/authorization/
+    authorizerfactory metrics.go v0.36.
+    """
+    return (
+        add.counter(
+            f"apiserver_delegated_{about}_request_total",
+            "Reviews of callers that the API server was asked for.",
+            "code",
+        ),
+        add.histogram(
+            f"apiserver_delegated_{about}_request_duration_seconds",
+            "Time of a review of a caller.",
+            "code",
+            bounds=_REVIEW_SECONDS,
+        ),
+    )

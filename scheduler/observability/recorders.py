@@ -127,6 +127,16 @@ class RequestMetrics:
         if received_bytes is not None:
             metrics.rest_client_response_size[method, host].observe(received_bytes)
 
+    def throttled(self, method: str, host: str, seconds: float) -> None:
+        """A request has waited for its turn."""
+        self._metrics.rest_client_rate_limiter_duration[method, host].observe(seconds)
+
+    def review_done(self, about: str, code: str, seconds: float) -> None:
+        """The API server was asked about a caller; the code is `<error>` when it did not answer."""
+        requests, duration = self._metrics.delegated[about]
+        requests[code].inc()
+        duration[code].observe(seconds)
+
 
 def _attempts(attempts: int) -> str:
     return str(attempts) if attempts < _ATTEMPTS_SHOWN else f"{_ATTEMPTS_SHOWN}+"
