@@ -60,7 +60,8 @@ def test_every_metric_is_kube_schedulers(
     finally:
         own_cluster.stop_program(real)
     theirs = {n: f for n, f in families(their_text).items() if n.startswith(COMPARED)}
-    own = families(our_text)
+    # A metric that has no values yet does not show in Go's library.
+    own = {name: family for name, family in families(our_text).items() if family.samples}
     assert len(theirs) > 30
 
     missing = {n for n in theirs.keys() - own.keys() if not any(fnmatch(n, m) for m in NOT_HERE)}

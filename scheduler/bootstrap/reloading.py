@@ -23,11 +23,11 @@ from scheduler.driver.driver import Driver
 from scheduler.engine.events import Configure, ObjectSet
 from scheduler.engine.instructions import Configured, Tell
 from scheduler.errors import SchedulerError
-from scheduler.files import FollowedFiles, look_again_and_again
 from scheduler.framework.interface import Plugin
 from scheduler.informers.store import Store
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
+from scheduler.serving.files import FollowedFiles, look_again_and_again
 
 LOOK_SECONDS: Final = 2.0
 """How often the file is looked at."""

@@ -171,9 +171,6 @@ class Instruments(Collector):
     def collect(self) -> Iterator[Metric]:
         """Give prometheus_client everything, as it asks for at each scrape."""
         for declaration, family in self._families.values():
-            # As Go's library does: a metric that has no values yet does not show.
-            if not family and not declaration.sources:
-                continue
             yield _rendered(declaration, family)
 
     def _add(self, declaration: _Declaration, new: Callable[[], Child]) -> Family[Child]:

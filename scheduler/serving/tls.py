@@ -10,7 +10,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from scheduler.clock import Clock
 from scheduler.config.options import RunOptions
-from scheduler.files import FollowedFiles, look_again_and_again
 from scheduler.observability.logs import get_logger
 from scheduler.serving.authentication import Authorities
 from scheduler.serving.certificates import (
@@ -21,6 +20,7 @@ from scheduler.serving.certificates import (
     server_pair_files,
 )
 from scheduler.serving.errors import ServingError
+from scheduler.serving.files import FollowedFiles, look_again_and_again
 
 RELOAD_SECONDS: Final = 10.0
 """How often files are looked at."""
