@@ -18,8 +18,6 @@ from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
 from scheduler.bootstrap.measuring import (
-    WATCH_ENDS,
-    InformerCounts,
     counted,
     watch_sizes,
 )
@@ -60,11 +58,6 @@ from scheduler.observability import tracing
 from scheduler.observability.dumps import in_full
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
-from scheduler.observability.recorders import (
-    CycleMetrics,
-    QueueMetrics,
-    RequestMetrics,
-)
 from scheduler.observability.tracing import CycleTracer, SpanExporter
 from scheduler.serving.endpoints import Shown
 from scheduler.serving.health import scheduler_checks
@@ -226,7 +219,7 @@ class RunningDaemon:
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        reviews = Reviews(self._session, RequestMetrics(self.metrics), self._clock)
+        reviews = Reviews(self._session, self.metrics.reviews, self._clock)
         return Server(self._options, shown, reviews, self._clock)
 
     def _handle_signals(self) -> None:
@@ -254,7 +247,7 @@ class RunningDaemon:
             clock=self._clock,
             qps=max(0.0, connection_config.qps),
             burst=connection_config.burst,
-            observer=RequestMetrics(self.metrics),
+            metrics=self.metrics.client,
         )
 
     def _candidate(self) -> LeaderElector | None:
@@ -297,8 +290,7 @@ class RunningDaemon:
             frameworks,
             seed=seed,
             max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
-            recorder=CycleMetrics(self.metrics, CycleTracer(log, self._spans)),
-            queue_recorder=QueueMetrics(self.metrics),
+            tracer=CycleTracer(log, self._spans),
             stopwatch=self._clock.monotonic,
         )
 
@@ -307,13 +299,13 @@ class RunningDaemon:
         frameworks = self.driver.engine.core.frameworks.values()
         kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
-        self.metrics.declare_kinds([kind.name for kind in kinds], WATCH_ENDS)
+        self.metrics.informers.begin(kind.name for kind in kinds)
         informers = Informers(
             self._session,
             kinds,
             clock=self._clock,
             rng=self._rng,
-            hooks=InformerCounts(self.metrics),
+            metrics=self.metrics.informers,
             options=options,
         )
         for kind in kinds:

@@ -4,7 +4,7 @@ Source: k8s.io/apiserver pkg/authentication and pkg/authorization (delegated) v0
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +12,8 @@ from scheduler.client.errors import ApiError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.client.wire import UNREADABLE, json_string
 from scheduler.clock import MonotonicClock, SystemClock
+from scheduler.observability.client_metrics import ReviewMetrics
+from scheduler.observability.instruments import Instruments
 
 _WHO: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _MAY: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -49,30 +51,17 @@ _token_decoder: Final = msgspec.json.Decoder(_TokenReview)
 _access_decoder: Final = msgspec.json.Decoder(_AccessReview)
 
 
-class ReviewObserver(Protocol):
-    """Hears of every review."""
-
-    def review_done(self, about: str, code: str, seconds: float) -> None:
-        """The API server has answered, or has not.
-
-        Args:
-            about: `authn` (who is it) or `authz` (may they).
-            code: the HTTP status; `<error>` when there is no answer.
-            seconds: since it was asked.
-        """
-
-
 class Reviews:
     """TokenReview and SubjectAccessReview. Answers are not cached here."""
 
     def __init__(
         self,
         session: ApiSession,
-        observer: ReviewObserver | None = None,
+        metrics: ReviewMetrics | None = None,
         clock: MonotonicClock | None = None,
     ) -> None:
         self._session = session
-        self._observer = observer
+        self._metrics = metrics or ReviewMetrics(Instruments())
         self._clock = clock or SystemClock()
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
@@ -126,8 +115,8 @@ class Reviews:
             code = str(problem.status or code)
             raise
         finally:
-            if self._observer is not None:
-                self._observer.review_done(about, code, self._clock.monotonic() - start)
+            self._metrics.requests[about][code].inc()
+            self._metrics.duration[about][code].observe(self._clock.monotonic() - start)
         return answer.body
 
 

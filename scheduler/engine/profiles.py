@@ -8,13 +8,8 @@ import msgspec
 from scheduler.engine.core import EventTime
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime import Framework
-from scheduler.queue import (
-    BackoffSettings,
-    QueueProfile,
-    QueueRecorder,
-    QueueSettings,
-    SchedulingQueue,
-)
+from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.queue import BackoffSettings, QueueProfile, QueueSettings, SchedulingQueue
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -49,12 +44,12 @@ def build_queue(
     frameworks: Mapping[str, Framework],
     time: EventTime,
     settings: QueueSettings,
-    recorder: QueueRecorder | None,
+    metrics: QueueMetrics,
 ) -> SchedulingQueue:
     """The queue; all profiles sort alike, as validation demands."""
     first = next(iter(frameworks.values()))
     return SchedulingQueue(
-        first.sort_key, queue_profiles(frameworks), time, settings=settings, recorder=recorder
+        first.sort_key, queue_profiles(frameworks), time, settings=settings, metrics=metrics
     )
 
 

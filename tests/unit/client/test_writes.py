@@ -9,7 +9,6 @@ import msgspec
 import pytest
 import uvloop
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.client.errors import (
@@ -27,8 +26,8 @@ from scheduler.client.reviews import Reviews, User
 from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.client.throttle import TokenBucket
 from scheduler.client.writes import PodWrites
-from scheduler.observability.metrics import SchedulerMetrics
-from scheduler.observability.recorders import RequestMetrics
+from scheduler.observability.client_metrics import ReviewMetrics
+from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
 from tests.unit.client.scripted_server import Seen, json_answer, serving, status_answer
 
@@ -440,10 +439,10 @@ class TestReviews:
 
     def test_every_review_is_counted(self) -> None:
         """By what it is about and how the server answered."""
-        metrics = SchedulerMetrics(CollectorRegistry())
+        metrics = ReviewMetrics(Instruments())
 
         async def ask(session: ApiSession) -> None:
-            reviews = Reviews(session, RequestMetrics(metrics))
+            reviews = Reviews(session, metrics)
             await reviews.review_token("t0")
             with pytest.raises(ApiError):
                 await reviews.review_access(User(name="n"), "/metrics", "get")
@@ -459,10 +458,12 @@ class TestReviews:
 
         uvloop.run(scenario())
 
-        (tokens, token_seconds), (access, _) = metrics.delegated.values()
-        assert {code: child.value for code, child in tokens.items()} == {"201": 1}
-        assert {code: child.value for code, child in access.items()} == {"403": 1}
-        assert sum(token_seconds["201"].counts) == 1
+        counted = {
+            about: {code: child.value for code, child in family.items()}
+            for about, family in metrics.requests.items()
+        }
+        assert counted == {"authn": {"201": 1}, "authz": {"403": 1}}
+        assert sum(metrics.duration["authn"]["201"].counts) == 1
 
     def test_an_invalid_token_is_nobody(self) -> None:
         """The server answers without a user."""
