@@ -117,10 +117,11 @@ lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 
 .PHONY: image
-image: ## Build the container image (needs docker)
-	docker build --build-arg VERSION=$$(git describe --tags --always --dirty) -t stowage:dev .
+image: $(VENV)/run.stamp ## Build the container image (needs docker)
+	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) -t stowage:dev .
 
 .PHONY: deploy
 deploy: ## Apply the base manifests to the current cluster

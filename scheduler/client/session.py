@@ -12,7 +12,6 @@ from typing import Any, Final, Self
 import aiohttp
 from yarl import URL
 
-from scheduler import __version__
 from scheduler.client.connection import Access, Connection
 from scheduler.client.direct import (
     CONNECT_TIMEOUT_SECONDS,
@@ -37,13 +36,14 @@ from scheduler.client.lines import Lines, StreamedLines
 from scheduler.client.proxied import BROKEN, ProxiedRequests, read_whole, why
 from scheduler.client.throttle import TokenBucket
 from scheduler.clock import Clock
+from scheduler.observability.build_info import stowage_version
 from scheduler.observability.client_metrics import ClientMetrics
 from scheduler.observability.instruments import Instruments
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
-USER_AGENT: Final = f"stowage/{__version__} scheduler"
+USER_AGENT: Final = f"stowage/{stowage_version()} scheduler"
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
 MAX_RETRIES: Final = 10
 """Times a request is repeated because the server asked for it.

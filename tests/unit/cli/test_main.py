@@ -9,7 +9,6 @@ import pytest
 from click import Context
 from click.testing import CliRunner
 
-from scheduler import __version__
 from scheduler.cli import main as main_module
 from scheduler.cli.main import main
 from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
@@ -47,7 +46,7 @@ def test_the_version_is_told() -> None:
     """As in the package."""
     result = CliRunner().invoke(main, ["--version"])
 
-    assert result.output == f"stowage, version {__version__}\n"
+    assert result.output == f"stowage, version {stowage_version()}\n"
 
 
 def test_version_says_what_a_report_needs() -> None:
