@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := $(VENV)-tools
+DOCS := $(VENV)-docs
 SEEDS ?= 0:2000
 ROOM ?= engine
 COUNT ?= 30
@@ -112,6 +113,15 @@ audit: $(TOOLS)/tools.stamp ## Look the locked packages up in a database of know
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-tools.lock
 
+$(DOCS)/docs.stamp: requirements-docs.lock
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
+.PHONY: site
+site: $(DOCS)/docs.stamp ## Make docs/ a site in site/; links to nowhere are errors
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
 .PHONY: lock
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
@@ -133,4 +143,4 @@ undeploy: ## Remove what deploy applied
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
-	rm -rf $(VENV) $(TOOLS) sbom.json .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) $(DOCS) site sbom.json .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
