@@ -301,6 +301,8 @@ def test_qps_limits_requests_but_not_the_lease() -> None:
             await asyncio.gather(
                 *(session.request("PUT", "/x", b"{}", is_urgent=True) for _ in range(6))
             )
+            waits = session._metrics.rate_limiter_duration["POST", server.url.partition("//")[2]]
+            assert (sum(waits.counts), waits.sum > 0.1) == (6, True)
             return throttled, loop.time() - started
 
     throttled, urgent = uvloop.run(scenario())
