@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := $(VENV)-tools
+DOCS := $(VENV)-docs
 SEEDS ?= 0:2000
 ROOM ?= engine
 COUNT ?= 30
@@ -13,8 +14,13 @@ COUNT ?= 30
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
 
+# A try that failed half-way leaves no environment behind that the next would take for a whole one.
 $(VENV)/run.stamp: requirements.lock pyproject.toml apistub/pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	  echo "Installing about 30 packages into $(VENV), once: a minute or two, 250 MB."; \
+	  rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) has no venv; on Debian: apt install python3-venv" >&2; exit 1; }; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./apistub
 	@touch $@
@@ -27,7 +33,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
 install: $(VENV)/dev.stamp ## Create the virtual environment with locked versions
 
 .PHONY: demo
-demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (30 s)
+demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (30 s; the first time it installs)
 	@$(BIN)/stowage demo
 
 .PHONY: test
@@ -107,15 +113,25 @@ audit: $(TOOLS)/tools.stamp ## Look the locked packages up in a database of know
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-tools.lock
 
+$(DOCS)/docs.stamp: requirements-docs.lock
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
+.PHONY: site
+site: $(DOCS)/docs.stamp ## Make docs/ a site in site/; links to nowhere are errors
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
 .PHONY: lock
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 
 .PHONY: image
-image: ## Build the container image (needs docker)
-	docker build --build-arg VERSION=$$(git describe --tags --always --dirty) -t stowage:dev .
+image: $(VENV)/run.stamp ## Build the container image (needs docker)
+	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) -t stowage:dev .
 
 .PHONY: deploy
 deploy: ## Apply the base manifests to the current cluster
@@ -127,4 +143,4 @@ undeploy: ## Remove what deploy applied
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
-	rm -rf $(VENV) $(TOOLS) sbom.json .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) $(DOCS) site sbom.json .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

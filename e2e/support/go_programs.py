@@ -32,10 +32,10 @@ class GoProgram:
     module: Path
     """Folder with ``go.mod``."""
     linker_flags: tuple[str, ...] = ()
-    also_named: tuple[str, ...] = ()
-    """Names under which the binary is linked beside itself, for people and process lists."""
     package: str = "."
     """What is built: the module itself, or a command of a module that it requires."""
+    also_named: tuple[str, ...] = ()
+    """Names under which the binary is linked beside itself, for people and process lists."""
 
     @property
     def binary(self) -> Path:
@@ -72,6 +72,20 @@ KUBELETS = GoProgram(
 """Kubelets that run nothing: pods on their nodes start, and end when their grace is over."""
 
 
+HELM_VERSION = "v3.21.4"
+HELM = GoProgram(
+    name="helm",
+    module=CHECKOUT / "e2e" / "helm",
+    package="helm.sh/helm/v3/cmd/helm",
+    linker_flags=(
+        f"-X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
+        "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+        "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36",
+    ),
+)
+"""Helm, whose own build says for which Kubernetes charts are rendered without a cluster."""
+
+
 def build(program: GoProgram) -> Path:
     """Builds ``program`` unless an up-to-date binary is there, and returns its path.
 
@@ -102,7 +116,10 @@ def _fingerprint(program: GoProgram, go: str) -> str:
     """Digests everything a build depends on: sources, locked modules, flags and compiler."""
     compiler = subprocess.run([go, "version"], capture_output=True, text=True, check=True)
     digest = hashlib.sha256(compiler.stdout.encode())
-    digest.update("\0".join(program.linker_flags + program.also_named).encode())
+    flags = (*program.linker_flags, *program.also_named)
+    digest.update(
+        "\0".join(flags if program.package == "." else (*flags, program.package)).encode()
+    )
     sources = sorted(
         path for path in program.module.rglob("*") if path.suffix in {".go", ".mod", ".sum"}
     )

@@ -7,6 +7,7 @@ from scheduler.bootstrap.frameworks import (
     args_types_of,
     implemented_plugins,
     out_of_tree_plugins,
+    own_plugins,
 )
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "build_engine",
     "implemented_plugins",
     "out_of_tree_plugins",
+    "own_plugins",
 ]

@@ -17,16 +17,14 @@ from prometheus_client import CollectorRegistry
 from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.explaining import LiveExplainer
-from scheduler.bootstrap.frameworks import (
-    FrameworkBuilder,
-    implemented_plugins,
-    out_of_tree_plugins,
-)
+from scheduler.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
 from scheduler.bootstrap.measuring import (
     counted,
     watch_sizes,
 )
+from scheduler.bootstrap.other_leader import warn_of_another
 from scheduler.bootstrap.recording import Recorders
+from scheduler.bootstrap.reloading import Reloader
 from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
@@ -35,7 +33,6 @@ from scheduler.client.reviews import Reviews
 from scheduler.client.session import ApiSession
 from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock
-from scheduler.config.notices import not_in_effect
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
@@ -81,6 +78,7 @@ class RunningDaemon:
         daemon: what keeps it going.
         metrics: what is counted.
         comparer: holds cache and queue against the informers.
+        reloader: keeps the configuration as its file says.
     """
 
     def __init__(  # noqa: PLR0913 - what differs between a cluster, a test and a benchmark
@@ -150,6 +148,15 @@ class RunningDaemon:
             on_stall=self.metrics.loop_stall.observe,
         )
         self.comparer = self._comparer()
+        self.reloader = Reloader(
+            options,
+            config,
+            plugins,
+            driver=self.driver,
+            pods=self._informers.of(PODS).store,
+            metrics=self.metrics,
+            clock=clock,
+        )
         watch_sizes(self.driver, self.metrics)
 
     # --- running --------------------------------------------------------------------------------
@@ -168,7 +175,7 @@ class RunningDaemon:
         try:
             if server is not None:
                 await server.start()
-            await self.daemon.run([renewing])
+            await self.daemon.run([renewing, self.reloader.follow(), self._look_around()])
         except LeaseLostError:
             raise
         except Exception:
@@ -179,6 +186,12 @@ class RunningDaemon:
             if server is not None:
                 await server.stop()
             await self._session.close()
+
+    async def _look_around(self) -> None:
+        """A process that was started by hand looks for the one that was deployed."""
+        if self._options.config:
+            await asyncio.Event().wait()
+        await warn_of_another(self._session, self._config.leader_election, self._clock)
 
     def _server(self) -> Server | None:
         """The secure port, unless it is switched off by `--secure-port=0`."""
@@ -194,7 +207,7 @@ class RunningDaemon:
         shown = Shown(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.reset,
-            configuration=lambda: to_object(self._config),
+            configuration=lambda: to_object(self.reloader.in_force),
             flags=self._options.given,
             checks=scheduler_checks(
                 leader_election=None if elector is None else elector.check_healthy,
@@ -207,7 +220,8 @@ class RunningDaemon:
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        return Server(self._options, shown, Reviews(self._session), self._clock)
+        reviews = Reviews(self._session, self.metrics.reviews, self._clock)
+        return Server(self._options, shown, reviews, self._clock)
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -322,8 +336,6 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
         SchedulerError: something a person can act on.
         LeaseLostError: another instance may lead now.
     """
-    for notice in not_in_effect(config, implemented_plugins(out_of_tree_plugins()).keys()):
-        log.warning("Not in effect", notice=notice)
     connection = await load_connection(
         kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
     )

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.config.expansion import expand
+from scheduler.config.plugin_sets import IN_TREE as KNOWN_PLUGINS, Implements
 from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
 from scheduler.config.walker import decode_foreign, unreadable
@@ -85,12 +86,19 @@ def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> dict[str, type[msg
     return declared
 
 
+def own_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
+    """The extension points of the plugins that kube-scheduler does not know."""
+    implemented = implemented_plugins(out_of_tree)
+    return {name: points for name, points in implemented.items() if name not in KNOWN_PLUGINS}
+
+
 class FrameworkBuilder:
     """Makes the frameworks of all profiles of a configuration.
 
     Attributes:
         states: what plugins share; to be told of everything that happens.
         backing: what handles give away; to be filled in by whoever composes.
+        own_plugins: the extension points of the out-of-tree plugins.
     """
 
     def __init__(
@@ -111,6 +119,7 @@ class FrameworkBuilder:
         self._time_limit = time_limit
         self._on_failed = on_failed
         self._registry = {**IN_TREE, **(out_of_tree or {})}
+        self.own_plugins = own_plugins(out_of_tree or {})
         self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
         self._class_cache_bytes = class_cache_bytes
 
@@ -123,12 +132,10 @@ class FrameworkBuilder:
             PluginLoadError: a plugin cannot be built.
         """
         implements = implemented_plugins(self._registry)
-        frameworks = {
+        return {
             profile.scheduler_name: self._framework(profile, expand(profile, implements))
             for profile in config.profiles
         }
-        self.backing.frameworks = frameworks
-        return frameworks
 
     def _framework(
         self,
@@ -151,9 +158,9 @@ class FrameworkBuilder:
     def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
         plugin_type = self._registry[name]
         watches = watched_kinds(plugin_type)
-        self.states.watch(watches)
         handle = Handle(self.backing, name, profile.scheduler_name, watches)
         try:
+            self.states.watch(watches)
             return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
         except ConfigError as problem:
             raise PluginLoadError(f'profile "{profile.scheduler_name}": {problem}') from problem

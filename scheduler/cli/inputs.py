@@ -8,12 +8,16 @@ from typing import Any, Final
 import click
 from typing_extensions import override
 
-from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import (
+    args_types_of,
+    implemented_plugins,
+    out_of_tree_plugins,
+    own_plugins,
+)
 from scheduler.config.feature_gates import KNOWN, turned_on
 from scheduler.config.flags import FlagError, parse_feature_gates
 from scheduler.config.load import default_configuration, load
-from scheduler.config.notices import not_in_effect
-from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.notices import not_in_effect, unsupported
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
 from scheduler.offline.reading import (
@@ -95,7 +99,7 @@ def read_profiles(
         default = default_configuration(DEFAULT_PROFILE, feature_gates)
         return Profiles(default, out_of_tree, is_named=False, tries_all_nodes=tries_all_nodes), ()
     implemented = implemented_plugins(out_of_tree)
-    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+    own = own_plugins(out_of_tree)
     args_types = args_types_of(out_of_tree)
     text = _text(file)
 
@@ -113,7 +117,8 @@ def read_profiles(
     # A name that was written does not depend on what we would have called the profile.
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
-    return profiles, not_in_effect(config, implemented.keys())
+    lacking = map(str, unsupported(config, implemented.keys()))
+    return profiles, (*lacking, *not_in_effect(config))
 
 
 def _source(name: str) -> str:

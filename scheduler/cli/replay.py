@@ -13,11 +13,10 @@ import msgspec
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_profiles
 from scheduler.config.load import load_object
-from scheduler.config.plugin_sets import IN_TREE
 from scheduler.engine import Engine
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Profiles
@@ -116,12 +115,10 @@ def _clock_at(moment: str, header: Header) -> float:
 
 def _profiles(header: Header) -> Profiles:
     out_of_tree = out_of_tree_plugins()
-    implemented = implemented_plugins(out_of_tree)
-    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
     config = load_object(
         header.configuration,
         source="recorded configuration",
-        out_of_tree=own,
+        out_of_tree=own_plugins(out_of_tree),
         feature_gates=header.feature_gates,
         args_types=args_types_of(out_of_tree),
     )
@@ -183,6 +180,8 @@ def _explain(profiles: Profiles, engine: Engine, name: str, header: Header) -> N
         click.echo(f"+{entry.time - header.clock:.6f} attempt {entry.attempt} {entry.what}{detail}")
     core = engine.core
     core.cache.update_snapshot(core.snapshot)
+    # The configuration may have changed since the recording began.
+    profiles.frameworks = dict(core.frameworks)
     explainer = Explainer(engine, profiles.framework_of)
     answer = explainer.explain(pod, Depth.CHANGES)
     framework = profiles.framework_of(pod)

@@ -155,12 +155,21 @@ _NO_LOOKUP: Final = "nothing is looked up in the cluster; use --client-ca-file"
 
 FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
     "Configuration": (
-        _path("config", "KubeSchedulerConfiguration (v1) to use; defaults without it."),
+        _path(
+            "config",
+            "KubeSchedulerConfiguration (v1) to use; defaults without it. Changes of the file are "
+            "taken over.",
+        ),
+        _switch(
+            "allow-unsupported",
+            "Go on without what the configuration asks for and this version does not do (not in "
+            "kube-scheduler).",
+        ),
         _path("write-config-to", "Write the effective configuration to this file and exit."),
         _path(
             "kubeconfig",
             "How to reach the cluster; without it and without --config the service account of the "
-            "pod. Ignored with --config.",
+            "pod. With --config the file says it.",
         ),
         Flag("master", "Address of the API server; wins over the kubeconfig.", _text, "URL"),
         Flag(

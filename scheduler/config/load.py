@@ -186,7 +186,7 @@ def _check_type(
                 problems.add((*path, name), f'required: "{expected}"')
         elif found != expected:
             older = isinstance(found, str) and found.startswith(f"{_GROUP}/")
-            why = " (other versions were removed)" if older else ""
+            why = " (`stowage config --migrate` rewrites older files)" if older else ""
             problems.add((*path, name), f'expected "{expected}"{why}, got {shown(found)}')
 
 

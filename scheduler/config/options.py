@@ -28,6 +28,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     # Which configuration
     config: str = ""
+    allow_unsupported: bool = False
+    """Our own: start although something is asked for that is not done here."""
     write_config_to: str = ""
     master: str = ""
     kubeconfig: str | None = None
@@ -86,7 +88,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to say once about flags that have no effect."""
 
 
-_DEPRECATED: Final = ("kubeconfig", "kube_api_qps", "kube_api_burst", "profiling")
+_DEPRECATED: Final = ("kube_api_qps", "kube_api_burst", "profiling")
 """Ignored when a file is given."""
 
 
@@ -126,9 +128,33 @@ def effective_configuration(
         args_types=args_types,
         feature_gates=gates,
     )
+    _check_kubeconfig(options, written)
     config = _with_leader_election(written, options)
     check(config, source=f"{options.config} and command line", out_of_tree=out_of_tree)
     return config, (*options.notices, *_ignored(options))
+
+
+def _check_kubeconfig(options: RunOptions, written: KubeSchedulerConfiguration) -> None:
+    """Both ways to name the cluster must name the same one.
+
+    Differs: kube-scheduler forgets the flag, and then schedules for another cluster, or for none.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    in_file = written.client_connection.kubeconfig
+    if options.kubeconfig and options.kubeconfig != in_file:
+        said = f'got "{in_file}"' if in_file else "got nothing"
+        raise ConfigError(
+            options.config,
+            [
+                Problem(
+                    ("clientConnection", "kubeconfig"),
+                    f'expected "{options.kubeconfig}" as in --kubeconfig, {said}; with --config '
+                    "the file says which cluster: write it there, or leave the flag out",
+                )
+            ],
+        )
 
 
 def _ignored(options: RunOptions) -> Iterator[str]:

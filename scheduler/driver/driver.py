@@ -23,6 +23,7 @@ from scheduler.engine.events import (
 from scheduler.engine.instructions import (
     Bind,
     Cancel,
+    Configured,
     Evict,
     Instruction,
     PatchStatus,
@@ -61,9 +62,11 @@ class Driver:
     Attributes:
         engine: what decides.
         outbox: what is written; set once, before anything runs.
+        on_configured: told what became of a configuration.
     """
 
     outbox: Outbox
+    on_configured: Callable[[Configured], None]
 
     def __init__(
         self, engine: Engine, clock: Clock, *, event_logs: Sequence[EventLog] = ()
@@ -72,6 +75,7 @@ class Driver:
         engine.from_outside = self.submit
         self._clock = clock
         self._event_logs = event_logs
+        self.on_configured = lambda _: None
         self._ready = asyncio.Event()
         self._work: dict[int, asyncio.Task[None]] = {}
         self._wake_times: list[float] = []
@@ -87,6 +91,7 @@ class Driver:
             Tell: self._tell,
             WakeMeAt: self._wake_me_at,
             Report: _report,
+            Configured: lambda i: self.on_configured(i),  # noqa: PLW0108 - set later
         }
 
     def submit(self, event: Event) -> None:

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from scheduler.api.objects import Namespace, Node
@@ -124,6 +124,18 @@ class PodChanges:
         self.set(pod)
         self._read[pod.uid] = pod
 
+    def profiles_gone(self, names: Collection[str]) -> None:
+        """Forget the pods of some profiles; who is on its way to a node goes on, but only there."""
+        core = self._core
+        waiting = [pod for pod in core.queue.pending_pods()[0] if _is_of(pod, names)]
+        for pod in waiting:
+            self._on_leaving(pod.uid)
+            core.queue.delete(pod)
+        for attempt in self._attempts:
+            for queued in attempt.members:
+                if _is_of(queued.pod_info, names):
+                    core.queue.delete(queued.pod_info)
+
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.spec.scheduler_name in self._core.frameworks
 
@@ -159,8 +171,9 @@ class PodChanges:
 
     def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
         """Should its binding fail, the pod comes back as it is by then."""
-        if old is not None:
-            self._core.queue.update(old, new)
+        if self._core.queue.is_in_flight(new.uid):
+            # There is no old one when its profile was gone for a while.
+            self._core.queue.update(old or new, new)
         attempt = self._attempts.of(new.uid)
         if new.is_terminating and attempt is not None and attempt.state in REVOCABLE:
             self._attempts.leave(attempt, "being deleted")
@@ -213,6 +226,10 @@ class PodChanges:
         start = core.stopwatch()
         method(about)
         core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
+
+
+def _is_of(pod: PodInfo, profiles: Collection[str]) -> bool:
+    return pod.spec.scheduler_name in profiles
 
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:

@@ -18,6 +18,7 @@ from scheduler.engine.events import (
     Allowed,
     BindFailed,
     Bound,
+    Configure,
     Decide,
     Event,
     Evicted,
@@ -35,10 +36,11 @@ from scheduler.engine.events import (
 from scheduler.engine.evicting import Evicting
 from scheduler.engine.failure import reference
 from scheduler.engine.held import WaitingPods
-from scheduler.engine.instructions import Instruction, Tell
-from scheduler.engine.profiles import build_queue
+from scheduler.engine.instructions import Configured, Instruction, Tell
+from scheduler.engine.profiles import Rules, RulesOf, build_queue, no_other_rules, queue_profiles
 from scheduler.engine.story import Entry, Story
 from scheduler.engine.validation import validate_engine
+from scheduler.errors import SchedulerError
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing
 from scheduler.framework.runtime import Framework
@@ -93,7 +95,7 @@ class Engine:
             whoever drives the engine has it come back as an event.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between a daemon, a file and a test
         self,
         frameworks: Mapping[str, Framework],
         settings: EngineSettings,
@@ -103,6 +105,7 @@ class Engine:
         kinds: Mapping[str, ObjectKind] | None = None,
         tracer: CycleTracer | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
+        rules_of: RulesOf = no_other_rules,
     ) -> None:
         """Make an engine that knows no cluster yet.
 
@@ -114,12 +117,15 @@ class Engine:
             kinds: by plural, the kinds that plugins read.
             tracer: hears of each cycle.
             stopwatch: a running clock to measure with; no decision depends on it.
+            rules_of: what another configuration would mean.
         """
         time = EventTime()
         self._inbox: list[Event] = []
         self._is_handling = False
         self.from_outside: Callable[[Event], None] = self._inbox.append
         self._settings = settings
+        self._rules_of = rules_of
+        self._backing = backing
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
         self.core = Core(
             frameworks=frameworks,
@@ -141,7 +147,7 @@ class Engine:
             lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
         )
         self._evicting = Evicting(self.core, self.attempts)
-        pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
+        self._pods = pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
         self._changes: dict[str, Changes] = {
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
             # What plugins declare of these they are told by those who take them anyway.
@@ -149,6 +155,7 @@ class Engine:
             "nodes": NodeChanges(self.core, self.attempts),
             "namespaces": NamespaceChanges(self.core),
         }
+        states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
         self._introduce(backing, random)
         self._next_leftover = 0.0
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -170,10 +177,12 @@ class Engine:
             Activate: lambda e: self.core.queue.activate(e.uids),
             Say: lambda e: self.core.out.append(e.tell),
             TookLong: lambda e: self.attempts.took_long(e.seconds),
+            Configure: lambda e: self._configure(e.configuration),
         }
 
     def _introduce(self, backing: Backing, random: Random) -> None:
         """Show plugins what they may see."""
+        backing.frameworks = self.core.frameworks
         backing.snapshot = self.core.snapshot
         backing.nominator = self.core.queue.nominator
         backing.waiting = self.core.waiting
@@ -247,6 +256,31 @@ class Engine:
         self._post(Say(told))
 
     # --- events ---------------------------------------------------------------------------------
+
+    def _configure(self, configuration: dict[str, Any]) -> None:
+        """Decide by another configuration from the next attempt on, or by none of it.
+
+        Attempts under way end as they began; waiting pods keep their story. The pods of profiles
+        that are gone are forgotten; those of new ones must be told of again.
+        """
+        core = self.core
+        try:
+            rules = self._rules_of(configuration)
+            profiles = queue_profiles(rules.frameworks)
+        except SchedulerError as problem:
+            core.out.append(Configured(str(problem)))
+            return
+        gone = core.frameworks.keys() - rules.frameworks.keys()
+        self._pods.profiles_gone(gone)
+        self._decide_by(rules)
+        first = next(iter(rules.frameworks.values()))
+        core.queue.configure(first.sort_key, profiles, rules.backoff)
+        core.out.append(Configured())
+
+    def _decide_by(self, rules: Rules) -> None:
+        core = self.core
+        core.frameworks = self._backing.frameworks = rules.frameworks
+        core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
 
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.

@@ -132,6 +132,25 @@ class Report(_Instruction, frozen=True):
     trace: str = ""
 
 
+class Configured(_Instruction, frozen=True):
+    """The answer to `Configure`.
+
+    Attributes:
+        problem: why the configuration before is still in force; empty when the new one is.
+    """
+
+    problem: str = ""
+
+
 Instruction: TypeAlias = (
-    Bind | RunPreBind | Cancel | ReadPod | PatchStatus | Evict | Tell | WakeMeAt | Report
+    Bind
+    | RunPreBind
+    | Cancel
+    | ReadPod
+    | PatchStatus
+    | Evict
+    | Tell
+    | WakeMeAt
+    | Report
+    | Configured
 )

@@ -156,6 +156,10 @@ UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
     EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout"
 )
 FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
+CONFIGURATION_CHANGED: Final = ClusterEvent(
+    EventResource.WILDCARD, ActionType.ALL, "ConfigurationChanged"
+)
+"""Differs: upstream reads its configuration once."""
 
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"

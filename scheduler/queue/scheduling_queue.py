@@ -15,6 +15,7 @@ Where a pod can be, and how it moves:
     unschedulable   active          the same when back-off is over; activate
     back-off        active          flush_backoff_completed, activate
     any but flight  (unknown)       delete
+    any but flight  any but flight  configure
 
 Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
 are asked; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
@@ -34,6 +35,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import MonotonicClock
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
+    CONFIGURATION_CHANGED,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF_Q,
     SCHEDULE_ATTEMPT_FAILURE,
@@ -47,7 +49,7 @@ from scheduler.framework.property_changes import pod_scheduling_properties_chang
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.queue.active import ActiveQueue
-from scheduler.queue.backoff import BackoffQueue
+from scheduler.queue.backoff import BackoffQueue, BackoffSettings
 from scheduler.queue.dump import (
     ACTIVE,
     BACKOFF,
@@ -108,19 +110,50 @@ class SchedulingQueue:
             metrics: what is counted.
         """
         self._metrics = metrics
-        self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
         self._clock = clock
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
-        self._hints = QueueingHints(profiles)
-        self._gates = Gates(profiles, metrics)
-        self._active = ActiveQueue(clock)
-        self._backoff = BackoffQueue(settings.backoff, clock)
-        self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
         self._in_flight = InFlightPods()
+        self.nominator = Nominator()
+        self._begin(sort_key, profiles, settings.backoff)
+
+    def _begin(
+        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
+    ) -> None:
+        """Let nobody wait, under these settings."""
+        self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
+        self._hints = QueueingHints(profiles)
+        self._gates = Gates(profiles, self._metrics)
+        self._profiles = profiles
+        self._active = ActiveQueue(self._clock)
+        self._backoff = BackoffQueue(backoff, self._clock)
+        self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
         self._wakings: deque[Waking] = deque()
         """What is not over of what has happened; goes on with every pop."""
-        self._profiles = profiles
-        self.nominator = Nominator()
+
+    def configure(
+        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
+    ) -> None:
+        """Go on under other settings; pods keep the story of their attempts.
+
+        Whoever was rejected is tried again once its back-off is over, as what rejected it may be
+        gone; PreEnqueue plugins are asked about everybody. Pods of profiles that are gone must have
+        been deleted.
+
+        Args:
+            sort_key: see `__init__`.
+            profiles: see `__init__`.
+            backoff: times of the back-off.
+
+        Cost: O(pods).
+        """
+        ready = self._active.in_order()
+        others = [*self._backoff.in_order(), *self._unschedulable]
+        self._begin(sort_key, profiles, backoff)
+        for strategy, pods in ((Strategy.IMMEDIATELY, ready), (Strategy.AFTER_BACKOFF, others)):
+            for queued in pods:
+                queued.backoff_expiration = self._backoff.expiration(queued)
+                self._requeue(queued.pod_info.uid, queued, strategy, CONFIGURATION_CHANGED.label)
+        self._in_flight.record(self._observe(CONFIGURATION_CHANGED, None, None))
 
     # --- what happens to waiting pods -------------------------------------------------------------
 

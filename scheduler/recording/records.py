@@ -26,6 +26,7 @@ from scheduler.engine.events import (
     Allowed,
     BindFailed,
     Bound,
+    Configure,
     Decide,
     Event,
     Evicted,
@@ -153,6 +154,7 @@ _Readable: TypeAlias = (
     | Activate
     | Say
     | TookLong
+    | Configure
 )
 
 

@@ -119,6 +119,8 @@ _HEALTH_PATHS: Final = ("healthz", "livez", "readyz")
 
 async def _expose(request: web.Request, registry: CollectorRegistry) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE, **NOT_CACHED})
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(web.ContentCoding.gzip)
     await response.prepare(request)
     async for text in exposition(registry):
         await response.write(text)

@@ -16,14 +16,19 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 
 
-def wheel(folder: str, work: Path) -> list[str]:
-    """The files in the wheel that pip makes of a folder of the repository."""
+def wheel(folder: str, work: Path, *, tag: str = "") -> list[str]:
+    """The files in the wheel that pip makes of a folder; without a tag it is no repository."""
     source = work / "source"
     unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
     for name in ("scheduler", "apistub"):
         shutil.copytree(ROOT / name, source / name, ignore=unwanted)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    if tag:
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+        for words in (("init",), (*who, "commit", "--allow-empty", "-m", "x"), ("tag", tag)):
+            git = str(shutil.which("git"))
+            subprocess.run([git, *words], cwd=source, check=True, capture_output=True)
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
          "--no-deps", "--no-build-isolation", "--wheel-dir", str(work), str(source / folder)],
@@ -58,7 +63,7 @@ def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
     files = wheel(".", tmp_path)
 
     tops = {name.partition("/")[0] for name in files}
-    assert tops == {"scheduler", "stowage_scheduler-0.1.0.dist-info"}
+    assert tops == {"scheduler", "stowage_scheduler-0.0.0.dist-info"}
     assert {name for name in files if name.endswith(".py")} == modules("scheduler")
     templates = (ROOT / "scheduler" / "cli" / "plugin_template").iterdir()
     assert {str(path.relative_to(ROOT)) for path in templates} <= set(files)
@@ -97,12 +102,19 @@ def test_a_plugin_gets_this_scheduler_and_no_other(tmp_path: Path) -> None:
 
 def test_the_wheel_of_the_demo_is_the_stand_in(tmp_path: Path) -> None:
     """It is the package `apistub`, whole, and brings the command."""
-    files = wheel("apistub", tmp_path)
+    files = wheel("apistub", tmp_path, tag="v1.2.3")
 
     tops = {name.partition("/")[0] for name in files}
-    assert tops == {"apistub", "stowage_scheduler_demo-0.1.0.dist-info"}
+    assert tops == {"apistub", "stowage_scheduler_demo-1.2.3.dist-info"}
     assert {name for name in files if name.endswith(".py")} == modules("apistub")
-    assert "stowage_scheduler_demo-0.1.0.dist-info/entry_points.txt" in files
+    assert "stowage_scheduler_demo-1.2.3.dist-info/entry_points.txt" in files
+
+
+def test_a_tag_is_the_version(tmp_path: Path) -> None:
+    """There is no other place that says it."""
+    files = wheel(".", tmp_path, tag="v3.2.1")
+
+    assert "stowage_scheduler-3.2.1.dist-info/METADATA" in files
 
 
 def test_the_image_is_built_without_the_stand_in() -> None:

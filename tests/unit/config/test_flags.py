@@ -52,6 +52,7 @@ def test_every_flag_of_kube_scheduler_is_known() -> None:
 
     assert theirs - set(BY_NAME) == set()
     assert set(BY_NAME) - theirs == {
+        "allow-unsupported",
         "record",
         "serve-without-authorization",
         "authentication-token-audiences",
@@ -198,7 +199,7 @@ def test_with_a_file_only_leader_election_flags_count(tmp_path: Path) -> None:
     options = options_from_flags(
         [
             ("config", str(path)),
-            ("kubeconfig", "/k"),
+            ("kubeconfig", "/from/file"),
             ("kube-api-qps", "20"),
             ("leader-elect-resource-name", "theirs"),
         ]
@@ -209,8 +210,28 @@ def test_with_a_file_only_leader_election_flags_count(tmp_path: Path) -> None:
     assert config.client_connection.kubeconfig == "/from/file"
     assert config.leader_election.lease_duration_seconds == 30.0
     assert config.leader_election.resource_name == "theirs"
-    assert notices == (
-        "--kubeconfig, --kube-api-qps: ignored because --config is given; the file says it",
+    assert notices == ("--kube-api-qps: ignored because --config is given; the file says it",)
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        pytest.param(FILE, 'got "/from/file"', id="another one"),
+        pytest.param(FILE.replace("/from/file", '""'), "got nothing", id="none"),
+    ],
+)
+def test_file_and_flag_must_name_one_cluster(tmp_path: Path, text: str, got: str) -> None:
+    """One message that says what to do, and no guess."""
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    options = options_from_flags([("config", str(path)), ("kubeconfig", "/k")])
+
+    with pytest.raises(ConfigError) as caught:
+        effective_configuration(options)
+
+    assert str(caught.value) == (
+        f'{path}: clientConnection.kubeconfig: expected "/k" as in --kubeconfig, {got}; with '
+        "--config the file says which cluster: write it there, or leave the flag out"
     )
 
 

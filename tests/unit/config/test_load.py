@@ -14,7 +14,7 @@ from scheduler.config.args import (
 from scheduler.config.expansion import expand
 from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.load import default_configuration, load, load_object
-from scheduler.config.notices import not_in_effect
+from scheduler.config.notices import not_in_effect, unsupported
 from scheduler.config.plugin_sets import DEFAULT_MULTI_POINT, IN_TREE
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import ExtensionPoint
@@ -173,15 +173,18 @@ def test_notices_name_what_has_no_effect() -> None:
         }
     )
 
-    notices = not_in_effect(config, IN_TREE.keys() - {"VolumeZone", "VolumeBinding"})
+    notices = not_in_effect(config)
+    lacking = unsupported(config, IN_TREE.keys() - {"VolumeZone", "VolumeBinding"})
 
     assert [notice.split()[0] for notice in notices] == [
-        "These",
-        "Extenders",
         "delayCacheUntilActive",
         "parallelism",
         "clientConnection.contentType",
     ]
-    assert notices[0].endswith("without them: VolumeBinding, VolumeZone")
-    assert "10.0.0.1:80" in notices[1]
-    assert not_in_effect(default_configuration(), IN_TREE) == ()
+    assert [str(problem).partition(";")[0] for problem in lacking] == [
+        'profiles[0].plugins.multiPoint.enabled: "VolumeBinding" is not part of this version',
+        'profiles[0].plugins.multiPoint.enabled: "VolumeZone" is not part of this version',
+        "extenders[0]: 10.0.0.1:80: extenders are not called in this version",
+    ]
+    assert list(not_in_effect(default_configuration())) == []
+    assert list(unsupported(default_configuration(), IN_TREE)) == []

@@ -116,6 +116,20 @@ def test_metrics_are_served_and_reset() -> None:
     _tell(story)
 
 
+def test_metrics_are_compressed_for_who_wants_it() -> None:
+    """Prometheus does; what is read is the same."""
+
+    async def story(instance: Instance) -> None:
+        plain = await instance.get("/metrics", headers={"Accept-Encoding": "identity"})
+        packed = await instance.get("/metrics", headers={"Accept-Encoding": "gzip"})
+
+        assert "Content-Encoding" not in plain[2]
+        assert packed[2]["Content-Encoding"] == "gzip"
+        assert "stowage_build_info" in packed[1]
+
+    _tell(story)
+
+
 def test_results_of_health_checks_are_metrics() -> None:
     """Apart from the rest, as upstream serves them."""
 
