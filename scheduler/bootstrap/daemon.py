@@ -27,7 +27,7 @@ from scheduler.bootstrap.measuring import (
     watch_sizes,
 )
 from scheduler.bootstrap.recording import Recorders
-from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
+from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
 from scheduler.client.leases import LeaseLock
@@ -124,19 +124,12 @@ class RunningDaemon:
         builder = FrameworkBuilder(
             clock.monotonic,
             instruments=self.metrics.instruments,
-            time_limit=lambda: plugin_time_limit(PLUGIN_SECONDS),
+            time_limit=plugin_time_limit,
             on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=plugins,
         )
         builder.backing.api = writes
-        self._recorders = Recorders(
-            config,
-            clock,
-            seed=seed,
-            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
-            out_of_tree=plugins,
-            directory=options.record,
-        )
+        self._recorders = Recorders(config, clock, options, seed=seed, out_of_tree=plugins)
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self.driver.outbox = Outbox(

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import click
 
 from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
+from scheduler.cli.inputs import feature_gates_option
 from scheduler.config.load import ArgsTypes, default_configuration, load
 from scheduler.config.notices import not_in_effect
 from scheduler.config.plugin_sets import IN_TREE, Implements
@@ -40,7 +41,8 @@ def config_command(known: Callable[[], Known]) -> click.Command:
 
     @click.command("config")
     @click.argument("file", required=False, metavar="[FILE]")
-    def config(file: str | None) -> None:
+    @feature_gates_option
+    def config(file: str | None, feature_gates: frozenset[str]) -> None:
         """Check a KubeSchedulerConfiguration and print what is in effect.
 
         FILE is YAML or JSON, "-" is standard input; without it the default configuration is
@@ -52,7 +54,7 @@ def config_command(known: Callable[[], Known]) -> click.Command:
         """
         try:
             plugins = known()
-            effective = _read(file, plugins)
+            effective = _read(file, plugins, feature_gates)
         except ConfigError as error:
             click.echo(str(error), err=True)
             sys.exit(_BAD_INPUT)
@@ -66,12 +68,20 @@ def config_command(known: Callable[[], Known]) -> click.Command:
     return config
 
 
-def _read(file: str | None, plugins: Known) -> KubeSchedulerConfiguration:
+def _read(
+    file: str | None, plugins: Known, feature_gates: frozenset[str]
+) -> KubeSchedulerConfiguration:
     if file is None:
-        return default_configuration()
+        return default_configuration(feature_gates=feature_gates)
     source, text = _text(file)
     out_of_tree = {n: points for n, points in plugins.implements.items() if n not in IN_TREE}
-    return load(text, source=source, out_of_tree=out_of_tree, args_types=plugins.args_types)
+    return load(
+        text,
+        source=source,
+        out_of_tree=out_of_tree,
+        args_types=plugins.args_types,
+        feature_gates=feature_gates,
+    )
 
 
 def _text(file: str) -> tuple[str, bytes]:

@@ -9,7 +9,7 @@ import msgspec
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.why import Depth
 from scheduler.cli.explaining import Wanted, asked_of, print_json, print_notes, print_text
-from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
+from scheduler.cli.inputs import BAD_INPUT, feature_gates_option, read_files, read_profiles
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.offline.cases import answer_case
@@ -84,6 +84,7 @@ Output = Literal["text", "json"]
     "schedulerName. A profile without a name, such as the default one that is used without this "
     "option, decides about the pods of default-scheduler and of stowage.",
 )
+@feature_gates_option
 @click.option(
     "--profile",
     default="",
@@ -124,6 +125,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     top: int,
     config_file: str | None,
     profile: str,
+    feature_gates: frozenset[str],
     output: Output,
     fail_on_pending: bool,
     jsonl: bool,
@@ -147,14 +149,16 @@ def explain(  # noqa: PLR0913 - one argument per option
     plugin failed.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
-        _answer_lines(preempts=preempts)
+        _answer_lines(feature_gates, preempts=preempts)
         return
     depth = Depth.CHANGES if changes else Depth.CHECKS
     wanted = Wanted((*named_pods, *pods), namespace, profile, nodes, top, depth)
     try:
         if files and (kubeconfig or context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
-        profiles, notices = read_profiles(config_file, tries_all_nodes=preempts)
+        profiles, notices = read_profiles(
+            config_file, feature_gates=feature_gates, tries_all_nodes=preempts
+        )
         objects = read_files(files) if files else _read_cluster(profiles, kubeconfig, context)
         asked = asked_of(objects, profiles, wanted)
     except SchedulerError as problem:
@@ -180,9 +184,9 @@ def _read_cluster(profiles: Profiles, kubeconfig: str, context: str) -> ClusterO
     return read_cluster(Place(kubeconfig, context), watched)
 
 
-def _answer_lines(*, preempts: bool) -> None:
+def _answer_lines(feature_gates: frozenset[str], *, preempts: bool) -> None:
     for line in sys.stdin:
         if line.strip():
-            answer = answer_case(line, preempts=preempts)
+            answer = answer_case(line, feature_gates, preempts=preempts)
             sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
             sys.stdout.buffer.flush()

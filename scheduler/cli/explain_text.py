@@ -16,6 +16,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import fits, plugin_header, print_table, terminal_width
 from scheduler.cli.why_text import say_why
 from scheduler.framework.runtime import Framework
+from scheduler.volumes.obstacles import ClaimObstacle
 
 _NAMES_SHOWN: Final = 3
 _TAINTS_SHOWN: Final = 5
@@ -156,9 +157,17 @@ def _remarks(report: PodReport) -> Iterator[str]:
         else:
             yield f"No room can be made: {preempting.message}"
     for found in report.answer.claims or ():
-        volume = f" (volume {found.volume})" if found.volume else ""
-        where = _names(found.nodes)
-        yield f"Claim {found.claim}{volume}: {found.reason}, on {_nodes(len(found.nodes))}: {where}"
+        yield _claim(found)
+
+
+def _claim(found: ClaimObstacle) -> str:
+    about = f"Claim {found.claim}" if found.claim else f"Disk {found.volume}"
+    if found.claim and found.volume:
+        about += f" (volume {found.volume})"
+    driver = f" of {found.driver}" if found.driver else ""
+    users = f"; in use by {', '.join(found.pods)}" if found.pods else ""
+    where = f"{_nodes(len(found.nodes))}: {_names(found.nodes)}"
+    return f"{about}: {found.reason}{driver}, on {where}{users}"
 
 
 def _narrowed(report: PodReport) -> PodAnswer:

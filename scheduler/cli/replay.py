@@ -122,6 +122,7 @@ def _profiles(header: Header) -> Profiles:
         header.configuration,
         source="recorded configuration",
         out_of_tree=own,
+        feature_gates=header.feature_gates,
         args_types=args_types_of(out_of_tree),
     )
     return Profiles(config, out_of_tree)

@@ -4,14 +4,15 @@ config = load(path.read_bytes(), source=str(path))      # raises ConfigError wit
 config = default_configuration()                        # when no file is given
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from scheduler.config import defaults
-from scheduler.config.args import ARGS_TYPES
+from scheduler.config.args import ARGS_TYPES, VolumeBindingArgs
+from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.plugin_sets import IN_TREE, Implements
 from scheduler.config.problems import ConfigError, Path, Problems
 from scheduler.config.source import Value, parse
@@ -60,6 +61,7 @@ def load(
     out_of_tree: Implements | None = None,
     args_types: ArgsTypes | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
     """Read, complete and check a configuration.
 
@@ -69,6 +71,7 @@ def load(
         out_of_tree: plugins beside the in-tree ones that may be named.
         args_types: what the arguments of these are read as; others stay as they are written.
         default_scheduler_name: the name of a single profile that has none.
+        feature_gates: those that are on, of `feature_gates.KNOWN`.
 
     Raises:
         ConfigError: with everything that is wrong.
@@ -76,7 +79,7 @@ def load(
     problems = Problems()
     value = parse(text, problems)
     others = _Others(out_of_tree or {}, args_types or {})
-    return _load(value, problems, source, others, default_scheduler_name)
+    return _load(value, problems, source, others, default_scheduler_name, feature_gates)
 
 
 def load_object(
@@ -86,6 +89,7 @@ def load_object(
     out_of_tree: Implements | None = None,
     args_types: ArgsTypes | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
     """Like `load`, for a configuration that is decoded already.
 
@@ -93,14 +97,14 @@ def load_object(
         ConfigError: with everything that is wrong.
     """
     others = _Others(out_of_tree or {}, args_types or {})
-    return _load(value, Problems(), source, others, default_scheduler_name)
+    return _load(value, Problems(), source, others, default_scheduler_name, feature_gates)
 
 
 def default_configuration(
-    default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    default_scheduler_name: str = DEFAULT_SCHEDULER_NAME, feature_gates: Collection[str] = ()
 ) -> KubeSchedulerConfiguration:
     """Give the configuration that holds when there is no file."""
-    return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name)
+    return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name, feature_gates)
 
 
 def check(
@@ -126,6 +130,7 @@ def _load(
     source: str,
     others: _Others,
     default_scheduler_name: str,
+    feature_gates: Collection[str],
 ) -> KubeSchedulerConfiguration:
     document = _document(value, problems)
     if document is None:
@@ -138,7 +143,9 @@ def _load(
             for i, profile in enumerate(written.profiles)
         ),
     )
-    config = defaults.complete(written, default_scheduler_name)
+    if STORAGE_CAPACITY_SCORING not in feature_gates:
+        _refuse_shapes(written, problems)
+    config = defaults.complete(written, default_scheduler_name, feature_gates)
     config = replace(
         config,
         profiles=tuple(
@@ -228,6 +235,19 @@ def _with_default_args(
             place = (*path, "pluginConfig")
             problems.add(place, f'plugin "{name}" has to be told something: args.{told}')
     return replace(profile, plugin_config=(*profile.plugin_config, *added))
+
+
+def _refuse_shapes(config: KubeSchedulerConfiguration, problems: Problems) -> None:
+    """VolumeBinding has no scores without the feature gate."""
+    for i, profile in enumerate(config.profiles):
+        for j, plugin_config in enumerate(profile.plugin_config):
+            args = plugin_config.args
+            if isinstance(args, VolumeBindingArgs) and args.shape is not None:
+                problems.add(
+                    ("profiles", i, "pluginConfig", j, "args", "shape"),
+                    f"not allowed: it needs the feature gate {STORAGE_CAPACITY_SCORING}, "
+                    "which is off",
+                )
 
 
 def _hint(path: Path, name: str) -> str | None:

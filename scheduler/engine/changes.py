@@ -227,8 +227,9 @@ def _is_older(pod: PodInfo, other: PodInfo) -> bool:
 class NodeChanges:
     """Nodes go to the cache; each of their changes may wake pods."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, attempts: Attempts) -> None:
         self._core = core
+        self._attempts = attempts
 
     def set(self, new: Node) -> None:
         """A node is new or has changed; a heartbeat that changes nothing we read is nothing."""
@@ -252,6 +253,7 @@ class NodeChanges:
         if info is not None and info.node is not None:
             node = info.node
             core.cache.remove_node(event.name)
+            self._attempts.node_gone(event.name)
             tell_states(core, NODE_KIND, node, None)
             wake(core, NODE_DELETE, node, None)
 

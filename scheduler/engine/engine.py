@@ -146,7 +146,7 @@ class Engine:
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
             # What plugins declare of these they are told by those who take them anyway.
             "pods": pods,
-            "nodes": NodeChanges(self.core),
+            "nodes": NodeChanges(self.core, self.attempts),
             "namespaces": NamespaceChanges(self.core),
         }
         self._introduce(backing, random)

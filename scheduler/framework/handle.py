@@ -10,7 +10,7 @@ Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNom
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeAlias, TypeVar, cast
 
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
@@ -18,6 +18,9 @@ from scheduler.framework.events import ObjectKind
 from scheduler.framework.status import Status
 from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
+
+Wake: TypeAlias = Callable[[], None]
+"""Something to be called, without a question and an answer."""
 
 
 class HandleError(SchedulerError):
@@ -87,6 +90,22 @@ class Api(Protocol):
 
         Raises:
             SchedulerError: the server refused, or cannot be reached.
+        """
+        ...
+
+    async def until(
+        self, holds: Callable[[], bool], listen: Callable[[Wake], Wake], seconds: float
+    ) -> bool:
+        """Wait until something has come about in the cluster, keeping nobody else waiting.
+
+        Args:
+            holds: whether it has; asked now, and again after each call of what `listen` is given.
+            listen: called once with what is to be called when `holds` is worth asking again;
+                answers what ends that.
+            seconds: how long to wait at most.
+
+        Returns:
+            Whether it holds; False when the time is over.
         """
         ...
 

@@ -57,6 +57,7 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.obstacles import Obstacle, ResourceObstacle
 from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.framework.types import Excess
 from scheduler.plugins.columns import Mask
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.plugins.resource_scores import Weights, strategy_of
@@ -307,6 +308,27 @@ class NodeResourcesFit(
         ]
         found = (_obstacle(*each, snapshot, rows) for each in wanted)
         return [each for each in found if each is not None]
+
+    @override
+    def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
+        """See `FilterPlugin.excess`."""
+        fit = state.read(_FIT)
+        table, columns = snapshot.table, fit.columns
+        if columns.layout is not table.layout or table.has_oversized:
+            return None
+        requests = pod.shape.requests
+        offered = set(columns.names)
+        missing = next((name for name in fit.names if name not in offered), None)
+        if missing is not None:
+            return Excess(missing, requests[missing])
+        if not columns.names:
+            return None
+        allocatable = columns.allocatable(table, table.all_rows)
+        beyond = columns.amounts[:, 0] > allocatable.max(axis=1)
+        if not beyond.any():
+            return None
+        name = columns.names[int(beyond.argmax())]
+        return Excess(name, requests[name])
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:

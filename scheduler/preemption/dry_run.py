@@ -20,7 +20,7 @@ from scheduler.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Status, error, unresolvable
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.importance import Importance, Indices, RankedPods
+from scheduler.preemption.importance import Importance, Indices, RankedPods, stable_order
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 
@@ -177,11 +177,11 @@ def _reprieve(
         Which of the pods must leave.
     """
     leaves = np.zeros(len(lower), np.bool_)
-    order = np.argsort(2 * lower.at + ~violates, kind="stable")
+    order = stable_order(2 * lower.at + ~violates)
     at = lower.at[order]
     starts = np.flatnonzero(np.diff(at, prepend=-1))
     step = np.arange(len(at)) - np.repeat(starts, np.diff(np.append(starts, len(at))))
-    by_step = np.argsort(step, kind="stable")
+    by_step = stable_order(step)
     ends = np.cumsum(np.bincount(step)) if len(step) else np.zeros(0, np.intp)
     for chosen in np.split(order[by_step], ends[:-1]):
         _bring_back(rows, lower, kinds, chosen, leaves)

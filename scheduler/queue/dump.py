@@ -7,9 +7,9 @@ import msgspec
 
 from scheduler.clock import MonotonicClock
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.active import ActiveQueue
 from scheduler.queue.backoff import ORDERING_WINDOW_SECONDS, BackoffQueue
 from scheduler.queue.in_flight import InFlightPods
-from scheduler.queue.pod_heap import PodHeap
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 IN_FLIGHT: Final = "inFlight"
@@ -39,7 +39,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def dump_queue(
-    active: PodHeap,
+    active: ActiveQueue,
     backoff: BackoffQueue,
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,

@@ -72,6 +72,7 @@ class Framework:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.calls = calls
         self._key_shape: object = None
+        self._judges_alike = plugins.judges_alike
         self.classes = PodClasses(plugins, calls, class_cache_bytes)
         filtering = Filtering(plugins, calls, self.classes)
         self.find_nodes_that_fit = filtering.find_nodes_that_fit
@@ -115,6 +116,14 @@ class Framework:
                 break
         self.calls.point_done("PreEnqueue", ended.code, start, is_step=False)
         return ended
+
+    def shares_rejections(self, pod: PodInfo) -> bool:
+        """Whether pods that are equal to this one fit nowhere where it does not.
+
+        Equal means in shape, labels, namespace and controller. Storage and claims of devices are a
+        pod's own, and who knows what other people's plugins look at.
+        """
+        return self._judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
         """What orders the active queue; pods whose key fails come last, in order of arrival.

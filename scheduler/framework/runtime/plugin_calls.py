@@ -19,8 +19,8 @@ _SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
 R = TypeVar("R")
 E = TypeVar("E")
 
-TimeLimit: TypeAlias = Callable[[], AbstractAsyncContextManager[object]]
-"""Makes what a call that may wait runs in; raises an Exception when the call takes too long."""
+TimeLimit: TypeAlias = Callable[[float], AbstractAsyncContextManager[object]]
+"""Makes what a call that may wait so many seconds runs in; an Exception when it takes longer."""
 
 
 class PluginError(SchedulerError):
@@ -145,7 +145,7 @@ class PluginCalls:
         method: Callable[..., Awaitable[Any]],
         *args: Any,
     ) -> R:
-        """The checked answer of a plugin that may wait for I/O, within the time limit.
+        """The checked answer of a plugin that may wait for I/O, within its patience.
 
         Raises:
             PluginError: the plugin raised, took too long, or answered what it must not.
@@ -153,7 +153,7 @@ class PluginCalls:
         # Whichever cycle `sampled` is about by now: it is a share of the calls all the same.
         sampled, start, status = self.sampled, self.now(), "Error"
         try:
-            async with self._time_limit():
+            async with self._time_limit(plugin.patience_seconds):
                 answer = await method(*args)
             checked = check(answer, expected)
             status = _status_name(checked)

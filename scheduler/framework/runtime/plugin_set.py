@@ -143,6 +143,12 @@ class PluginSet:
         names = dict.fromkeys(plugin.NAME for point in points for plugin in point)
         return [self.by_name[name] for name in names]
 
+    @property
+    def judges_alike(self) -> bool:
+        """Whether all that decides about a pod before it has a node looks at no single pod."""
+        points = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
+        return all(self.is_trusted(plugin.NAME) for point in points for plugin in point)
+
     def is_trusted(self, name: str) -> bool:
         """Whether a plugin's columns need no check."""
         return name in self._trusted

@@ -50,6 +50,17 @@ def test_without_a_file_prints_the_defaults() -> None:
     assert load(_run().stdout) == default_configuration()
 
 
+def test_feature_gates_are_those_of_the_scheduler_that_is_meant() -> None:
+    """A gate that is on shows in the arguments; one that cannot be read is one message."""
+    gate = "--feature-gates=StorageCapacityScoring"
+
+    assert "shape:" not in _run(f"{gate}=false").stdout
+    assert "shape:" in _run(f"{gate}=true").stdout
+    broken = _run(gate)
+    assert broken.exit_code == 2
+    assert "expected Name=true or Name=false" in broken.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
