@@ -20,7 +20,9 @@ from scheduler.offline.cluster import (
     Profiles,
     events_of,
 )
-from scheduler.offline.reading import ClusterObjects, documents_from_text, objects_from_documents
+from scheduler.offline.documents import documents_from_text, items_of
+from scheduler.offline.reading import ClusterObjects, objects_from_documents
+from scheduler.offline.strictness import unknown_fields
 from scheduler.recording.files import Recording
 from scheduler.recording.replay import restore
 from scheduler.testing.decision import Decision
@@ -250,8 +252,16 @@ class Cluster:
             source, text = _text(given)
             documents = list(documents_from_text(text, source))
         objects = objects_from_documents(documents)
+        items = [item for place, document in documents for item in items_of(document, place)]
+        slips = [
+            f"{place}: {problem}"
+            for place, item in items
+            for problem in unknown_fields(item, str(item.get("kind")))
+        ]
+        if slips:
+            raise ClusterError("; ".join(slips))
         self._ready.take(events_of(objects))
-        self._ready.take(self._ready.of_plugins(item for _, item in documents))
+        self._ready.take(self._ready.of_plugins(item for _, item in items))
         return objects
 
     def _find(self, name: str) -> PodInfo:

@@ -1,7 +1,7 @@
 """The world around the engine in a test: it does as the engine says, at once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from typing_extensions import override
@@ -50,13 +50,12 @@ class World(Driving):
                 self.now += ARRIVAL_SECONDS
                 self.handle(event)
 
-    def of_plugins(self, documents: Iterable[Any]) -> Iterator[ObjectSet]:
+    def of_plugins(self, items: Iterable[Mapping[str, Any]]) -> Iterator[ObjectSet]:
         """The objects of kinds that only an out-of-tree plugin knows."""
-        for document in documents:
-            for item in document.get("items") or [document]:
-                kind = self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
-                if kind is not None:
-                    yield ObjectSet(kind.name, kind.convert(item))
+        for item in items:
+            kind = self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
+            if kind is not None:
+                yield ObjectSet(kind.name, kind.convert(item))
 
     def settle(self) -> None:
         """Decide until nobody is ready.

@@ -243,6 +243,7 @@ def of_ours(name: str) -> Manifest:
         (lambda c: c.add("no-such.yaml"), ClusterError, "no-such.yaml: cannot be read"),
         (lambda c: c.add("kind: [\n"), InputError, "text:2:1: not valid YAML"),
         (lambda c: c.add(pod("x", nodeSelector=3)), InputError, "spec.nodeSelector: expected"),
+        (lambda c: c.add(pod("x", nodeSelectr={})), ClusterError, "spec.nodeSelectr: "),
         (lambda c: c.enable(Story), ClusterError, "enable: only before anything is added"),
         (lambda c: c.configure({}), ClusterError, "configure: only before"),
         (lambda c: c.replay("x"), ClusterError, "replay: only before"),
