@@ -9,13 +9,14 @@ import msgspec
 
 from bench.access import access_kubeconfig
 from bench.churn import churning
-from bench.contestants import SILENT, STOWAGE, Contestant
+from bench.contestants import SILENT, STOWAGE, WALLS, Contestant
 from bench.placements import violations_in
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
 from bench.results import Throughput
 from bench.stalls import longest_stall_ms, scrape_stalls
 from bench.states import Prepared, running_cluster
+from bench.storage import storage_violations
 from bench.workload import MEASURED
 from e2e.support.cluster import Cluster
 from e2e.support.processes import Program
@@ -47,7 +48,7 @@ def measure_throughput(
     number: int = 0,
 ) -> Throughput:
     """Has one contestant bind all measured pods of a prepared workload, in run ``number``."""
-    with running_cluster(prepared.loaded) as cluster:
+    with running_cluster(prepared.workload, prepared.loaded) as cluster:
         run = _measure(cluster, prepared, size_name, contestant, patience)
         return msgspec.structs.replace(run, round=number)
 
@@ -114,7 +115,11 @@ def _measure(
         ),
         foreign_share=at_end.foreign_share(at_ready),
         loop_stall_ms=stall_ms,
-        violations=cluster.run(violations_in(cluster.api)),
+        violations=(
+            *cluster.run(violations_in(cluster.api)),
+            # A wall looks at nothing.
+            *(() if contestant.name in WALLS else cluster.run(storage_violations(cluster.api))),
+        ),
         note=note,
     )
 

@@ -134,7 +134,11 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
-    """Only with the feature gate StorageCapacityScoring, which is off in 1.36."""
+    """How nodes are scored; only with the feature gate StorageCapacityScoring, off in 1.36."""
+
+
+STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""With that gate, nodes with much room are preferred unless a shape is given."""
 
 
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {

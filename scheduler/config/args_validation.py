@@ -173,10 +173,7 @@ def _volume_binding(args: VolumeBindingArgs, path: Path, problems: Problems) -> 
         place = (*path, "bindTimeoutSeconds")
         problems.add(place, f"expected 0 (do not wait) or more, got {args.bind_timeout_seconds}")
     if args.shape is not None:
-        problems.add(
-            (*path, "shape"),
-            "not allowed: it needs the feature gate StorageCapacityScoring, which is off",
-        )
+        _shape(args.shape, (*path, "shape"), problems)
 
 
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: Path, problems: Problems) -> None:

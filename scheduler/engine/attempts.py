@@ -316,6 +316,13 @@ class Attempts:
             self._core.queue.done(queued.pod_info.uid)
         self._free(attempt, freed=freed)
 
+    def node_gone(self, name: str) -> None:
+        """Nobody needs what PreBind prepares on a node that is gone; a sent binding may succeed."""
+        preparing = [each for each in self if each.state is AttemptState.PREBINDING]
+        for attempt in preparing:
+            if attempt.pod.node_name == name:
+                self.fail(attempt, Failure(f'node "{name}" not found'))
+
     def in_doubt(self, attempt_id: int) -> Attempt | None:
         """The attempt, if it is still to be found out whether its pod is bound."""
         return self._in(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)

@@ -111,7 +111,7 @@ class Engine:
             settings: seed and times.
             backing: what plugins see of the engine; filled in here.
             states: what plugins share and list.
-            kinds: by plural, the kinds that only plugins read.
+            kinds: by plural, the kinds that plugins read.
             tracer: hears of each cycle.
             stopwatch: a running clock to measure with; no decision depends on it.
         """
@@ -143,10 +143,11 @@ class Engine:
         self._evicting = Evicting(self.core, self.attempts)
         pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
         self._changes: dict[str, Changes] = {
-            "pods": pods,
-            "nodes": NodeChanges(self.core),
-            "namespaces": NamespaceChanges(self.core),
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
+            # What plugins declare of these they are told by those who take them anyway.
+            "pods": pods,
+            "nodes": NodeChanges(self.core, self.attempts),
+            "namespaces": NamespaceChanges(self.core),
         }
         self._introduce(backing, random)
         self._next_leftover = 0.0

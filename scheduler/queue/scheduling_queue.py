@@ -48,7 +48,16 @@ from scheduler.framework.types import QueuedPodInfo
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.queue.active import ActiveQueue
 from scheduler.queue.backoff import BackoffQueue
-from scheduler.queue.dump import dump_queue
+from scheduler.queue.dump import (
+    ACTIVE,
+    BACKOFF,
+    GATED,
+    IN_FLIGHT,
+    UNSCHEDULABLE,
+    Place,
+    backoff_end,
+    dump_queue,
+)
 from scheduler.queue.groups import Wake, kind_of
 from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.in_flight import InFlightPods
@@ -57,10 +66,6 @@ from scheduler.queue.pre_enqueue import Gates
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.unschedulable_pods import Step, UnschedulablePods, Waking
 from scheduler.queue.validation import validate_queue
-
-ACTIVE: Final = "active"
-BACKOFF: Final = "backoff"
-UNSCHEDULABLE: Final = "unschedulable"
 
 _GROUPS_AT_ONCE: Final = 256
 """So many groups of waiting pods are asked at once what an event means to them: some 5 ms."""
@@ -360,6 +365,23 @@ class SchedulingQueue:
         """The newest version of a pod that waits or is in flight, or None."""
         queued = self._find(uid)
         return self._in_flight.latest(uid) if queued is None else queued.pod_info
+
+    def place_of(self, uid: str) -> Place | None:
+        """Where a pod is; None for one that does not wait here."""
+        if (queued := self._active.get(uid)) is not None:
+            return Place(ACTIVE, queued)
+        if (queued := self._backoff.get(uid)) is not None:
+            return Place(BACKOFF, queued, backoff_end(queued))
+        if (queued := self._unschedulable.get(uid)) is not None:
+            if queued.is_gated:
+                return Place(GATED, queued)
+            return Place(UNSCHEDULABLE, queued, queued.timestamp + self._max_in_unschedulable)
+        queued = self._in_flight.queued(uid)
+        return None if queued is None else Place(IN_FLIGHT, queued)
+
+    def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
+        """The events, by their labels, that a plugin of the pod's profile wants to hear of."""
+        return self._hints.wakers(pod.spec.scheduler_name, plugin)
 
     @property
     def has_ready(self) -> bool:

@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.api.objects import Node, Taint, Toleration
-from scheduler.api.pods import PodInfo
-from scheduler.framework.interface import Reason, Shortage
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
-from scheduler.offline.findings import (
+from scheduler.answers.findings import (
     Group,
     Miss,
     TaintCount,
@@ -18,6 +13,11 @@ from scheduler.offline.findings import (
     best_nodes,
     groups_of,
 )
+from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
+from scheduler.api.objects import Node, Taint, Toleration
+from scheduler.api.pods import PodInfo
+from scheduler.framework.interface import Reason, Shortage
+from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.plugins.taint_toleration import TaintToleration
 from scheduler.snapshot import NodeSet, PodAdded, Snapshot

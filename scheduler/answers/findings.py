@@ -6,9 +6,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler.framework.interface import Reason, Shortage, Untolerated
-from scheduler.offline.answers import FeasibleNode, PodAnswer, RejectedNode, Rejection
 
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _HUGEPAGES: Final = "hugepages-"
