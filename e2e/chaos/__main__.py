@@ -1,6 +1,7 @@
 """``python -m e2e.chaos``: faults on purpose, for minutes, and a table of what came of them."""
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -23,6 +24,7 @@ from e2e.support.processes import ProgramError
 @click.option("--rate", default=8, show_default=True, help="Pods created a second.")
 @click.option("--population", default=200, show_default=True, help="Pods there are at a time.")
 @click.option("--combine/--no-combine", default=True, help="Now and then two faults at once.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Put logs here, and leave them.")
 @click.option("--list", "show", is_flag=True, help="Say which faults there are.")
 @click.option("--write", "page", is_flag=True, help=f"Put the table into {CHECKOUT_PAGE.name}.")
 def main(
@@ -34,6 +36,7 @@ def main(
     rate: int,
     population: int,
     combine: bool,
+    keep: Path | None,
     show: bool,
     page: bool,
 ) -> None:
@@ -44,7 +47,7 @@ def main(
             print(fault.name)
         return
     size = Size(rate, population)
-    harness = Harness(kind=Kind(scheduler), seed=seed, faults=faults, size=size)
+    harness = Harness(kind=Kind(scheduler), seed=seed, faults=faults, size=size, directory=keep)
     report = harness.run(minutes, combine=combine)
     print(table(report))
     if page:

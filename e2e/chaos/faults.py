@@ -39,6 +39,7 @@ class Fault(ABC):
     def begin(self, world: World) -> None:
         """Lets it go wrong."""
 
+    @abstractmethod
     def end(self, world: World) -> None:
         """Puts it right; when this returns, the fault is over."""
 
@@ -149,7 +150,7 @@ class NoHandshake(OnTheWire):
 class Refusing(Fault):
     """A share of all requests is not answered as it should be."""
 
-    answer: ClassVar[requests.Fault]
+    answer: requests.Fault
     path: ClassVar[str] = ""
 
     @override
@@ -170,38 +171,38 @@ class Refusing(Fault):
 
 class TooMany(Refusing):
     name = "429 with Retry-After"
-    answer = requests.Answer(429, "TooManyRequests", 1)
+    answer: requests.Fault = requests.Answer(429, "TooManyRequests", 1)
 
 
 class InternalError(Refusing):
     name = "500"
-    answer = requests.Answer(500, "InternalError")
+    answer: requests.Fault = requests.Answer(500, "InternalError")
 
 
 class Unavailable(Refusing):
     name = "503"
-    answer = requests.Answer(503, "ServiceUnavailable")
+    answer: requests.Fault = requests.Answer(503, "ServiceUnavailable")
 
 
 class GatewayTimeout(Refusing):
     name = "504"
-    answer = requests.Answer(504, "Timeout")
+    answer: requests.Fault = requests.Answer(504, "Timeout")
 
 
 class TimeOutBefore(Refusing):
     name = "time-out before the server acted"
-    answer = requests.Hang()
+    answer: requests.Fault = requests.Hang()
 
 
 class TimeOutAfter(Refusing):
     name = "time-out after the server acted"
-    answer = requests.HangAfter()
+    answer: requests.Fault = requests.HangAfter()
     path = r"/(binding|status|leases/|events)|^/api/v1/namespaces/[^/]+/pods/[^/?]+$"
 
 
 class LostAnswer(Refusing):
     name = "connection lost after the server acted"
-    answer = requests.DropAfter()
+    answer: requests.Fault = requests.DropAfter()
     path = TimeOutAfter.path
 
 
@@ -210,7 +211,7 @@ class StaleReads(Refusing):
 
     name = f"stale reads ({_LAG_SECONDS:g} s behind)"
     seconds = 8.0
-    answer = requests.Lag(_LAG_SECONDS)
+    answer: requests.Fault = requests.Lag(_LAG_SECONDS)
     path = "watch=true"
 
     @override
@@ -253,6 +254,10 @@ class LeaderKilled(Fault):
         program = world.leader().program
         assert program is not None, "a leader runs"
         program.kill()
+
+    @override
+    def end(self, world: World) -> None:
+        """It is started again by whoever looks after it."""
 
 
 class LeaderFrozen(Fault):

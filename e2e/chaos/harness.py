@@ -1,10 +1,11 @@
-"""Lets things go wrong one after the other, looks how long it takes until all is well, and judges."""
+"""Lets things go wrong one after the other, waits until all is well, and judges."""
 
 import re
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from signal import SIGUSR2
 from typing import Final
 
@@ -13,6 +14,7 @@ from e2e.chaos.faults import CATALOGUE, DiskFull, Fault, mount_small, unmount
 from e2e.chaos.replicas import Kind, Replica
 from e2e.chaos.world import Size, World
 from e2e.support.audit import read_audit_log
+from e2e.support.objects import Json
 from e2e.support.waiting import WaitedTooLongError, wait_for
 
 RECOVERY_SECONDS: Final = 15.0
@@ -24,7 +26,8 @@ _COMBINED_SHARE: Final = 0.25
 _REQUESTS_PER_SECOND: Final = 100
 """What a replica may ask in any second while the server is not there."""
 _MEMORY_FACTOR: Final = 1.5
-_FILES_MORE: Final = 20
+_FILES_MORE: Final = 40
+"""A replica that leads by now has connections for 32 requests at a time."""
 _RECORDINGS_MEBIBYTES: Final = 16
 
 _COMPARED: Final = "Cache comparer finished"
@@ -86,17 +89,19 @@ class Harness:
         seed: int = 1,
         faults: Sequence[type[Fault]] = CATALOGUE,
         size: Size | None = None,
+        directory: Path | None = None,
     ) -> None:
         self._faults = [fault for fault in faults if kind is Kind.STOWAGE or fault is not DiskFull]
         self._kind = kind
         self._seed = seed
         self._windows: list[Window] = []
         self._size = size or Size()
+        self._directory = directory
         self.report = Report(kind, seed)
 
     def run(self, minutes: float | None = None, *, combine: bool = True) -> Report:
         """Injects faults for so long, or each of them once; then checks what must have held."""
-        with World(self._kind, self._seed, self._size) as world:
+        with World(self._kind, self._seed, self._size, self._directory) as world:
             mounted = self._give_disks(world)
             try:
                 self._play(world, minutes, combine=combine)
@@ -186,7 +191,9 @@ class Harness:
         try:
             wait_for(has_recovered, "pods to be bound", _PATIENCE_SECONDS, _POLL_SECONDS)
         except WaitedTooLongError:
-            return _PATIENCE_SECONDS, len(wanted)
+            lost = [pod for pod in world.waiting() if pod["metadata"]["uid"] in wanted]
+            print(*map(_why, lost), sep="\n", flush=True)
+            return _PATIENCE_SECONDS, len(lost)
         return time.monotonic() - begun, 0
 
     # --- at the end -------------------------------------------------------------------------------
@@ -196,8 +203,8 @@ class Harness:
         try:
             wait_for(lambda: not world.waiting(), "all pods to be bound", RECOVERY_SECONDS)
         except WaitedTooLongError:
-            names = [pod["metadata"]["name"] for pod in world.waiting()]
-            self._violated("every pod bound within 15 s after the last fault", str(names[:10]))
+            what = "; ".join(map(_why, world.waiting()[:5]))
+            self._violated("every pod bound within 15 s after the last fault", what)
         world.pause(2)
         for replica in world.replicas:
             self._judge_use(replica, before[replica.name])
@@ -269,6 +276,14 @@ class Harness:
 def _used(replica: Replica) -> tuple[int, int]:
     """Bytes of memory and open files of a replica."""
     return replica.resident_bytes(), replica.open_files()
+
+
+def _why(pod: Json) -> str:
+    """A pod that waits, and why, as far as anybody told."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    told = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
+    labels = pod["metadata"]["labels"]
+    return f"{pod['metadata']['name']} ({labels.get('kind')}): {''.join(told) or 'nobody said why'}"
 
 
 def _counted_nodes(said: str) -> int | None:

@@ -7,9 +7,9 @@ is set back. From a seed, every pod can run at any time, but for those labelled 
 """
 
 import asyncio
+import datetime as dt
 from collections import Counter
 from collections.abc import Coroutine, Iterator
-from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
@@ -42,6 +42,8 @@ _HIGH_PODS: Final = 2
 _NEVER_FIT: Final = 3
 _MOST_WAITING: Final = 120
 _TICK_SECONDS: Final = 1.0
+_CLAIM_SECONDS: Final = 5.0
+"""After so long a claim that no pod has is nobody's."""
 
 
 class Load:
@@ -124,9 +126,9 @@ class Load:
         if self._ticks % 2:
             work.append(self._bind_volumes(pods))
         pause = _TICK_SECONDS / (len(work) + 1)
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-            for number, each in enumerate(work):
-                group.create_task(self._later(number * pause, each))
+        tasks = [self._later(number * pause, each) for number, each in enumerate(work)]
+        async with asyncio.timeout(5):
+            await asyncio.gather(*tasks)
 
     def _leave(self, pods: list[Json], nodes: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
         """The oldest pods that run, those that are asked to end, those whose node is gone."""
@@ -179,7 +181,8 @@ class Load:
         used = {pod["metadata"]["labels"].get("claim") for pod in pods}
         claims = {each["metadata"]["uid"]: each for each in await self._api.list_items(_CLAIMS)}
         for claim in claims.values():
-            if claim["metadata"]["name"] not in used:
+            # The pod of a claim comes right after it.
+            if claim["metadata"]["name"] not in used and _age(claim) > _CLAIM_SECONDS:
                 await self._delete(f"{_CLAIMS}/{claim['metadata']['name']}")
         volumes = await self._api.list_items(_VOLUMES)
         for volume in volumes:
@@ -192,10 +195,16 @@ class Load:
                 await self._delete(f"{_VOLUMES}/{name}")
             elif not bound["spec"].get("volumeName"):
                 await self._bind_claim(bound["metadata"]["name"], name)
-        there = {volume["metadata"]["name"] for volume in volumes}
-        for index in range(0, _STABLE_NODES, 2):
-            if f"volume-{index:02}" not in there:
+        there = {volume["metadata"]["name"]: volume for volume in volumes}
+        for index in range(_STABLE_NODES):
+            name = f"volume-{index:02}"
+            if name not in there:
                 await self._api.post(_VOLUMES, _volume(index))
+            elif there[name].get("status", {}).get("phase") not in ("Available", "Bound"):
+                await self._set_phase(name, "Available")
+
+    async def _set_phase(self, volume: str, phase: str) -> None:
+        await self._api.patch(f"{_VOLUMES}/{volume}/status", {"status": {"phase": phase}})
 
     async def _bind_claim(self, claim: str, volume: str) -> None:
         completed = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -204,7 +213,7 @@ class Load:
         capacity = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
         status: Json = {"status": {**capacity, "accessModes": ["ReadWriteOnce"]}}
         await self._api.patch(f"{_CLAIMS}/{claim}/status", status)
-        await self._api.patch(f"{_VOLUMES}/{volume}/status", {"status": {"phase": "Bound"}})
+        await self._set_phase(volume, "Bound")
 
     # --- pods -------------------------------------------------------------------------------------
 
@@ -285,7 +294,11 @@ class Load:
         await self._api.delete(f"{path}?gracePeriodSeconds=0")
 
     async def _later(self, seconds: float, work: Coroutine[Any, Any, object]) -> None:
-        await asyncio.sleep(seconds)
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            work.close()
+            raise
         await self._try(work)
 
     async def _try(self, work: Coroutine[Any, Any, object]) -> None:
@@ -297,17 +310,17 @@ class Load:
         except ApiRefusedError as problem:
             if problem.status not in (404, 409):
                 self.problems[str(problem)] += 1
-        except BaseExceptionGroup as problem:
-            with suppress(IndexError):
-                self.problems[repr(problem.exceptions[0])] += 1
-            if problem.subgroup(asyncio.CancelledError):
-                raise
 
 
 def _node(index: int) -> Json:
     return make_node(
         f"stable-{index:02}", zone=f"zone-{index % 3 + 1}", allocatable={"memory": "8Gi"}
     )
+
+
+def _age(made: Json) -> float:
+    created = dt.datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+    return (dt.datetime.now(dt.UTC) - created).total_seconds()
 
 
 def _claim(name: str) -> Json:

@@ -19,11 +19,7 @@ def table(report: Report) -> str:
             for name, count, p50, most, lost in report.rows()
         ),
         "",
-        f"{len(report.injections)} injections in {report.seconds / 60:.0f} minutes, "
-        f"{report.bindings:,} bindings, {report.evictions} evictions "
-        f"({report.repeated_evictions} asked for again because the answer was lost), "
-        f"{report.restarts} restarts of replicas. While the server was not there a replica asked "
-        f"at most {report.most_requests} times in a second. {'; '.join(report.resources)}.",
+        _summary(report),
         "",
         *_broken(report),
     ]
@@ -38,6 +34,16 @@ def write(report: Report, command: str) -> None:
     pattern = re.escape(begin) + ".*?" + re.escape(end)
     found = re.sub(pattern, lambda _: drawn, text, flags=re.DOTALL)
     CHECKOUT_PAGE.write_text(found)
+
+
+def _summary(report: Report) -> str:
+    return (
+        f"{len(report.injections)} injections in {report.seconds / 60:.0f} minutes, "
+        f"{report.bindings:,} bindings, {report.evictions} evictions "
+        f"({report.repeated_evictions} asked for again because the answer was lost), "
+        f"{report.restarts} restarts of replicas. While the server was not there a replica asked "
+        f"at most {report.most_requests} times in a second. {'; '.join(report.resources)}."
+    )
 
 
 def _broken(report: Report) -> list[str]:

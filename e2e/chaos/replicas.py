@@ -5,7 +5,6 @@ there), and the proxy to the API server. It shows a token from a file, as a pod 
 audit log knows who asked. Whoever ends is started again, as a kubelet would.
 """
 
-import os
 import resource
 import ssl
 import time
@@ -57,7 +56,7 @@ class Replica:
     kind: Kind
     cluster: Cluster
     directory: Path
-    record: bool
+    record: bool = False
     user: str = ""
     restarts: int = 0
     program: Program | None = None
@@ -168,7 +167,7 @@ class Replica:
     def open_files(self) -> int:
         """Counts its file descriptors; 0 when it has ended."""
         try:
-            return len(os.listdir(f"/proc/{self.pid}/fd"))
+            return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
         except FileNotFoundError:
             return 0
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any, Self, TypeVar
 
@@ -37,6 +38,7 @@ class World:
     """Use it as a context manager.
 
     Attributes:
+        kept: where everything is put and left; else a temporary folder.
         rewinds: backups that were put back.
         downs: when the API server was not there, on the monotonic clock.
         draw: the one source of chance; faults take theirs from it.
@@ -45,7 +47,7 @@ class World:
     kind: Kind
     seed: int
     size: Size
-    record: bool = False
+    kept: Path | None = None
     replicas: list[Replica] = field(default_factory=list)
     rewinds: list[Rewind] = field(default_factory=list)
     downs: list[tuple[float, float]] = field(default_factory=list)
@@ -66,6 +68,7 @@ class World:
     def _open(self) -> None:
         self.draw = Random(self.seed)
         options = Options(
+            directory=self.kept,
             audit_rules=AUDIT_RULES,
             api_server_arguments=(
                 f"--disable-admission-plugins={','.join(_NOT_ADMITTING)}",
@@ -92,7 +95,7 @@ class World:
         )
         self.run(self.load.prepare())
         for name in ("replica-a", "replica-b"):
-            replica = Replica(name, self.kind, self.cluster, self.directory / name, self.record)
+            replica = Replica(name, self.kind, self.cluster, self.directory / name)
             self._stack.callback(replica.close)
             replica.open()
             self.replicas.append(replica)
@@ -120,7 +123,9 @@ class World:
 
     def leader(self) -> Replica:
         """The replica that holds the lease and runs."""
-        return wait_for(self._supervised_leader, "a replica to lead", 60, 0.2)
+        found = wait_for(self._supervised_leader, "a replica to lead", 60, 0.2)
+        assert found is not None, "it was waited for"
+        return found
 
     def _supervised_leader(self) -> Replica | None:
         self.supervise()

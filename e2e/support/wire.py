@@ -101,7 +101,8 @@ class Wire:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(line, reader, there[1], is_answer=False))
                 group.create_task(self._pump(line, there[0], writer, is_answer=True))
-        except* OSError:
+        except* (OSError, RuntimeError):
+            # Either side went away; uvloop says so by a RuntimeError.
             pass
         finally:
             line.abort()

@@ -152,7 +152,7 @@ class Engine:
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
             ObjectGone: lambda e: self._changes[e.kind].gone(e),
-            Decide: lambda _: self.attempts.decide(),
+            Decide: lambda _: self._decide(),
             Tick: lambda _: self._tick(),
             Bound: lambda e: self.attempts.bound(e.attempt),
             BindFailed: lambda e: self.attempts.bind_failed(
@@ -216,7 +216,7 @@ class Engine:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `Decide` would find a pod to try."""
+        """Whether `Decide` would find a pod to try, or pods that are to be woken."""
         return self.core.queue.has_ready
 
     def story(self, uid: str) -> list[Entry]:
@@ -246,6 +246,11 @@ class Engine:
 
     # --- events ---------------------------------------------------------------------------------
 
+    def _decide(self) -> None:
+        """Wake who is left to be woken, as far as one step may take, and try one pod."""
+        self.core.queue.wake_more()
+        self.attempts.decide()
+
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.
 
@@ -253,6 +258,7 @@ class Engine:
         """
         core = self.core
         core.queue.flush_backoff_completed()
+        core.queue.wake_more()
         if core.now >= self._next_leftover:
             core.queue.flush_unschedulable_leftover()
             self._next_leftover = core.now + UNSCHEDULABLE_FLUSH_SECONDS

@@ -27,7 +27,7 @@ until it comes back. The flush of pods that waited too long does not concern pod
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 from scheduler.api.pods import PodInfo
@@ -55,6 +55,7 @@ from scheduler.queue.recorder import NoRecorder, QueueRecorder
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.queue.validation import validate_queue
+from scheduler.queue.waking import Wave, Waves
 
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
@@ -65,6 +66,10 @@ SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 _ADD_LABEL: Final = UNSCHEDULED_POD_ADD.label
 _UPDATE_LABEL: Final = UNSCHEDULED_POD_UPDATE.label
 _ACTIVATE_LABEL: Final = FORCE_ACTIVATE.label
+_EVERYTHING: Final = "TooManyEvents"
+
+MAX_COMPLETED: Final = 1000
+"""Pods that become active in one step because their back-off is over: 3 us each."""
 
 
 class SchedulingQueue:
@@ -104,6 +109,9 @@ class SchedulingQueue:
         self._active = PodHeap()
         self._backoff = BackoffQueue(settings.backoff, clock)
         self._unschedulable = UnschedulablePods(self._hints)
+        self._waves = Waves(self._hints)
+        self._has_completed = False
+        """Whether pods may be left whose back-off is over."""
         self._in_flight = InFlightPods()
         self.nominator = Nominator()
 
@@ -199,14 +207,19 @@ class SchedulingQueue:
         observed = self._observe(event, old, new)
         if not observed.interest.exists:
             return
-        label = observed.interest.label
-        for queued, strategy in self._unschedulable.woken_by(observed, max_priority):
+        now, waiting = self._clock.monotonic(), self._unschedulable
+        woken = waiting.woken_by(observed, now, max_priority=max_priority, but=but)
+        self._begin(Wave(observed.interest.label, woken, observed))
+        self._in_flight.record(observed)
+
+    def wake_more(self) -> None:
+        """Go on with waking, as far as one step may take; nothing when nobody is to be asked."""
+        if self._has_completed:
+            self.flush_backoff_completed()
+        for queued, strategy, label in self._waves.take():
             uid = queued.pod_info.uid
-            if uid == but:
-                continue
             self._unschedulable.remove(uid)
             self._requeue(uid, queued, strategy, label)
-        self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
 
@@ -278,9 +291,15 @@ class SchedulingQueue:
     # --- time -------------------------------------------------------------------------------------
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active whose back-off is over; to be called every second."""
-        for queued in self._backoff.pop_completed():
+        """Make the pods active whose back-off is over; to be called every second.
+
+        Of very many, those that one step may take; the others follow with `wake_more`.
+        """
+        moved = 0
+        for queued in islice(self._backoff.pop_completed(), MAX_COMPLETED):
             self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+            moved += 1
+        self._has_completed = moved == MAX_COMPLETED
 
     def flush_unschedulable_leftover(self) -> None:
         """Wake the pods that have waited too long; to be called every 30 seconds.
@@ -290,19 +309,17 @@ class SchedulingQueue:
         limit = self._clock.monotonic() - self._max_in_unschedulable
         late = [q for q in self._unschedulable if q.timestamp < limit or q.gate_failed]
         observed = self._observe(UNSCHEDULABLE_TIMEOUT, None, None)
-        for queued in late:
-            gating = queued.gating_plugin
-            profile = queued.pod_info.spec.scheduler_name
-            if (
-                gating
-                and not queued.gate_failed
-                and gating not in observed.interest.of(profile).hints
-            ):
-                continue
-            uid = queued.pod_info.uid
-            self._unschedulable.remove(uid)
-            queued.was_flushed = True
-            self._requeue(uid, queued, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+        concerned = [
+            queued
+            for queued in late
+            if not queued.gating_plugin
+            or queued.gate_failed
+            or queued.gating_plugin
+            in observed.interest.of(queued.pod_info.spec.scheduler_name).hints
+        ]
+        if concerned:
+            woken = self._unschedulable.late(concerned, self._clock.monotonic())
+            self._begin(Wave(UNSCHEDULABLE_TIMEOUT.label, woken))
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -333,8 +350,13 @@ class SchedulingQueue:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `pop` has a pod."""
-        return bool(len(self._active)) or self._backoff.has_early
+        """Whether `pop` has a pod, or `wake_more` may find one."""
+        return bool(len(self._active)) or self._backoff.has_early or self.is_waking
+
+    @property
+    def is_waking(self) -> bool:
+        """Whether there are pods left to be asked about what happened, or to become active."""
+        return bool(len(self._waves)) or self._has_completed
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""
@@ -414,7 +436,22 @@ class SchedulingQueue:
             if answer > strategy:
                 strategy = answer
                 label = observed.interest.label
+        if len(self._waves):
+            answer, name = self._waves.strategy_for(queued)
+            if answer > strategy:
+                strategy, label = answer, name
         self._requeue(new.uid, queued, strategy, label)
+
+    def _begin(self, wave: Wave) -> None:
+        """Wake at once as many as one step may take; the others follow with `wake_more`."""
+        if self._waves.are_too_many:
+            # More happens than can be asked about: trying everybody again misses nobody.
+            everybody = self._unschedulable.everybody(self._clock.monotonic())
+            self._waves.replace(Wave(_EVERYTHING, everybody))
+            return
+        self._waves.add(wave)
+        if len(self._waves) == 1:
+            self.wake_more()
 
     def _requeue(self, uid: str, queued: QueuedPodInfo, strategy: Strategy, label: str) -> str:
         """Put a pod that is in no queue where it belongs, and say where that is."""

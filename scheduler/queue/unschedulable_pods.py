@@ -11,6 +11,7 @@ from typing import TypeAlias
 from scheduler.api.pods import LabelSet, PodInfo, PodShape
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.hints import Interest, ObservedEvent, QueueingHints, Strategy
+from scheduler.queue.waking import Woken
 
 GroupKey: TypeAlias = tuple[PodShape, LabelSet, str, frozenset[str], frozenset[str], str]
 """Shape, labels, namespace, unschedulable plugins, pending plugins, gating plugin."""
@@ -118,18 +119,45 @@ class UnschedulablePods:
                 del self._by_rejector[group.profile, plugin]
 
     def woken_by(
-        self, observed: ObservedEvent, max_priority: int | None = None
-    ) -> list[tuple[QueuedPodInfo, Strategy]]:
-        """The pods that an event is worth trying again, and how.
+        self,
+        observed: ObservedEvent,
+        now: float,
+        *,
+        max_priority: int | None = None,
+        but: str = "",
+    ) -> Iterator[Woken | None]:
+        """The pods that an event is worth trying again, and how, found one question at a time.
 
-        Cost: O(groups whose rejectors registered for the event, and pods in the answer).
+        Gives None for a question whose answer was no. Pods may leave and come between two of
+        them; those that came after the event are not asked about it.
+
+        Args:
+            observed: what happened.
+            now: when.
+            max_priority: ask only about pods of this priority or less.
+            but: UID of a pod to leave alone.
+
+        Cost: O(groups whose rejectors registered for the event) at once, and no more than one
+        hint and the members of one group for each item.
         """
-        interest = observed.interest
-        woken: list[tuple[QueuedPodInfo, Strategy]] = []
-        for group in self._interested_groups(interest):
-            if group.may_wake(interest, max_priority):
-                self._add_woken(group, observed, woken)
-        return woken
+        groups = self._interested_groups(observed.interest)
+        return self._woken_of(groups, observed, now, max_priority, but)
+
+    def everybody(self, now: float) -> Iterator[Woken | None]:
+        """All pods that are here, one by one, to be tried again."""
+        return self._those(list(self._group_of), now)
+
+    def late(self, waiting: list[QueuedPodInfo], now: float) -> Iterator[Woken | None]:
+        """These pods, one by one, to be tried again because they have waited for too long."""
+        for woken in self._those([queued.pod_info.uid for queued in waiting], now):
+            woken[0].was_flushed = True
+            yield woken
+
+    def _those(self, uids: list[str], now: float) -> Iterator[Woken]:
+        for uid in uids:
+            queued = self.get(uid)
+            if queued is not None and queued.timestamp <= now:
+                yield queued, Strategy.AFTER_BACKOFF
 
     def _interested_groups(self, interest: Interest) -> list[Group]:
         if interest.is_wildcard:
@@ -142,27 +170,40 @@ class UnschedulablePods:
                     groups.update(rejected)
         return list(groups.values())
 
-    def _add_woken(
+    def _woken_of(
         self,
-        group: Group,
+        groups: list[Group],
         observed: ObservedEvent,
-        woken: list[tuple[QueuedPodInfo, Strategy]],
-    ) -> None:
+        now: float,
+        max_priority: int | None,
+        but: str,
+    ) -> Iterator[Woken | None]:
+        for group in groups:
+            if group.may_wake(observed.interest, max_priority):
+                for queued, strategy in self._answers(group, observed):
+                    is_old = queued.timestamp <= now and queued.pod_info.uid != but
+                    is_woken = is_old and strategy is not Strategy.SKIP
+                    yield (queued, strategy) if is_woken else None
+
+    def _answers(self, group: Group, observed: ObservedEvent) -> Iterator[Woken]:
         """Ask once for all pods of a group, and on its own for a pod that the event happened to."""
         asked_per_pod = observed.interest.of(group.profile).asked_per_pod
-        subject_uid = observed.pod_uid
+        is_shared = asked_per_pod.isdisjoint(group.rejectors)
+        subject = observed.pod_uid
         shared: Strategy | None = None
-        for uid, queued in group.members.items():
-            if uid == subject_uid or not asked_per_pod.isdisjoint(group.rejectors):
-                strategy = self._ask(group, queued.pod_info, observed)
-            else:
-                if shared is None:
-                    shared = self._ask(group, queued.pod_info, observed)
-                if shared is Strategy.SKIP and subject_uid not in group.members:
+        if is_shared:
+            other = next((q for uid, q in group.members.items() if uid != subject), None)
+            if other is not None:
+                shared = self._ask(group, other.pod_info, observed)
+                if shared is Strategy.SKIP and subject not in group.members:
+                    yield other, shared
                     return
-                strategy = shared
-            if strategy is not Strategy.SKIP:
-                woken.append((queued, strategy))
+        for uid, queued in list(group.members.items()):
+            if group.members.get(uid) is queued:
+                if shared is None or uid == subject:
+                    yield queued, self._ask(group, queued.pod_info, observed)
+                else:
+                    yield queued, shared
 
     def _ask(self, group: Group, pod: PodInfo, observed: ObservedEvent) -> Strategy:
         return self._hints.strategy(pod, group.key[3], group.key[4], observed)
