@@ -1,4 +1,4 @@
-"""What must have held all the time, read from the API server's audit log and from nothing else.
+"""What must have held all the time, read from the API server and its audit log, nothing else.
 
 The log is played back: pods and nodes as they came and went, what was promised where, who held the
 lease. A backup that was put back takes the played state back too. An event takes room from when it
@@ -6,11 +6,12 @@ was answered and gives room back from when it was asked for, so what is close to
 held against anybody.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -45,6 +46,14 @@ class Rewind:
 
 
 @dataclass(frozen=True, slots=True)
+class Census:
+    """Which pods the API server showed when it was asked."""
+
+    at: float
+    uids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A promise that was not kept."""
 
@@ -59,6 +68,7 @@ class _Pod:
     name: str
     spec: Json
     labels: Json
+    made_at: float
     node: str = ""
     bound_at: float = 0.0
     bound_by: str = ""
@@ -76,7 +86,7 @@ class _World:
     room: dict[str, dict[str, int]] = field(default_factory=dict)
     """What nodes have, by name."""
     volumes: dict[str, str] = field(default_factory=dict)
-    """Volume to the UID of its claim."""
+    """UIDs of volumes, to those of their claims."""
     evicted: dict[str, float] = field(default_factory=dict)
     """UIDs of victims, and when."""
     holder: str = ""
@@ -95,18 +105,39 @@ class Checker:
     """
 
     def __init__(
-        self, users: Sequence[str], windows: Sequence[Window], rewinds: Sequence[Rewind]
+        self,
+        users: Sequence[str],
+        windows: Sequence[Window],
+        rewinds: Sequence[Rewind],
+        *,
+        censuses: Sequence[Census] = (),
+        lost: Mapping[str, float] | None = None,
     ) -> None:
+        """Make a checker that has seen nothing.
+
+        Args:
+            users: as whom the replicas ask.
+            windows: when something was wrong.
+            rewinds: when the API server was set back.
+            censuses: what there was at some moments: a server that is killed does not write down
+                what it did last.
+            lost: by UID, when pods left of whose leaving nothing is written.
+        """
+        self.lost: dict[str, float] = {}
+        """Pods that had left by a census although nothing says so, and since when at the most."""
         self.violations: list[Violation] = []
         self.bindings: Counter[str] = Counter()
         self.evictions = 0
         self.repeated = 0
         self._users = frozenset(users)
         self._windows = windows
-        self._moments = sorted(
-            [(each.saved, 0, index) for index, each in enumerate(rewinds)]
-            + [(each.restored, 1, index) for index, each in enumerate(rewinds)]
-        )
+        moments: list[tuple[float, Callable[[], None]]] = []
+        for index, rewind in enumerate(rewinds):
+            moments.append((rewind.saved, partial(self._save, index)))
+            moments.append((rewind.restored, partial(self._set_back, index)))
+        moments += [(each.at, partial(self._count, each)) for each in censuses]
+        moments += [(at, partial(self._forget_uid, uid)) for uid, at in (lost or {}).items()]
+        self._moments = deque(sorted(moments, key=lambda each: each[0]))
         self._saved: dict[int, _World] = {}
         self._world = _World()
 
@@ -115,19 +146,24 @@ class Checker:
         timed = sorted(((_effective(event), event) for event in events), key=lambda each: each[0])
         for at, event in timed:
             while self._moments and self._moments[0][0] < at:
-                self._pass_moment()
+                self._moments.popleft()[1]()
             if event.code < 300:
                 self._take(at, event)
             elif event.code == 404 and event.verb == "delete" and event.resource == "pods":
                 # Carried out by a server that was killed before it could write that down.
                 self._forget(event.object_ref.name)
 
-    def _pass_moment(self) -> None:
-        _, is_restore, index = self._moments.pop(0)
-        if is_restore:
-            self._world = self._saved.pop(index)
-        else:
-            self._saved[index] = deepcopy(self._world)
+    def _save(self, index: int) -> None:
+        self._saved[index] = deepcopy(self._world)
+
+    def _set_back(self, index: int) -> None:
+        self._world = self._saved.pop(index)
+
+    def _count(self, census: Census) -> None:
+        begin = max((each.begin for each in self._windows if each.begin < census.at), default=0.0)
+        for uid, pod in self._world.pods.items():
+            if uid not in census.uids and pod.made_at < census.at - 1:
+                self.lost.setdefault(uid, max(begin, pod.made_at))
 
     def _take(self, at: float, event: AuditEvent) -> None:
         is_ours = event.user.username in self._users
@@ -142,7 +178,7 @@ class Checker:
             self._take_node(event)
         elif resource == "pods" and event.object_ref.namespace == NAMESPACE:
             if verb == "create":
-                self._add(_decoded(event.response_object))
+                self._add(at, _decoded(event.response_object))
             elif verb == "delete":
                 self._leave(at, event, is_ours=is_ours)
         elif resource == "persistentvolumes":
@@ -185,20 +221,18 @@ class Checker:
 
     def _take_volume(self, at: float, event: AuditEvent) -> None:
         name, volumes = event.object_ref.name, self._world.volumes
-        if event.verb == "delete":
-            volumes.pop(name, None)
-        elif event.user.username in self._users:
-            reference = (_decoded(event.request_object).get("spec") or {}).get("claimRef") or {}
-            uid = reference.get("uid", "")
-            known = volumes.setdefault(name, uid)
-            if uid and known != uid:
-                self._violated(at, "no volume bound twice", f"{name}: {known}, then {uid}")
+        if event.user.username in self._users:
+            volume = _decoded(event.response_object)
+            claim = (volume["spec"].get("claimRef") or {}).get("uid", "")
+            known = volumes.setdefault(volume["metadata"]["uid"], claim)
+            if claim and known != claim:
+                self._violated(at, "no volume bound twice", f"{name}: {known}, then {claim}")
 
     # --- pods -------------------------------------------------------------------------------------
 
-    def _add(self, pod: Json) -> None:
+    def _add(self, at: float, pod: Json) -> None:
         metadata, spec = pod["metadata"], pod["spec"]
-        made = _Pod(metadata["uid"], metadata["name"], spec, metadata.get("labels", {}))
+        made = _Pod(metadata["uid"], metadata["name"], spec, metadata.get("labels", {}), at)
         made.ask = _ask(spec)
         self._world.pods[made.uid] = made
         self._world.uids[made.name] = made.uid
@@ -213,6 +247,11 @@ class Checker:
 
     def _forget(self, name: str) -> None:
         self._world.pods.pop(self._world.uids.pop(name, ""), None)
+
+    def _forget_uid(self, uid: str) -> None:
+        pod = self._world.pods.pop(uid, None)
+        if pod is not None and self._world.uids.get(pod.name) == uid:
+            del self._world.uids[pod.name]
 
     def _count_eviction(self, at: float, uid: str) -> None:
         self.evictions += 1
@@ -266,6 +305,21 @@ class Checker:
 
     def _violated(self, at: float, promise: str, what: str) -> None:
         self.violations.append(Violation(at, promise, what))
+
+
+def checked(
+    events: Sequence[AuditEvent],
+    users: Sequence[str],
+    windows: Sequence[Window],
+    rewinds: Sequence[Rewind],
+    censuses: Sequence[Census],
+) -> Checker:
+    """Plays the log back twice: first to find out what a killed server did not write down."""
+    first = Checker(users, windows, rewinds, censuses=censuses)
+    first.check(events)
+    checker = Checker(users, windows, rewinds, lost=first.lost)
+    checker.check(events)
+    return checker
 
 
 def _in_conflict(one: _Pod, other: _Pod) -> bool:

@@ -404,7 +404,8 @@ def mount_small(path: Path, mebibytes: int) -> bool:
 
 
 def unmount(path: Path) -> None:
-    subprocess.run(["umount", str(path)], check=False, capture_output=True)
+    command = ["umount", str(path)]
+    subprocess.run(command, check=False, capture_output=True)
 
 
 CATALOGUE: tuple[type[Fault], ...] = (

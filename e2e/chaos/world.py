@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self, TypeVar
 
-from e2e.chaos.checker import AUDIT_RULES, Rewind
+from e2e.chaos.checker import AUDIT_RULES, Census, Rewind
 from e2e.chaos.load import FOREIGN, MAY_WAIT, NAMESPACE, Load
 from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
 from e2e.support.cluster import Cluster
@@ -40,6 +40,7 @@ class World:
     Attributes:
         kept: where everything is put and left; else a temporary folder.
         rewinds: backups that were put back.
+        censuses: which pods there were at some moments.
         downs: when the API server was not there, on the monotonic clock.
         draw: the one source of chance; faults take theirs from it.
     """
@@ -50,6 +51,7 @@ class World:
     kept: Path | None = None
     replicas: list[Replica] = field(default_factory=list)
     rewinds: list[Rewind] = field(default_factory=list)
+    censuses: list[Census] = field(default_factory=list)
     downs: list[tuple[float, float]] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _down: float = 0.0
@@ -152,6 +154,12 @@ class World:
         return [
             pod for pod in self._unbound("stowage") if MAY_WAIT not in pod["metadata"]["labels"]
         ]
+
+    def count(self) -> None:
+        """Takes down which pods there are."""
+        at = time.time()
+        pods = self.run(self.load.pods())
+        self.censuses.append(Census(at, frozenset(pod["metadata"]["uid"] for pod in pods)))
 
     def wait_for_foreign(self) -> None:
         """Waits until the other scheduler has placed what is its to place."""
