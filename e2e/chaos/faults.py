@@ -11,6 +11,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from e2e.chaos.checker import Rewind
+from e2e.chaos.replicas import LEASE_SECONDS
 from e2e.chaos.world import World
 from e2e.support import faults as requests
 from e2e.support.processes import Program
@@ -262,7 +263,7 @@ class LeaderKilled(Fault):
 
 class LeaderFrozen(Fault):
     name = "leader frozen for longer than its lease"
-    seconds = 7.0
+    seconds = LEASE_SECONDS + 3
     combines = False
 
     @override
@@ -281,7 +282,7 @@ class OneCutOff(Fault):
     """The leader loses the network for longer than its lease, then who leads by then does."""
 
     name = "replicas cut off, one at a time"
-    seconds = 7.0
+    seconds = LEASE_SECONDS + 3
     combines = False
 
     @override

@@ -19,7 +19,7 @@ from e2e.support.objects import Json
 from e2e.support.waiting import WaitedTooLongError, wait_for
 
 RECOVERY_SECONDS: Final = 15.0
-"""By when after a fault every pod that can run has to be bound."""
+IN_TIME: Final = "every pod bound within 15 s after the last fault"
 _PATIENCE_SECONDS: Final = 90.0
 """When a pod that is not bound by then counts as lost."""
 _POLL_SECONDS: Final = 0.1
@@ -177,7 +177,7 @@ class Harness:
         print(f"{name}: {seconds:.1f} s" + (f", {lost} lost" if lost else ""), flush=True)
         if seconds > RECOVERY_SECONDS:
             what = f"{name}: {seconds:.1f} s"
-            self._violated("every pod bound within 15 s after the last fault", what)
+            self._violated(IN_TIME, what)
 
     def _await_recovery(self, world: World) -> tuple[float, int]:
         """Seconds until everything that waited is bound or gone, and how many never were."""
@@ -206,8 +206,7 @@ class Harness:
         try:
             wait_for(lambda: not world.waiting(), "all pods to be bound", RECOVERY_SECONDS)
         except WaitedTooLongError:
-            what = "; ".join(map(_why, world.waiting()[:5]))
-            self._violated("every pod bound within 15 s after the last fault", what)
+            self._violated(IN_TIME, "; ".join(map(_why, world.waiting()[:5])))
         world.pause(2)
         for replica in world.replicas:
             self._judge_use(replica, before[replica.name])

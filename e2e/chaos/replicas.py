@@ -26,9 +26,10 @@ from e2e.support.wire import Wire
 ACCOUNTS = "chaos-accounts"
 """Namespace of the replicas' service accounts and of their lease."""
 LEASE = "chaos"
-LEASE_SECONDS = 4.0
-_RENEW_SECONDS = 3.0
-_RETRY_SECONDS = 0.5
+LEASE_SECONDS = 8.0
+"""Half of the default, so that a lease that must run out leaves time to bind within 15 s."""
+_RENEW_SECONDS = 6.0
+_RETRY_SECONDS = 1.0
 _TOKEN_SECONDS = 6 * 3600
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _PAUSE_SECONDS = 1.0

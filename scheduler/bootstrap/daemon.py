@@ -208,12 +208,14 @@ class RunningDaemon:
                 is_shutting_down=lambda: health.shutting_down,
                 is_synced=lambda: health.handlers_synced,
                 blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
+                port=lambda: server.check_healthy(),  # noqa: PLW0108 - the server comes later
             ),
             recording=lambda: self._recorders.flight.copy().dump,
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        return Server(self._options, shown, Reviews(self._session), self._clock)
+        server = Server(self._options, shown, Reviews(self._session), self._clock)
+        return server
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()

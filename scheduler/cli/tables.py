@@ -8,6 +8,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from scheduler.observability.visible import visible
+
 _WIDE: Final = 4000
 """Tables are as wide as what is in them; a terminal wraps better than we would."""
 _HEADER_WIDTH: Final = 12
@@ -23,7 +25,7 @@ def print_table(
             header, justify="left" if i in texts else "right", vertical="bottom", no_wrap=True
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     console = Console(width=_WIDE, highlight=False, markup=False, emoji=False)
     with console.capture() as capture:
         console.print(table)
