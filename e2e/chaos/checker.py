@@ -181,7 +181,7 @@ class Checker:
                 self._add(at, _decoded(event.response_object))
             elif verb == "delete":
                 self._leave(at, event, is_ours=is_ours)
-        elif resource == "persistentvolumes":
+        elif resource == "persistentvolumes" and verb in ("update", "patch"):
             self._take_volume(at, event)
 
     # --- the lease --------------------------------------------------------------------------------

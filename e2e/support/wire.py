@@ -77,8 +77,15 @@ class Wire:
 
     def __exit__(self, *_: object) -> None:
         loop = self._running_loop()
-        loop.run(_abort(self._lines))
+        loop.run(self._stop())
         loop.close()
+
+    async def _stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        await _abort(self._lines)
+        # What was aborted is told so before the loop ends.
+        await asyncio.sleep(0.05)
 
     async def _start(self) -> None:
         self._server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
