@@ -33,7 +33,7 @@ from scheduler.informers.glimpse import Glimpse, glimpse
 from scheduler.informers.kinds import Kind, MalformedObjectError
 from scheduler.informers.pacer import Pacer
 from scheduler.informers.paging import PageSize
-from scheduler.informers.reports import InformerHooks, NoHooks, Reports
+from scheduler.informers.reports import Reports
 from scheduler.informers.states import Outcome, State, next_state
 from scheduler.informers.store import Handler, Store, key_of
 from scheduler.informers.wire import (
@@ -50,6 +50,7 @@ from scheduler.informers.wire import (
     watch_query,
 )
 from scheduler.informers.witnesses import Witnesses, is_before
+from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ class Informer(Generic[T]):
         *,
         clock: Clock,
         rng: random.Random,
-        hooks: InformerHooks | None = None,
+        metrics: InformerMetrics,
         options: InformerOptions | None = None,
         on_set_back: Callable[[], None] = lambda: None,
     ) -> None:
@@ -128,7 +129,7 @@ class Informer(Generic[T]):
             session: the way to the server.
             clock: measures pauses and blindness.
             rng: spreads pauses.
-            hooks: hears what is worth counting.
+            metrics: what is counted.
             options: times and sizes.
             on_set_back: hears that the server was set back to an older state, which concerns
                 all kinds.
@@ -141,7 +142,7 @@ class Informer(Generic[T]):
         self._session = session
         self._clock = clock
         self._rng = rng
-        self._reports = Reports(kind.name, hooks or NoHooks(), clock)
+        self._reports = Reports(kind.name, metrics, clock)
         self._options = options or InformerOptions()
         self._backoff = Backoff(
             rng,

@@ -9,7 +9,7 @@ from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
 from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.kinds import KINDS, Kind
-from scheduler.informers.reports import InformerHooks
+from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Informers:
         *,
         clock: Clock,
         rng: random.Random,
-        hooks: InformerHooks | None = None,
+        metrics: InformerMetrics,
         options: InformerOptions | None = None,
     ) -> None:
         self._informers: dict[str, Informer[Any]] = {
@@ -36,7 +36,7 @@ class Informers:
                 session,
                 clock=clock,
                 rng=rng,
-                hooks=hooks,
+                metrics=metrics,
                 options=options,
                 on_set_back=self._list_all_again,
             )

@@ -16,6 +16,8 @@ from scheduler.clock import SystemClock
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import NODES, PODS
 from scheduler.informers.states import State
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.instruments import Instruments
 from tests.unit.client.scripted_server import until
 from tests.unit.informers.fake_api import FakeApi, broken
 from tests.unit.informers.test_informer import AT_ONCE, Watched, is_list, node, run, settled
@@ -49,7 +51,7 @@ def test_what_never_happened_is_unlearnt(later: int) -> None:
 
             assert watched.mirror.story[:4] == ["+a", "+b", "-b", "+c"]
             assert set(watched.mirror.story[4:]) <= {"-c", "+b", "~a"}
-            assert watched.hooks.restarts == ["failed", "expired"]
+            assert watched.restarts == {"failed": 1, "expired": 1}
 
     run(scenario)
 
@@ -154,6 +156,7 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
             [NODES, PODS],
             clock=SystemClock(),
             rng=random.Random(1),
+            metrics=InformerMetrics(Instruments()),
             options=AT_ONCE,
         )
         running = asyncio.create_task(informers.run())
