@@ -139,7 +139,9 @@ class World:
             (each.at, replica.name, replica)
             for replica in self.replicas
             for each in replica.proxy.records[-_RECENT:]
-            if each.method == "PUT" and each.status == 200 and each.path.endswith(f"/{LEASE}")
+            if each.method == "PUT"
+            and each.status == 200
+            and each.path.partition("?")[0].endswith(f"/{LEASE}")
         ]
         if not renewals:
             return None

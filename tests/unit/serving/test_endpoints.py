@@ -105,7 +105,7 @@ def test_metrics_are_served_and_reset() -> None:
     """DELETE sets to zero what accumulates."""
 
     async def story(instance: Instance) -> None:
-        attempts = instance.metrics.schedule_attempts["scheduled", "p"]
+        attempts = instance.metrics.engine.schedule_attempts["scheduled", "p"]
         attempts.inc(3)
         status, text, headers = await instance.get("/metrics")
         deleted = await instance.get("/metrics", method="DELETE")

@@ -178,7 +178,7 @@ def test_a_caller_that_hangs_up_is_no_news(capfd: pytest.CaptureFixture[str]) ->
 
     async def story(instance: Instance) -> None:
         for i in range(3000):
-            instance.metrics.schedule_attempts["scheduled", f"p{i}"].inc()
+            instance.metrics.engine.schedule_attempts["scheduled", f"p{i}"].inc()
         for how in ("close", "abort"):
             for size in (0, 100):
                 reader, writer = await connected(instance)
