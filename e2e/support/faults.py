@@ -1,8 +1,9 @@
 """What can go wrong with a request on its way to the API server; ``proxy`` makes it happen."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -60,6 +61,20 @@ class Hang:
     async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
         await asyncio.sleep(self.seconds)
         return drop(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Keeps the request until it is let go, then passes it on, late; gone when its sender is."""
+
+    arrived: threading.Event = field(default_factory=threading.Event)
+    let_go: threading.Event = field(default_factory=threading.Event)
+
+    async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
+        self.arrived.set()
+        while not self.let_go.is_set():  # noqa: ASYNC110 - another thread lets it go
+            await asyncio.sleep(0.02)
+        return await passage.answer()
 
 
 @dataclass(frozen=True, slots=True)

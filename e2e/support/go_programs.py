@@ -34,6 +34,8 @@ class GoProgram:
     linker_flags: tuple[str, ...] = ()
     also_named: tuple[str, ...] = ()
     """Names under which the binary is linked beside itself, for people and process lists."""
+    package: str = "."
+    """What is built: the module itself, or a command of a module that it requires."""
 
     @property
     def binary(self) -> Path:
@@ -61,6 +63,13 @@ CONTROL_PLANE = GoProgram(
     also_named=("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 )
 """One binary that becomes each program of a control plane by the name it is started by."""
+
+KUBELETS = GoProgram(
+    name="kwok",
+    module=CHECKOUT / "e2e" / "kwok",
+    package="sigs.k8s.io/kwok/cmd/kwok",
+)
+"""Kubelets that run nothing: pods on their nodes start, and end when their grace is over."""
 
 
 def build(program: GoProgram) -> Path:
@@ -106,7 +115,16 @@ def _fingerprint(program: GoProgram, go: str) -> str:
 def _compile(program: GoProgram, go: str) -> None:
     unfinished = program.binary.with_suffix(".unfinished")
     flags = " ".join(("-s", "-w", *program.linker_flags))
-    arguments = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(unfinished), "."]
+    arguments = [
+        go,
+        "build",
+        "-trimpath",
+        "-ldflags",
+        flags,
+        "-o",
+        str(unfinished),
+        program.package,
+    ]
     result = subprocess.run(
         arguments,
         cwd=program.module,

@@ -29,9 +29,9 @@ _NAME = "e2e-deployed"
 def rules() -> Iterator[dict[str, Any]]:
     """Yields the rules for the daemon itself."""
     for document in yaml.safe_load_all(_RBAC.read_text()):
-        if document["kind"] in ("ClusterRole", "Role") and "metrics" not in str(
+        if document["kind"] in ("ClusterRole", "Role") and not str(
             document["metadata"]["name"]
-        ):
+        ).endswith("-reader"):
             yield from document["rules"]
 
 

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
+from scheduler.bootstrap.explaining import LiveExplainer
 from scheduler.bootstrap.frameworks import (
     FrameworkBuilder,
     implemented_plugins,
@@ -26,7 +27,7 @@ from scheduler.bootstrap.measuring import (
     watch_sizes,
 )
 from scheduler.bootstrap.recording import Recorders
-from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
+from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
 from scheduler.client.leases import LeaseLock
@@ -123,19 +124,12 @@ class RunningDaemon:
         builder = FrameworkBuilder(
             clock.monotonic,
             instruments=self.metrics.instruments,
-            time_limit=lambda: plugin_time_limit(PLUGIN_SECONDS),
+            time_limit=plugin_time_limit,
             on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=plugins,
         )
         builder.backing.api = writes
-        self._recorders = Recorders(
-            config,
-            clock,
-            seed=seed,
-            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
-            out_of_tree=plugins,
-            directory=options.record,
-        )
+        self._recorders = Recorders(config, clock, options, seed=seed, out_of_tree=plugins)
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self.driver.outbox = Outbox(
@@ -191,6 +185,12 @@ class RunningDaemon:
         if not self._options.secure_port:
             return None
         elector, health = self._elector, self.daemon.health
+        explainer = LiveExplainer(
+            self.driver.engine,
+            self._informers.of(PODS).store,
+            (lambda: True) if elector is None else elector.is_leading,
+            self._clock,
+        )
         shown = Shown(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.reset,
@@ -203,6 +203,7 @@ class RunningDaemon:
                 blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
                 port=lambda: server.check_healthy(),  # noqa: PLW0108 - the server comes later
             ),
+            explain=explainer.explain,
             recording=lambda: self._recorders.flight.copy().dump,
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
@@ -287,6 +288,7 @@ class RunningDaemon:
         frameworks = self.driver.engine.core.frameworks.values()
         kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
+        kinds = list(dict.fromkeys(kinds))
         self.metrics.informers.begin(kind.name for kind in kinds)
         informers = Informers(
             self._session,

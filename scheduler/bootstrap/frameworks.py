@@ -11,7 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.config.expansion import expand
+from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
+from scheduler.config.walker import decode_foreign, unreadable
 from scheduler.errors import SchedulerError
 from scheduler.framework.handle import Backing, Handle, watched_kinds
 from scheduler.framework.interface import Plugin
@@ -58,6 +60,29 @@ def implemented_plugins(
         name: frozenset(ExtensionPoint(point) for point in extension_points(cls))
         for name, cls in {**IN_TREE, **out_of_tree}.items()
     }
+
+
+def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> dict[str, type[msgspec.Struct]]:
+    """What the arguments of plugins are read as, of those that declare it.
+
+    Raises:
+        PluginLoadError: a plugin declares what arguments cannot be read as.
+    """
+    declared: dict[str, type[msgspec.Struct]] = {}
+    for name, plugin in out_of_tree.items():
+        kind: object = getattr(plugin, "ARGS", None)
+        if kind is None:
+            continue
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            raise PluginLoadError(f'plugin "{name}": ARGS: expected a msgspec.Struct, got {kind!r}')
+        field = unreadable(kind)
+        if field is not None:
+            raise PluginLoadError(
+                f'plugin "{name}": ARGS: {field} is of a type that arguments cannot have; expected '
+                "bool, int, float, str, bytes, an Enum, a Struct, lists and dicts of these"
+            )
+        declared[name] = kind
+    return declared
 
 
 class FrameworkBuilder:
@@ -130,6 +155,8 @@ class FrameworkBuilder:
         handle = Handle(self.backing, name, profile.scheduler_name, watches)
         try:
             return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
+        except ConfigError as problem:
+            raise PluginLoadError(f'profile "{profile.scheduler_name}": {problem}') from problem
         except Exception as problem:
             raise PluginLoadError(
                 f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
@@ -138,8 +165,16 @@ class FrameworkBuilder:
 
 
 def _args(plugin_type: type[Plugin], written: Any) -> Any:
-    """The arguments as the plugin's `ARGS` type, or as they were written."""
+    """The arguments as the plugin's `ARGS` type, or as they were written.
+
+    Raises:
+        ConfigError: they were not read when the configuration was, and cannot be.
+    """
     args_type = getattr(plugin_type, "ARGS", None)
     if args_type is None or isinstance(written, args_type):
         return written
-    return msgspec.convert({} if written is None else written, args_type)
+    problems = Problems()
+    args = decode_foreign(args_type, {} if written is None else written, ("args",), problems)
+    if problems:
+        raise ConfigError(f'plugin "{plugin_type.NAME}"', problems)
+    return args

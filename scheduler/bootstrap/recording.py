@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 from scheduler.clock import Clock
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.errors import SchedulerError
@@ -37,11 +39,10 @@ class Recorders:
         self,
         config: KubeSchedulerConfiguration,
         clock: Clock,
+        options: RunOptions,
         *,
         seed: int,
-        max_in_unschedulable_seconds: float,
         out_of_tree: Mapping[str, type[Plugin]],
-        directory: str,
     ) -> None:
         """Begin to record.
 
@@ -53,12 +54,14 @@ class Recorders:
             recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{os.getpid()}",
             version=stowage_version(),
             configuration=to_object(config),
+            feature_gates=tuple(sorted(turned_on(options.feature_gates))),
             seed=seed,
-            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
             plugins={name: _version(plugin) for name, plugin in out_of_tree.items()},
             started=clock.wall().timestamp(),
             clock=clock.monotonic(),
         )
+        directory = options.record
         self._crash_directory = Path(directory or tempfile.gettempdir())
         self.flight = FlightRecorder(header)
         self._to_disk = None if not directory else _to_disk(Path(directory), header)

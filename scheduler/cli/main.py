@@ -22,7 +22,9 @@ class _Command(NamedTuple):
 _COMMANDS: Final = {
     "run": _Command("scheduler.cli.run", "run", "Schedule the pods of a cluster."),
     "explain": _Command(
-        "scheduler.cli.explain", "explain", "Say why waiting pods fit or do not fit, from files."
+        "scheduler.cli.explain",
+        "explain",
+        "Say why pods wait, or are where they are: cluster or files.",
     ),
     "simulate": _Command(
         "scheduler.cli.simulate", "simulate", "Show where waiting pods would go, from files."
@@ -32,6 +34,9 @@ _COMMANDS: Final = {
     ),
     "config": _Command(
         "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
+    ),
+    "plugin": _Command(
+        "scheduler.cli.plugin", "plugin", "Write a package to begin a plugin of your own with."
     ),
 }
 _ENTRY_POINT_GROUP: Final = "stowage.commands"

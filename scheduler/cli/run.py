@@ -8,7 +8,7 @@ from typing import Final
 import click
 import uvloop
 
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
 from scheduler.bootstrap.daemon import run_daemon
 from scheduler.clock import SystemClock
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
@@ -48,9 +48,10 @@ def run(options: RunOptions) -> None:
 
 
 def _run(options: RunOptions) -> int:
-    implemented = implemented_plugins(out_of_tree_plugins())
+    out_of_tree = out_of_tree_plugins()
+    implemented = implemented_plugins(out_of_tree)
     own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-    config, notices = effective_configuration(options, own)
+    config, notices = effective_configuration(options, own, args_types_of(out_of_tree))
     if options.write_config_to:
         Path(options.write_config_to).write_text(to_yaml(config), encoding="utf-8")
         return 0

@@ -14,7 +14,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.config.load import check, default_configuration, load
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.load import ArgsTypes, check, default_configuration, load
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -70,8 +71,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     authorization_webhook_cache_authorized_ttl: float = 10.0
     authorization_webhook_cache_unauthorized_ttl: float = 10.0
 
-    # Queue, logs
+    # Queue, features, logs
     pod_max_in_unschedulable_pods_duration: float = 300.0
+    feature_gates: tuple[str, ...] = ()
+    """Settings as they were written."""
     v: int = 0
     logging_format: str = "text"
     record: str = ""
@@ -88,9 +91,16 @@ _DEPRECATED: Final = ("kubeconfig", "kube_api_qps", "kube_api_burst", "profiling
 
 
 def effective_configuration(
-    options: RunOptions, out_of_tree: Implements | None = None
+    options: RunOptions,
+    out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
     """Read the configuration the flags name, and let the flags that may override it do so.
+
+    Args:
+        options: the flags.
+        out_of_tree: plugins beside the in-tree ones that may be named.
+        args_types: what the arguments of these are read as.
 
     Returns:
         The configuration, and what to say once about flags that did not count.
@@ -98,8 +108,10 @@ def effective_configuration(
     Raises:
         ConfigError: the file cannot be read or used.
     """
+    gates = turned_on(options.feature_gates)
     if not options.config:
-        config = _with_leader_election(_with_deprecated(default_configuration(), options), options)
+        default = default_configuration(feature_gates=gates)
+        config = _with_leader_election(_with_deprecated(default, options), options)
         check(config, source="command line", out_of_tree=out_of_tree)
         return config, options.notices
     try:
@@ -107,7 +119,13 @@ def effective_configuration(
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(options.config, [Problem((), f"cannot be read: {reason}")]) from error
-    written = load(text, source=options.config, out_of_tree=out_of_tree)
+    written = load(
+        text,
+        source=options.config,
+        out_of_tree=out_of_tree,
+        args_types=args_types,
+        feature_gates=gates,
+    )
     config = _with_leader_election(written, options)
     check(config, source=f"{options.config} and command line", out_of_tree=out_of_tree)
     return config, (*options.notices, *_ignored(options))

@@ -111,7 +111,7 @@ class Engine:
             settings: seed and times.
             backing: what plugins see of the engine; filled in here.
             states: what plugins share and list.
-            kinds: by plural, the kinds that only plugins read.
+            kinds: by plural, the kinds that plugins read.
             tracer: hears of each cycle.
             stopwatch: a running clock to measure with; no decision depends on it.
         """
@@ -143,17 +143,18 @@ class Engine:
         self._evicting = Evicting(self.core, self.attempts)
         pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
         self._changes: dict[str, Changes] = {
-            "pods": pods,
-            "nodes": NodeChanges(self.core),
-            "namespaces": NamespaceChanges(self.core),
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
+            # What plugins declare of these they are told by those who take them anyway.
+            "pods": pods,
+            "nodes": NodeChanges(self.core, self.attempts),
+            "namespaces": NamespaceChanges(self.core),
         }
         self._introduce(backing, random)
         self._next_leftover = 0.0
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
             ObjectGone: lambda e: self._changes[e.kind].gone(e),
-            Decide: lambda _: self._decide(),
+            Decide: lambda _: self.attempts.decide(),
             Tick: lambda _: self._tick(),
             Bound: lambda e: self.attempts.bound(e.attempt),
             BindFailed: lambda e: self.attempts.bind_failed(
@@ -217,7 +218,7 @@ class Engine:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `Decide` would find a pod to try, or pods that are to be woken."""
+        """Whether `Decide` would find a pod to try, or something else to do."""
         return self.core.queue.has_ready
 
     def story(self, uid: str) -> list[Entry]:
@@ -247,11 +248,6 @@ class Engine:
 
     # --- events ---------------------------------------------------------------------------------
 
-    def _decide(self) -> None:
-        """Wake who is left to be woken, as far as one step may take, and try one pod."""
-        self.core.queue.wake_more()
-        self.attempts.decide()
-
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.
 
@@ -259,7 +255,6 @@ class Engine:
         """
         core = self.core
         core.queue.flush_backoff_completed()
-        core.queue.wake_more()
         if core.now >= self._next_leftover:
             core.queue.flush_unschedulable_leftover()
             self._next_leftover = core.now + UNSCHEDULABLE_FLUSH_SECONDS

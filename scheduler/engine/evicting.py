@@ -94,7 +94,9 @@ class Evicting:
             return
         if was_there:
             self._core.out.append(preempted(victim, preemptor))
-        if uid in self._wanted:
+        known = self._core.cache.get_pod(uid)
+        if known is not None and not known.is_terminating:
+            # Also if nobody wants it gone any more: the next one who does need not ask again.
             self._accepted.add(uid)
 
     def failed(self, uid: str, message: str) -> None:
@@ -127,8 +129,8 @@ class Evicting:
                 wanted.setdefault(victim, set()).add(uid)
         if wanted != {victim: set(uids) for victim, uids in self._wanted.items()}:
             yield "who waits for which victim is noted twice, and differs"
-        if self._accepted - self._wanted.keys():
-            yield "victims are awaited by nobody"
+        if any(self._core.cache.get_pod(uid) is None for uid in self._accepted):
+            yield "victims are kept in mind that are gone"
 
     # --- helpers --------------------------------------------------------------------------------
 

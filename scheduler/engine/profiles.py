@@ -20,7 +20,10 @@ def build_queue(
         first.sort_key,
         {
             name: QueueProfile(
-                f.events_to_register(), f.run_pre_enqueue_plugins, f.run_queueing_hint
+                f.events_to_register(),
+                f.run_pre_enqueue_plugins,
+                f.run_queueing_hint,
+                f.shares_rejections,
             )
             for name, f in frameworks.items()
         },

@@ -94,6 +94,7 @@ class ObjectKind(msgspec.Struct, frozen=True):
 
 POD_KIND: Final = ObjectKind("Pod")
 NODE_KIND: Final = ObjectKind("Node")
+NAMESPACE_KIND: Final = ObjectKind("Namespace")
 
 _PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 import uvloop
 
 from apistub import Sandbox, Settings
-from scheduler.bootstrap import implemented_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins
 from scheduler.bootstrap.daemon import RunningDaemon
 from scheduler.client.connection import load_connection
 from scheduler.clock import SystemClock
@@ -49,6 +49,7 @@ class World:
         informer_options: InformerOptions | None = None,
         synced: bool = True,
         record: str = "",
+        secure_port: int = 0,
     ) -> RunningDaemon:
         """Start a daemon as `stowage run` would, and wait until it knows the cluster."""
         plugins = out_of_tree or {}
@@ -62,8 +63,13 @@ class World:
         own = {name: points for name, points in implemented.items() if name not in IN_TREE}
         clock = SystemClock()
         daemon = RunningDaemon(
-            RunOptions(secure_port=0, record=record),
-            load_object(document, out_of_tree=own),
+            RunOptions(
+                bind_address="127.0.0.1",
+                secure_port=secure_port,
+                serve_without_authorization=True,
+                record=record,
+            ),
+            load_object(document, out_of_tree=own, args_types=args_types_of(plugins)),
             await load_connection(master=self.sandbox.url, environ={}, clock=clock),
             clock,
             out_of_tree=plugins,

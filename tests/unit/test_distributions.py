@@ -1,10 +1,17 @@
-"""What is in the wheels: the production image has no stand-in, the demo's has nothing else."""
+"""What is in the wheels, and what a plugin's package gets that depends on them.
 
+The production image has no stand-in, the demo's has nothing else.
+"""
+
+import json
 import shutil
 import subprocess
 import sys
+from importlib.metadata import requires, version
 from pathlib import Path
 from zipfile import ZipFile
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +34,20 @@ def wheel(folder: str, work: Path) -> list[str]:
         return archive.namelist()
 
 
+def made_up_wheel(folder: Path, name: str, version: str) -> None:
+    """A wheel with nothing in it."""
+    plain = name.replace("-", "_")
+    info = f"{plain}-{version}.dist-info"
+    with ZipFile(folder / f"{plain}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+
+
 def modules(package: str) -> set[str]:
     """The modules of a package in the repository."""
     return {str(path.relative_to(ROOT)) for path in (ROOT / package).rglob("*.py")}
@@ -39,6 +60,39 @@ def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
     tops = {name.partition("/")[0] for name in files}
     assert tops == {"scheduler", "stowage_scheduler-0.1.0.dist-info"}
     assert {name for name in files if name.endswith(".py")} == modules("scheduler")
+    templates = (ROOT / "scheduler" / "cli" / "plugin_template").iterdir()
+    assert {str(path.relative_to(ROOT)) for path in templates} <= set(files)
+
+
+def test_a_plugin_gets_this_scheduler_and_no_other(tmp_path: Path) -> None:
+    """In an empty environment: `stowage` is somebody else's, newer or not.
+
+    The index is a folder: our wheel, empty ones of what it needs, and the other `stowage`.
+    """
+    wheel(".", tmp_path)
+    made_up_wheel(tmp_path, "stowage", "99.0")
+    for requirement in requires("stowage-scheduler") or ():
+        needed = Requirement(requirement)
+        if needed.marker is None:
+            made_up_wheel(tmp_path, needed.name, version(needed.name))
+    plugin = tmp_path / "plugin"
+    shutil.copytree(ROOT / "examples" / "plugins" / "cool-racks", plugin)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+         "--dry-run", "--ignore-installed", "--no-index", f"--find-links={tmp_path}",
+         "--no-build-isolation", "--report=-", str(plugin)],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+
+    report = json.loads(done.stdout)
+    chosen = {each["metadata"]["name"]: each["metadata"]["version"] for each in report["install"]}
+    [ours] = tmp_path.glob("stowage_scheduler-*.whl")
+    assert chosen["stowage-scheduler"] == ours.name.split("-")[1]
+    assert chosen["cool-racks"] == "0.1.0"
+    assert "stowage" not in chosen
+    assert "numpy" in chosen
 
 
 def test_the_wheel_of_the_demo_is_the_stand_in(tmp_path: Path) -> None:

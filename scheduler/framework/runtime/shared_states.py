@@ -81,7 +81,15 @@ class SharedStates:
             self._owners[state_type] = plugin
         return found
 
+    def known(self, state_type: type[StateT]) -> StateT | None:
+        """The state of a type if any plugin has asked for it."""
+        return self._states.get(state_type)
+
     # --- for the engine -------------------------------------------------------------------------
+
+    def hear_of(self, kind: ObjectKind) -> bool:
+        """Whether anybody has declared the kind."""
+        return kind in self._stores
 
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
         """An object came (`old` is None), changed, or went (`new` is None)."""

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
+from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING, turned_on
 from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.config.problems import ConfigError
@@ -147,6 +148,18 @@ def test_flags_without_effect_are_named_once_by_reason() -> None:
     ]
 
 
+def test_the_last_setting_of_a_gate_counts() -> None:
+    """Those that have an effect are not named as being without."""
+    options = _understood(
+        "--feature-gates=StorageCapacityScoring=false",
+        "--feature-gates=kube:StorageCapacityScoring=1",
+    )
+
+    assert turned_on(options.feature_gates) == {STORAGE_CAPACITY_SCORING}
+    assert options.notices == ()
+    assert turned_on((*options.feature_gates, f"{STORAGE_CAPACITY_SCORING}=false")) == frozenset()
+
+
 def test_help_shows_what_has_an_effect_and_lists_the_rest() -> None:
     """Own options, then groups; defaults are told."""
     text = " ".join(_run("--help").output.split())
@@ -155,7 +168,7 @@ def test_help_shows_what_has_an_effect_and_lists_the_rest() -> None:
     assert "Leader election" in text
     assert "[default: 10259]" in text
     assert "[default: 5m0s]" in text
-    assert text.index("Accepted without effect") < text.index("--feature-gates")
+    assert text.index("Accepted without effect") < text.index("--emulated-version")
 
 
 def test_without_a_file_the_deprecated_flags_count() -> None:
