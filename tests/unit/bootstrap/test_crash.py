@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.bootstrap.recording import Recorders
 from scheduler.config.load import default_configuration
+from scheduler.config.options import RunOptions
 from scheduler.recording.flight import FlightRecorder
 from tests.support.clock import FakeClock
 
@@ -14,10 +15,9 @@ def recorders(directory: Path) -> Recorders:
     return Recorders(
         default_configuration("test"),
         FakeClock(),
+        RunOptions(record=str(directory)),
         seed=1,
-        max_in_unschedulable_seconds=300.0,
         out_of_tree={},
-        directory=str(directory),
     )
 
 
