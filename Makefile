@@ -7,6 +7,8 @@ DOCS := $(VENV)-docs
 SEEDS ?= 0:2000
 ROOM ?= engine
 COUNT ?= 30
+SEED ?= 1
+MINUTES ?= 20
 
 .DEFAULT_GOAL := help
 
@@ -73,6 +75,14 @@ cover: $(VENV)/dev.stamp ## Show which branches no test reaches
 .PHONY: e2e
 e2e: $(VENV)/dev.stamp ## Test against a real API server (KUBECONFIG, else kind, else built from Go modules)
 	$(BIN)/python -m pytest e2e
+
+.PHONY: chaos
+chaos: $(VENV)/dev.stamp ## Let things go wrong under load, and print what came of it (SEED=1 MINUTES=20)
+	$(BIN)/python -m e2e.chaos --seed $(SEED) --minutes $(MINUTES)
+
+.PHONY: soak
+soak: $(VENV)/dev.stamp ## Let pods come and go for a minute; see docs/reliability.md for more
+	$(BIN)/python -m bench.soak
 
 .PHONY: oracle
 oracle: ## Build the judge: kube-scheduler's own framework as a program (needs Go)

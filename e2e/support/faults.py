@@ -13,8 +13,8 @@ from aiohttp import web
 class Passage(Protocol):
     """The way of one request to the API server and of its answer back."""
 
-    async def answer(self) -> web.StreamResponse:
-        """Passes the request on and streams the answer to the client."""
+    async def answer(self, lag_seconds: float = 0) -> web.StreamResponse:
+        """Passes the request on and streams the answer to the client, each part so much later."""
         ...
 
     async def swallow(self) -> None:
@@ -92,6 +92,28 @@ class DropAfter:
     async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
         await passage.swallow()
         return drop(request)
+
+
+@dataclass(frozen=True, slots=True)
+class HangAfter:
+    """Lets the API server carry the request out, and never tells."""
+
+    seconds: float = 3600
+
+    async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
+        await passage.swallow()
+        await asyncio.sleep(self.seconds)
+        return drop(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Passes the request on at once; what is answered arrives late, as from a server that lags."""
+
+    seconds: float
+
+    async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
+        return await passage.answer(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)

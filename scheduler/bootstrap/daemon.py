@@ -214,6 +214,7 @@ class RunningDaemon:
                 is_shutting_down=lambda: health.shutting_down,
                 is_synced=lambda: health.handlers_synced,
                 blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
+                port=lambda: server.check_healthy(),  # noqa: PLW0108 - the server comes later
             ),
             explain=explainer.explain,
             recording=lambda: self._recorders.flight.copy().dump,

@@ -72,8 +72,9 @@ class Recorders:
         path = self._crash_directory / f"crash-{self._clock.wall():%Y%m%dT%H%M%S}{SUFFIX}"
         try:
             path.write_bytes(self.flight.dump())
-        except OSError as problem:
-            log.warning("The last minutes are not kept", err=str(problem))
+        except (OSError, MemoryError) as problem:
+            # What brought it down must be told all the same, also when it was the memory.
+            log.warning("The last minutes are not kept", err=repr(problem))
         else:
             log.error("The last minutes are kept; see stowage replay", path=str(path))
 

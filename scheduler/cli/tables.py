@@ -11,6 +11,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from scheduler.observability.visible import visible
+
 _WIDE: Final = 4000
 """In a pipe, tables are as wide as what is in them."""
 _INDENT: Final = 2
@@ -36,7 +38,7 @@ def print_table(
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     is_colored = width is not None and "NO_COLOR" not in os.environ
     console = Console(
         width=_WIDE if width is None else width - _INDENT,

@@ -227,7 +227,7 @@ class Engine:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `Decide` would find a pod to try."""
+        """Whether `Decide` would find a pod to try, or something else to do."""
         return self.core.queue.has_ready
 
     def story(self, uid: str) -> list[Entry]:

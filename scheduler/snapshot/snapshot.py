@@ -184,6 +184,11 @@ class Snapshot:
         """How many pods of a row each selector in use counts, and how many of these it matches."""
         return self._selector_counts.at(row), self._selector_counts.recounted(pods)
 
+    @property
+    def counted_classes(self) -> int:
+        """How many selectors and terms are counted per row."""
+        return len(self._selector_counts) + len(self._term_counts)
+
     def terms_at(self, row: int) -> dict[TermKey, int]:
         """How often the pods of a row have each term."""
         return self._term_counts.at(row)

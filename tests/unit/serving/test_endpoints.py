@@ -39,7 +39,10 @@ def _tell(story: Story, **options: Any) -> None:
             id="healthy in detail",
         ),
         pytest.param(
-            {}, "/livez?verbose", (200, "[+]ping ok\nlivez check passed\n"), id="alive in detail"
+            {},
+            "/livez?verbose",
+            (200, "[+]ping ok\n[+]port ok\nlivez check passed\n"),
+            id="alive in detail",
         ),
         pytest.param(
             {"synced": False},

@@ -357,3 +357,20 @@ def test_whatever_is_sent_the_port_goes_on(
         assert instance.server.check_healthy() is None
 
     tell(story)
+
+
+def test_a_task_of_the_port_that_ended_is_told() -> None:
+    """The process is not alive enough: a restart is what helps."""
+
+    async def story(instance: Instance) -> None:
+        assert (await instance.get("/livez"))[0] == 200
+        follower = instance.server._tasks[1]
+        follower.cancel()
+        await asyncio.gather(follower, return_exceptions=True)
+
+        status, body, _ = await instance.get("/livez")
+
+        assert status == 500
+        assert "[-]port failed" in str(body)
+
+    tell(story)
