@@ -16,13 +16,15 @@ COPY requirements.lock ./
 RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY scheduler ./scheduler
-RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
+# The repository is not in the context; `make image` works the version out of its tags.
+ARG VERSION=0.0.0
+RUN SETUPTOOLS_SCM_PRETEND_VERSION=${VERSION} /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
     && /opt/stowage/bin/python -m compileall -q /opt/stowage/lib
 COPY deploy/image/rootfs.py ./
 RUN /opt/stowage/bin/python rootfs.py /opt/stowage /rootfs
 
 FROM scratch
-ARG VERSION=dev
+ARG VERSION=0.0.0
 LABEL org.opencontainers.image.title="stowage" \
       org.opencontainers.image.description="A Kubernetes scheduler in Python" \
       org.opencontainers.image.licenses="Apache-2.0" \

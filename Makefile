@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := $(VENV)-tools
+DOCS := $(VENV)-docs
 SEEDS ?= 0:2000
 ROOM ?= engine
 COUNT ?= 30
+SEED ?= 1
+MINUTES ?= 20
 
 .DEFAULT_GOAL := help
 
@@ -13,8 +16,13 @@ COUNT ?= 30
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
 
+# A try that failed half-way leaves no environment behind that the next would take for a whole one.
 $(VENV)/run.stamp: requirements.lock pyproject.toml apistub/pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	  echo "Installing about 30 packages into $(VENV), once: a minute or two, 250 MB."; \
+	  rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) has no venv; on Debian: apt install python3-venv" >&2; exit 1; }; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./apistub
 	@touch $@
@@ -27,7 +35,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
 install: $(VENV)/dev.stamp ## Create the virtual environment with locked versions
 
 .PHONY: demo
-demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (30 s)
+demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (30 s; the first time it installs)
 	@$(BIN)/stowage demo
 
 .PHONY: test
@@ -68,6 +76,14 @@ cover: $(VENV)/dev.stamp ## Show which branches no test reaches
 e2e: $(VENV)/dev.stamp ## Test against a real API server (KUBECONFIG, else kind, else built from Go modules)
 	$(BIN)/python -m pytest e2e
 
+.PHONY: chaos
+chaos: $(VENV)/dev.stamp ## Let things go wrong under load, and print what came of it (SEED=1 MINUTES=20)
+	$(BIN)/python -m e2e.chaos --seed $(SEED) --minutes $(MINUTES)
+
+.PHONY: soak
+soak: $(VENV)/dev.stamp ## Let pods come and go for a minute; see docs/reliability.md for more
+	$(BIN)/python -m bench.soak
+
 .PHONY: oracle
 oracle: ## Build the judge: kube-scheduler's own framework as a program (needs Go)
 	cd e2e/oracle && go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3" -o ../../.cache/oracle .
@@ -107,15 +123,25 @@ audit: $(TOOLS)/tools.stamp ## Look the locked packages up in a database of know
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-tools.lock
 
+$(DOCS)/docs.stamp: requirements-docs.lock
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
+.PHONY: site
+site: $(DOCS)/docs.stamp ## Make docs/ a site in site/; links to nowhere are errors
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
 .PHONY: lock
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 
 .PHONY: image
-image: ## Build the container image (needs docker)
-	docker build --build-arg VERSION=$$(git describe --tags --always --dirty) -t stowage:dev .
+image: $(VENV)/run.stamp ## Build the container image (needs docker)
+	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) -t stowage:dev .
 
 .PHONY: deploy
 deploy: ## Apply the base manifests to the current cluster
@@ -127,4 +153,4 @@ undeploy: ## Remove what deploy applied
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
-	rm -rf $(VENV) $(TOOLS) sbom.json .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) $(DOCS) site sbom.json .cache build dist *.egg-info apistub/build apistub/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

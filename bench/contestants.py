@@ -82,17 +82,24 @@ def wall(name: str, *arguments: str) -> Start:
     """Gives what starts one of the walls."""
 
     def start(control_plane: ControlPlane, kubeconfig: Path) -> Program:
-        path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
-        program = Program(
-            name,
-            [sys.executable, "-m", "bench.wall", f"--kubeconfig={kubeconfig}", *arguments],
-            control_plane.directory / f"{name}.log",
-            {"PYTHONPATH": path},
-        )
-        control_plane.programs.append(program)
-        return program
+        return start_module(control_plane, "bench.wall", kubeconfig, *arguments, name=name)
 
     return start
+
+
+def start_module(
+    control_plane: ControlPlane, module: str, kubeconfig: Path, *arguments: str, name: str = ""
+) -> Program:
+    """Starts a module of the harness beside a control plane, with which it ends."""
+    path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+    program = Program(
+        name or module,
+        [sys.executable, "-m", module, f"--kubeconfig={kubeconfig}", *arguments],
+        control_plane.directory / f"{name or module}.log",
+        {"PYTHONPATH": path},
+    )
+    control_plane.programs.append(program)
+    return program
 
 
 def contestants(in_flight: int = IN_FLIGHT) -> dict[str, Contestant]:

@@ -34,7 +34,7 @@ def measure_latency(
 
     The rate does not depend on how fast the scheduler is: one that cannot keep up gets a backlog.
     """
-    with running_cluster(prepared.quiet) as cluster:
+    with running_cluster(prepared.workload, prepared.quiet) as cluster:
         return _measure(cluster, prepared, size_name, contestant, (pods_per_second, seconds))
 
 

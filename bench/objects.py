@@ -94,7 +94,7 @@ def admitted(pod: Json) -> Json:
             "tolerations": [*own, *added],
             "serviceAccountName": "default",
             "serviceAccount": "default",
-            "priority": 0,
+            "priority": spec.get("priority", 0),
             "preemptionPolicy": "PreemptLowerPriority",
         },
     }
@@ -155,6 +155,17 @@ def services_of(workload: Workload) -> Iterator[Json]:
     """Gives the services a workload needs."""
     for number, selector in enumerate(workload.services):
         yield make_service(f"service-{number}", MEASURED, selector)
+
+
+def priority_classes_of(workload: Workload) -> Iterator[Json]:
+    """Gives the priorities a workload needs."""
+    for name, value in workload.priority_classes.items():
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
 
 
 def make_service(name: str, namespace: str, selector: Mapping[str, str]) -> Json:

@@ -24,6 +24,7 @@ class RequestLog:
         created: when the API server answered the creation of a pod, by name; seconds of wall time.
         bound: when it answered the binding of a pod, by name.
         told: when it answered the creation of an event, by the event's name.
+        deleted: when it answered the deletion of a pod, by name: evictions are part of the work.
         refused: how many bindings it refused, by HTTP status.
     """
 
@@ -31,6 +32,7 @@ class RequestLog:
         self.created: dict[str, float] = {}
         self.bound: dict[str, float] = {}
         self.told: dict[str, float] = {}
+        self.deleted: dict[str, float] = {}
         self.refused: Counter[int] = Counter()
         self._path = path
         self._offset = 0
@@ -43,6 +45,8 @@ class RequestLog:
                 continue
             if event.is_binding():
                 self._take_binding(event)
+            elif event.verb == "delete":
+                self.deleted.setdefault(event.object_ref.name, _seconds(event.stage_timestamp))
             elif event.code == _CREATED and event.object_ref.resource == "events":
                 self.told[event.object_ref.name] = _seconds(event.stage_timestamp)
             elif event.code == _CREATED and not event.object_ref.subresource:

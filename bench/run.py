@@ -110,8 +110,9 @@ class Run:
         return speeds
 
     def _run_throughput(self, prepared: Prepared, size: str, name: str, number: int) -> None:
+        patience = Patience(total_seconds=prepared.workload.patience_seconds)
         try:
-            run = measure_throughput(prepared, size, self._known[name], Patience(), number=number)
+            run = measure_throughput(prepared, size, self._known[name], patience, number=number)
         except ProgramError as problem:
             self._fail(prepared, size, name, problem)
             return

@@ -16,7 +16,9 @@ from typing import Self
 
 from bench import objects
 from bench.access import access_calls
+from bench.contestants import start_module
 from bench.processor import wait_until_idle
+from bench.storage import create_storage
 from bench.workload import MEASURED, Size, Workload
 from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.cluster import Cluster
@@ -25,7 +27,7 @@ from e2e.support.objects import Json
 
 _AUDITED = {
     "level": "Metadata",
-    "verbs": ["create"],
+    "verbs": ["create", "delete"],
     "namespaces": [MEASURED],
     "resources": [
         {"group": "", "resources": ["pods", "pods/binding", "events"]},
@@ -74,12 +76,17 @@ def prepared_state(workload: Workload, size: Size, *, with_quiet: bool) -> Itera
 
 
 @contextmanager
-def running_cluster(state: Path) -> Iterator[Cluster]:
-    """Starts a control plane over a copy of ``state`` and waits until it has become quiet."""
+def running_cluster(workload: Workload, state: Path) -> Iterator[Cluster]:
+    """Starts a control plane over a copy of ``state`` and waits until it has become quiet.
+
+    Where the workload's pods have claims, who binds them runs beside it.
+    """
     folder = state.parent / "running"
     with _cluster(folder, state, audited=True) as cluster:
         cluster.run(_warm(cluster.api))
         assert cluster.control_plane is not None
+        if workload.storage is not None:
+            start_module(cluster.control_plane, "bench.binder", cluster.kubeconfig)
         wait_until_idle(cluster.control_plane.programs)
         yield cluster
     shutil.rmtree(folder)
@@ -119,7 +126,10 @@ async def _fill(api: Api, workload: Workload, size: Size) -> None:
     await api.call_all(access_calls())
     await api.create_all(f"/api/v1/namespaces/{MEASURED}/services", objects.services_of(workload))
     names = _names(nodes)
-    factory = objects.PodFactory(workload.pods, names, "pod")
+    await create_storage(api, workload, size, names)
+    classes = objects.priority_classes_of(workload)
+    await api.create_all("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
+    factory = objects.PodFactory(workload.running_template, names, "pod")
     running = objects.running_pods(workload, factory, nodes, size.running)
     await api.call_all(Call("POST", _pods(namespace), body) for namespace, body in running)
     if workload.waiting is not None:
@@ -137,7 +147,10 @@ async def _load(api: Api, workload: Workload, size: Size) -> None:
 
 async def _warm(api: Api) -> None:
     """Has the API server fill its caches, as it would have done long ago in a cluster that runs."""
-    collections = ["nodes", "pods", "namespaces", "services"]
+    collections = [
+        *("nodes", "pods", "namespaces", "services"),
+        *("persistentvolumes", "persistentvolumeclaims"),
+    ]
     await asyncio.gather(
         *(api.get(f"/api/v1/{each}?limit=1&resourceVersion=0") for each in collections)
     )

@@ -9,13 +9,14 @@ import msgspec
 
 from bench.access import access_kubeconfig
 from bench.churn import churning
-from bench.contestants import SILENT, STOWAGE, Contestant
+from bench.contestants import SILENT, STOWAGE, WALLS, Contestant
 from bench.placements import violations_in
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
 from bench.results import Throughput
 from bench.stalls import longest_stall_ms, scrape_stalls
 from bench.states import Prepared, running_cluster
+from bench.storage import storage_violations
 from bench.workload import MEASURED
 from e2e.support.cluster import Cluster
 from e2e.support.processes import Program
@@ -47,7 +48,7 @@ def measure_throughput(
     number: int = 0,
 ) -> Throughput:
     """Has one contestant bind all measured pods of a prepared workload, in run ``number``."""
-    with running_cluster(prepared.loaded) as cluster:
+    with running_cluster(prepared.workload, prepared.loaded) as cluster:
         run = _measure(cluster, prepared, size_name, contestant, patience)
         return msgspec.structs.replace(run, round=number)
 
@@ -85,7 +86,9 @@ def _measure(
     log.read()
     told = _told(cluster, log)
     done = log.bound if contestant.name in SILENT else latest(log.bound, told)
-    first = min(log.bound.values(), default=started)
+    # Where room has to be made, that is where the work begins.
+    evicted = sorted(log.deleted.values())[:1]
+    first = min([*evicted, *log.bound.values()], default=started)
     return Throughput(
         workload=workload.name,
         size=size_name,
@@ -97,8 +100,8 @@ def _measure(
         refused=dict(log.refused),
         pods_per_second=rate([first, *done.values()], 0.0),
         pods_per_second_middle=rate(done.values(), 0.1),
-        binds_per_second=rate(log.bound.values(), 0.0),
-        first_bind_seconds=first - started,
+        binds_per_second=rate([*evicted, *log.bound.values()], 0.0),
+        first_bind_seconds=min(log.bound.values(), default=started) - started,
         cpu_ms_per_pod=_ms_per_pod(settled.programs[program.name], len(log.bound)),
         cpu_ms_per_pod_ready=_ms_per_pod(
             settled.programs[program.name] - at_ready.programs[program.name],
@@ -112,7 +115,11 @@ def _measure(
         ),
         foreign_share=at_end.foreign_share(at_ready),
         loop_stall_ms=stall_ms,
-        violations=cluster.run(violations_in(cluster.api)),
+        violations=(
+            *cluster.run(violations_in(cluster.api)),
+            # A wall looks at nothing.
+            *(() if contestant.name in WALLS else cluster.run(storage_violations(cluster.api))),
+        ),
         note=note,
     )
 
@@ -120,13 +127,13 @@ def _measure(
 def wait_until_bound(log: RequestLog, count: int, program: Program, patience: Patience) -> str:
     """Waits until ``count`` pods are bound, and says why it stopped waiting before, if it did."""
     start = last_bind = time.monotonic()
-    bound = 0
+    bound = done = 0
     while bound < count:
         time.sleep(_POLL_SECONDS)
         log.read()
         now = time.monotonic()
-        if len(log.bound) > bound:
-            bound, last_bind = len(log.bound), now
+        if len(log.bound) + len(log.deleted) > done:
+            bound, done, last_bind = len(log.bound), len(log.bound) + len(log.deleted), now
         elif not program.is_running():
             return f"{program.name} ended:\n{program.tail(10)}"
         elif now - last_bind > patience.idle_seconds:

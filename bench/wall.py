@@ -1,8 +1,8 @@
 """``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
 
 What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, so many requests
-in flight, one watch open as a scheduler has. It stays until it is ended, for its CPU time to be
-read.
+in flight, one watch open as a scheduler has. For the claims of a pod it writes what a scheduler
+writes, and waits for nobody. It stays until it is ended, for its CPU time to be read.
 
 With ``--follow`` it binds each pod the moment it appears instead.
 """
@@ -17,6 +17,7 @@ import click
 import uvloop
 
 from bench.objects import SCHEDULER_NAME
+from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES, claim_names
 from bench.workload import MEASURED
 from e2e.support.api import Api, Call, Credentials
 from e2e.support.objects import Json, make_binding
@@ -68,8 +69,11 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         pods = await api.list_items(f"{_PODS}?{_WAITING}")
         version = (await api.get("/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
         watching = asyncio.create_task(_watch(await Credentials.load(kubeconfig), version))
-        names = (each["metadata"]["name"] for each in pods)
-        calls = (_calls(pod, next(nodes), events) for pod in names)
+        volumes = iter([each["metadata"]["name"] for each in await api.list_items(VOLUMES)])
+        calls = (
+            chain(_claim_calls(pod, node, volumes), _calls(pod["metadata"]["name"], node, events))
+            for pod, node in zip(pods, nodes, strict=False)
+        )
         async with asyncio.TaskGroup() as group:
             for _ in range(in_flight):
                 # Whoever takes the next pod binds it and then tells of it, as a scheduler does.
@@ -80,6 +84,19 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
 async def _nodes(api: Api) -> Iterator[str]:
     """The names of all nodes, over and over."""
     return cycle([each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")])
+
+
+def _claim_calls(pod: Json, node: str, volumes: Iterator[str]) -> Iterator[Call]:
+    """Reserve a volume to each claim of the pod; select its node where there is none any more."""
+    for claim in claim_names(pod):
+        volume = next(volumes, None)
+        if volume is None:
+            body: Json = {"metadata": {"annotations": {SELECTED_NODE: node}}}
+            path = f"{CLAIMS}/{claim}"
+        else:
+            body = {"spec": {"claimRef": {"namespace": MEASURED, "name": claim}}}
+            path = f"{VOLUMES}/{volume}"
+        yield Call("PATCH", path, body, "application/merge-patch+json")
 
 
 def _calls(pod: str, node: str, events: bool) -> Iterator[Call]:

@@ -23,6 +23,8 @@ MEASURED = "measured"
 ACCESS = "contestants"
 """The namespace of the service account that contestants are."""
 
+StorageKind = Literal["local", "made"]
+
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -44,12 +46,14 @@ class Size(Form, frozen=True):
         pods: pods whose binding is measured.
         running: pods like the measured ones that have a node from the start.
         waiting: pods of the ``waiting`` template that no scheduler can place.
+        bound: claims with their volumes that no measured pod uses.
     """
 
     nodes: Positive
     pods: Positive
     running: Count = 0
     waiting: Count = 0
+    bound: Count = 0
 
 
 class Number(Form, frozen=True):
@@ -153,12 +157,18 @@ class Workload(Form, frozen=True):
         pods: the measured pods, and those that run from the start.
         nodes: the cluster's nodes.
         namespaces: namespaces to create; ``measured`` always exists.
+        running_pods: the pods that run from the start, where they are unlike the measured ones.
+        priority_classes: values by name.
         running_namespace: where the running pods are, each namespace of the set in turn.
         running_block: how many running pods in a row share a node.
         running_zones: the zones the running pods are in; all when empty.
         services: selectors of services in the namespace ``measured``.
         waiting: pods that wait and cannot be placed.
+        storage: where the volumes of the claims come from that the measured pods name: ``local``
+            ones are there, on a node each, others are ``made`` for the node that is selected; what
+            runs from the start has no claims.
         churn: what goes on beside.
+        patience_seconds: after how long a contestant is stopped; its figures are of what it did.
         latency: the offered load; none measures no latency.
         wall: whether to measure raw binding too.
         short: whether the short form of the benchmark includes it.
@@ -172,16 +182,27 @@ class Workload(Form, frozen=True):
     pods: PodTemplate
     nodes: NodeTemplate = NodeTemplate()
     namespaces: Mapping[str, NamespaceSet] = {}
+    running_pods: PodTemplate | None = None
+    priority_classes: Mapping[str, int] = {}
     running_namespace: str = MEASURED
     running_block: Positive = 1
     running_zones: tuple[str, ...] = ()
     services: tuple[Mapping[str, str], ...] = ()
     waiting: PodTemplate | None = None
+    storage: StorageKind | None = None
     churn: tuple[Churn, ...] = ()
+    patience_seconds: Seconds = 1200
     latency: OfferedLoad | None = None
     wall: bool = False
     short: bool = False
     decisions: bool = True
+
+    @property
+    def running_template(self) -> PodTemplate:
+        """What runs from the start."""
+        if self.storage is None:
+            return self.pods
+        return msgspec.structs.replace(self.pods, spec={})
 
     def at_most(self, pods: int | None) -> Self:
         """Gives the workload with at most so many measured pods in every size."""

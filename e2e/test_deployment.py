@@ -4,6 +4,7 @@ import json
 import shutil
 import ssl
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -49,12 +50,40 @@ def deployed(cluster: Cluster) -> Iterator[str]:
         kubectl(cluster, "delete", "-k", "deploy/base")
 
 
-@pytest.mark.parametrize("folder", ["overlays/kind", "overlays/default-scheduler", "examples"])
-def test_every_folder_is_accepted(cluster: Cluster, deployed: str, folder: str) -> None:
+PLUGINS = sorted(path.parent for path in CHECKOUT.glob("examples/plugins/*/deploy"))
+FOLDERS = [
+    *(DEPLOY / name for name in ("overlays/kind", "overlays/default-scheduler", "examples")),
+    *(plugin / "deploy" for plugin in PLUGINS),
+]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_folder_is_accepted(cluster: Cluster, deployed: str, folder: Path) -> None:
     """By the API server's own validation."""
-    answer = kubectl(cluster, "apply", "--dry-run=server", "-k", f"deploy/{folder}")
+    answer = kubectl(cluster, "apply", "--dry-run=server", "-k", str(folder))
 
     assert "Deployment" in answer or "deployment.apps" in answer
+
+
+def test_a_plugin_of_ones_own_is_deployed_as_its_page_says(
+    cluster: Cluster, deployed: str, tmp_path: Path
+) -> None:
+    """With `deploy/base` beside its kustomization: the image and the configuration are its own."""
+    command = [sys.executable, "-m", "scheduler", "plugin", "new", "my-racks"]
+    subprocess.run([*command, "--into", str(tmp_path)], check=True, cwd=CHECKOUT)
+    folder = tmp_path / "my-racks" / "deploy"
+    shutil.copytree(DEPLOY / "base", folder / "base")
+
+    made = list(yaml.safe_load_all(kubectl(cluster, "kustomize", str(folder))))
+    answer = kubectl(cluster, "apply", "--dry-run=server", "-k", str(folder))
+
+    assert "deployment.apps/stowage configured" in answer
+    [deployment] = [each for each in made if each["kind"] == "Deployment"]
+    [configmap] = [each for each in made if each["kind"] == "ConfigMap"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["containers"][0]["image"] == "registry.example/my-racks:0.1.0"
+    assert configmap["data"]["config.yaml"] == (folder / "config.yaml").read_text()
+    assert configmap["metadata"]["name"] in str(pod["volumes"])
 
 
 def test_selectors_select_the_pods(cluster: Cluster, deployed: str) -> None:

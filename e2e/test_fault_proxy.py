@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import aiohttp
@@ -11,7 +12,16 @@ from aiohttp import web
 
 from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.cluster import Cluster
-from e2e.support.faults import Answer, Before, DropAfter, DropBefore, Fault, Hang
+from e2e.support.faults import (
+    Answer,
+    Before,
+    DropAfter,
+    DropBefore,
+    Fault,
+    Hang,
+    HangAfter,
+    Lag,
+)
 from e2e.support.objects import make_binding, make_node, make_pod
 from e2e.support.proxy import FaultProxy
 from e2e.support.waiting import wait_for
@@ -48,6 +58,7 @@ def binding(cluster: Cluster, namespace: str) -> Call:
         pytest.param(DropBefore(), "disconnected", False, id="lost request"),
         pytest.param(DropAfter(), "disconnected", True, id="lost answer"),
         pytest.param(Hang(0.1), "disconnected", False, id="timeout"),
+        pytest.param(HangAfter(0.1), "disconnected", True, id="timeout after it was done"),
     ],
 )
 def test_a_fault_meets_what_it_claims_as_often_as_told(
@@ -140,6 +151,22 @@ def test_a_watch_streams_through_until_the_proxy_is_cut_off(
     assert seen == ["ADDED first", "ADDED second"]
     assert (watch_outcome, while_cut) == ("disconnected", "disconnected")
     assert _outcome(cluster, through, Call("GET", path)) == 200
+
+
+def test_what_lags_comes_late_and_whole(
+    cluster: Cluster, proxy: FaultProxy, through: Path, binding: Call
+) -> None:
+    """Writes take effect at once, answers come later."""
+    proxy.add(Lag(1.0), path=BINDING, times=1)
+    namespace = binding.path.split("/")[4]
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(1) as background:
+        outcome = background.submit(_outcome, cluster, through, binding)
+        wait_for(lambda: not cluster.unbound(namespace, "stowage"), "the pod to be bound", 10)
+
+        assert outcome.result() == 200
+    assert time.monotonic() - started >= 1
 
 
 def _outcome(cluster: Cluster, kubeconfig: Path, call: Call) -> int | str:

@@ -15,7 +15,6 @@ from e2e.support.processes import Program
 from e2e.support.waiting import wait_for
 
 CLASSES = {"e2e-low": 1, "e2e-middle": 100, "e2e-high": 1000, "e2e-higher": 2000}
-CHURN_SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)
@@ -304,30 +303,3 @@ def test_a_daemon_killed_between_nomination_and_binding(
     assert room.node_of("high") == nominated
     assert room.deletions()[victim] == 1
     assert len(room.gone("low-0", "low-1")) == 1
-
-
-def test_churn_is_no_loop(
-    cluster: Cluster, own_cluster: ControlPlane, room: Room, stowage: Program
-) -> None:
-    """Victims come back under new names at once, as their owners would have it; each goes once."""
-    del own_cluster, stowage
-    cluster.create_nodes(nodes("a", "b", "c"))
-    room.fill(*(f"low-{i}" for i in range(9)))
-    made, high = 9, 0
-    until = time.monotonic() + CHURN_SECONDS
-    while time.monotonic() < until:
-        if high < 9:
-            room.pods(f"high-{high}", priority=("high", "middle")[high % 2], cpu="1")
-            high += 1
-        lost = made - sum(
-            p["metadata"]["name"].startswith("low") for p in cluster.pods(room.namespace)
-        )
-        for _ in range(lost - (made - 9)):
-            room.pods(f"low-{made}", priority="low")
-            made += 1
-        time.sleep(0.5)
-
-    room.bound(*(f"high-{i}" for i in range(9)))
-    deletions = room.deletions()
-    assert set(deletions.values()) == {1}
-    assert sum(deletions.values()) == 9

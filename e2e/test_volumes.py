@@ -1,30 +1,28 @@
 """Promise: pods with claims go where their storage is, and wait for it no longer than needed."""
 
-import threading
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.conftest import ASKED_ELSEWHERE, StartStowage
-from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import ControlPlane, Options
-from e2e.support.objects import Json, make_nodes, make_pod
-from e2e.support.waiting import wait_for
-
-CONTROLLERS = (
-    "persistentvolume-binder-controller",
-    "ephemeral-volume-controller",
-    "statefulset-controller",
-    "serviceaccount-controller",
-    "node-lifecycle-controller",
+from e2e.support.faults import Hold
+from e2e.support.objects import make_nodes, make_pod
+from e2e.support.proxy import FaultProxy
+from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.storage import (
+    PROVISIONER,
+    SELECTED_NODE,
+    Storage,
+    claim_spec,
+    provisioner,
+    storage_cluster,
+    uses,
 )
-STORAGE = "/apis/storage.k8s.io/v1"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-PROVISIONER = "e2e.stowage.dev"
-HOSTNAME = "kubernetes.io/hostname"
+from e2e.support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -32,118 +30,17 @@ def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
     """A control plane whose controllers bind volumes and make pods of StatefulSets."""
-    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
-    directory = tmp_path_factory.mktemp("volumes")
-    with (
-        ControlPlane(options) as own,
-        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
-    ):
+    with storage_cluster(tmp_path_factory.mktemp("volumes")) as cluster:
         yield cluster
         pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
 @pytest.fixture
-def storage(cluster: Cluster) -> Iterator["Storage"]:
+def storage(cluster: Cluster) -> Iterator[Storage]:
     """Storage objects that go with the test."""
     made = Storage(cluster)
     yield made
     made.remove()
-
-
-class Storage:
-    """Makes storage objects, and looks at them."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._paths: list[str] = []
-
-    def create(self, path: str, body: Json) -> Json:
-        """Create an object; it is removed at the end."""
-        made = self._cluster.run(self._cluster.api.post(path, body))
-        self._paths.append(f"{path}/{made['metadata']['name']}")
-        return made
-
-    def get(self, path: str) -> Json:
-        """Return an object."""
-        return self._cluster.run(self._cluster.api.get(path))
-
-    def patch(self, path: str, body: Json) -> Json:
-        """Change an object."""
-        return self._cluster.run(self._cluster.api.patch(path, body))
-
-    def delete(self, path: str) -> None:
-        """Delete an object at once."""
-        try:
-            self.patch(path, {"metadata": {"finalizers": None}})
-            self._cluster.run(self._cluster.api.delete(path))
-        except ApiRefusedError as error:
-            if error.status not in (404, 409):
-                raise
-
-    def remove(self) -> None:
-        """Delete everything that was made."""
-        for path in reversed(self._paths):
-            self.delete(path)
-
-    def storage_class(self, name: str, provisioner: str = "kubernetes.io/no-provisioner") -> str:
-        """Make a class that waits for its first consumer."""
-        body = {
-            "metadata": {"name": name},
-            "provisioner": provisioner,
-            "volumeBindingMode": "WaitForFirstConsumer",
-        }
-        self.create(f"{STORAGE}/storageclasses", body)
-        return name
-
-    def volume(self, name: str, class_name: str, node: str, **spec: Any) -> None:
-        """Make a local volume of a node."""
-        term = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
-        body = {
-            "metadata": {"name": name},
-            "spec": {
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "persistentVolumeReclaimPolicy": "Retain",
-                "storageClassName": class_name,
-                "local": {"path": "/data"},
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
-                **spec,
-            },
-        }
-        self.create("/api/v1/persistentvolumes", body)
-        path = f"/api/v1/persistentvolumes/{name}"
-        wait_for(lambda: self.get(path)["status"].get("phase") != "Pending", f"{name} to be seen")
-
-    def claim(self, namespace: str, name: str, class_name: str, **spec: Any) -> None:
-        """Make a claim."""
-        body = {"metadata": {"name": name}, "spec": {**claim_spec(class_name), **spec}}
-        self.create(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", body)
-
-    def claims(self, namespace: str) -> dict[str, Json]:
-        """Return the claims by name."""
-        path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-        found = self._cluster.run(self._cluster.api.list_items(path))
-        return {claim["metadata"]["name"]: claim for claim in found}
-
-    def node_of(self, volume: str) -> str:
-        """Return the node that a local volume is on."""
-        affinity = self.get(f"/api/v1/persistentvolumes/{volume}")["spec"]["nodeAffinity"]
-        (term,) = affinity["required"]["nodeSelectorTerms"]
-        return str(term["matchExpressions"][0]["values"][0])
-
-
-def claim_spec(class_name: str) -> Json:
-    """What claims ask for."""
-    return {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": class_name,
-    }
-
-
-def uses(*claims: str) -> list[Json]:
-    """Volumes of a pod that name these claims."""
-    return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
 def node_of(cluster: Cluster, namespace: str, pod: str) -> str:
@@ -226,54 +123,6 @@ def test_a_volume_made_for_one_pod_alone(
     assert storage.claims(namespace)["p-scratch"]["spec"]["volumeName"] == "scratch"
 
 
-@contextmanager
-def provisioner(
-    cluster: Cluster, storage: Storage, namespace: str, *, refusals: int = 0, seconds: float = 0
-) -> Iterator[list[str]]:
-    """Make volumes for claims that were told a node; refuse some first, or take time.
-
-    Yields the names of the nodes that were asked for, refused ones included.
-    """
-    asked: list[str] = []
-    done: set[str] = set()
-    ended = threading.Event()
-
-    def look() -> None:
-        for name, claim in storage.claims(namespace).items():
-            node = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
-            if node is None or name in done:
-                continue
-            asked.append(node)
-            path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
-            if len(asked) <= refusals:
-                storage.patch(path, {"metadata": {"annotations": {SELECTED_NODE: None}}})
-                continue
-            ended.wait(seconds)
-            done.add(name)
-            meta = claim["metadata"]
-            reference = {
-                "kind": "PersistentVolumeClaim",
-                "apiVersion": "v1",
-                "namespace": namespace,
-                "name": name,
-                "uid": meta["uid"],
-            }
-            class_name = claim["spec"]["storageClassName"]
-            storage.volume(f"made-{meta['uid']}", class_name, node, claimRef=reference)
-
-    def run() -> None:
-        while not ended.wait(0.1):
-            look()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield asked
-    finally:
-        ended.set()
-        thread.join(30)
-
-
 @pytest.mark.parametrize(
     ("refusals", "seconds"),
     [
@@ -313,54 +162,116 @@ LEASE = (
     "--leader-elect-lease-duration=4s",
     "--leader-elect-renew-deadline=3s",
     "--leader-elect-retry-period=500ms",
+    "--leader-elect-resource-namespace=default",
 )
+AGAIN, OTHER, FROZEN = "started again", "taken over by another replica", "frozen meanwhile"
+"""What becomes of a leader that is stopped in the middle."""
 
 
-@pytest.mark.parametrize("how", ["started again", "taken over by another replica"])
+def leading(namespace: str) -> dict[str, Any]:
+    """Options of replicas that elect a leader among those of one test."""
+    arguments = [*LEASE, f"--leader-elect-resource-name={namespace}"]
+    return {"leader_elect": True, "arguments": arguments}
+
+
+def pods_with_two_claims(
+    cluster: Cluster, storage: Storage, namespace: str, count: int
+) -> list[dict[str, Any]]:
+    """Pods with a claim that a local volume waits for, and one that a volume is made for."""
+    made, local = f"made-{namespace}", f"local-{namespace}"
+    storage.storage_class(made, PROVISIONER)
+    storage.storage_class(local)
+    nodes = make_nodes(count)
+    cluster.create_nodes(nodes)
+    for node in nodes:
+        name = node["metadata"]["name"]
+        storage.volume(f"{namespace}-on-{name}", local, name)
+    for i in range(count):
+        storage.claim(namespace, f"made-{i}", made)
+        storage.claim(namespace, f"local-{i}", local)
+    return [
+        make_pod(f"p-{i}", namespace=namespace, volumes=uses(f"made-{i}", f"local-{i}"))
+        for i in range(count)
+    ]
+
+
+def check_volumes(cluster: Cluster, storage: Storage, namespace: str, count: int) -> None:
+    """Every claim has a volume of its own, on the node of its pod."""
+    claims = storage.claims(namespace)
+    volumes = [claim["spec"]["volumeName"] for claim in claims.values()]
+    assert len(set(volumes)) == 2 * count
+    for i in range(count):
+        node = cluster.pod(namespace, f"p-{i}")["spec"]["nodeName"]
+        for name in (f"made-{i}", f"local-{i}"):
+            assert storage.node_of(claims[name]["spec"]["volumeName"]) == node
+            assert claims[name]["metadata"]["annotations"].get(SELECTED_NODE) in (None, node)
+
+
+@pytest.mark.parametrize("how", [AGAIN, OTHER])
 def test_the_scheduler_dies_while_volumes_are_made(
     cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage, how: str
 ) -> None:
     """Whoever comes next follows what was promised: nothing is bound twice, nobody is stuck."""
-    nodes = make_nodes(6)
-    cluster.create_nodes(nodes)
-    made, local = f"made-{namespace}", f"local-{namespace}"
-    storage.storage_class(made, PROVISIONER)
-    storage.storage_class(local)
-    for node in nodes:
-        name = node["metadata"]["name"]
-        storage.volume(f"{namespace}-on-{name}", local, name)
-    for i in range(6):
-        storage.claim(namespace, f"made-{i}", made)
-        storage.claim(namespace, f"local-{i}", local)
-    flags = {
-        "leader_elect": True,
-        "arguments": [*LEASE, f"--leader-elect-resource-name={namespace}",
-                      "--leader-elect-resource-namespace=default"],
-    }  # fmt: skip
-    first = run_stowage(name="first", **flags)
+    pods = pods_with_two_claims(cluster, storage, namespace, 6)
+    first = run_stowage(name="first", **leading(namespace))
     wait_for(lambda: "Leading" in first.tail(100), "the first to lead", 20)
-    if how != "started again":
-        run_stowage(name="second", **flags)
+    if how == OTHER:
+        run_stowage(name="second", **leading(namespace))
 
     with provisioner(cluster, storage, namespace, seconds=1):
-        pods = [
-            make_pod(f"p-{i}", namespace=namespace, volumes=uses(f"made-{i}", f"local-{i}"))
-            for i in range(6)
-        ]
         cluster.create_pods(pods)
         wait_for(lambda: selected_nodes(storage, namespace), "volumes to be asked for")
         first.kill()
-        if how == "started again":
-            run_stowage(name="second", **flags)
+        if how == AGAIN:
+            run_stowage(name="second", **leading(namespace))
         cluster.wait_until_bound(namespace, timeout_seconds=90)
 
-    claims = storage.claims(namespace)
-    volumes = [claim["spec"]["volumeName"] for claim in claims.values()]
-    assert len(set(volumes)) == 12
-    for i in range(6):
-        node = cluster.pod(namespace, f"p-{i}")["spec"]["nodeName"]
-        for name in (f"made-{i}", f"local-{i}"):
-            assert storage.node_of(claims[name]["spec"]["volumeName"]) == node
+    check_volumes(cluster, storage, namespace, 6)
+
+
+@pytest.mark.parametrize("how", [AGAIN, OTHER, FROZEN])
+@pytest.mark.parametrize(
+    "held_at",
+    [
+        pytest.param(("PATCH", "/persistentvolumeclaims/made-0"), id="volume reserved, claim not"),
+        pytest.param(("POST", "/pods/p-0/binding"), id="volumes bound, pod not"),
+    ],
+)
+def test_the_scheduler_is_stopped_between_two_writes(
+    cluster: Cluster,
+    namespace: str,
+    storage: Storage,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+    held_at: tuple[str, str],
+    how: str,
+) -> None:
+    """Exactly there; what a frozen one had on its way arrives when the other one is done."""
+    pods = pods_with_two_claims(cluster, storage, namespace, 3)
+    (method, path), held = held_at, Hold()
+    with FaultProxy(scheduler_kubeconfig(cluster)) as proxy:
+        proxy.add(held, method=method, path=path, times=1)
+        through_proxy = proxy.kubeconfig(tmp_path / "proxy.kubeconfig")
+        first = run_stowage(through_proxy, name="first", **leading(namespace))
+        wait_for(lambda: "Leading" in first.tail(100), "the first to lead", 20)
+        if how != AGAIN:
+            run_stowage(name="second", **leading(namespace))
+
+        with provisioner(cluster, storage, namespace):
+            cluster.create_pods(pods)
+            wait_for(held.arrived.is_set, "the request to be on its way", 30)
+            if how == FROZEN:
+                first.signal(signal.SIGSTOP)
+            else:
+                first.kill()
+            if how == AGAIN:
+                run_stowage(name="second", **leading(namespace))
+            cluster.wait_until_bound(namespace, timeout_seconds=90)
+        held.let_go.set()
+        if how == FROZEN:
+            wait_for(lambda: proxy.count(method, path, "Hold"), "the late request to be answered")
+
+    check_volumes(cluster, storage, namespace, 3)
 
 
 def selected_nodes(storage: Storage, namespace: str) -> list[str]:

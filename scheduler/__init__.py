@@ -1,3 +1,1 @@
 """Stowage: a Kubernetes scheduler in Python."""
-
-__version__ = "0.1.0"

@@ -39,6 +39,12 @@ _FRAME_SECONDS_PER_POD: Final = 50e-6
 _LIMIT_SECONDS: Final = 27.0
 _PATIENCE_SECONDS: Final = 3.0
 _START_LIMIT_SECONDS: Final = 60.0
+_NEXT: Final = """
+Next:
+  stowage demo --keep              the same cluster, for kubectl, until Ctrl-C
+  stowage explain -f cluster.yaml  why pods of your cluster fit or do not
+  stowage run --kubeconfig ~/.kube/config    for pods with schedulerName: stowage
+"""
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
 
@@ -124,6 +130,8 @@ async def _run(options: Options, clock: Clock) -> int:
         is_good = _report(console, stage)
         if options.keep:
             await _stay(console, kubeconfig, daemon)
+        else:
+            console.print(_NEXT, highlight=False)
         return await _end(console, daemon, is_good=is_good)
 
 
@@ -238,15 +246,11 @@ async def _died(daemon: Program) -> None:
 def _report(console: Console, stage: _Stage) -> bool:
     """Prints how it went; whether every promise was kept."""
     console.print()
-    console.print(
-        f"{speed(stage.cluster)}. The demo took {stage.seconds():.1f}s.",
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.print(f"{speed(stage.cluster)}. The demo took {stage.seconds():.1f}s.", highlight=False)
     promises = judge(stage.cluster, stage.load, stage.story.cordoned)
     for promise in promises:
         mark = "[green]ok [/]" if promise.is_kept else "[red]NOT[/]"
-        console.print(f"{mark} {promise.text}", highlight=False, soft_wrap=True)
+        console.print(f"{mark} {promise.text}", highlight=False)
         if not promise.is_kept and promise.detail:
             console.print(f"    {promise.detail}", highlight=False, markup=False, soft_wrap=True)
     return all(promise.is_kept for promise in promises)
@@ -257,7 +261,7 @@ async def _stay(console: Console, kubeconfig: Path, daemon: Program) -> None:
     console.print(
         f"\nStill running. Ctrl-C ends it. Try:\n\n  export KUBECONFIG={kubeconfig}\n"
         "  kubectl get pods -n demo -o wide\n  kubectl describe pod -n demo giant\n"
-        "  kubectl get nodes\n",
+        "  kubectl run mine --image=nginx && kubectl get pod mine -o wide\n",
         highlight=False,
         soft_wrap=True,
     )

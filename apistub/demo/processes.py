@@ -10,7 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
+import yaml
+
 from apistub.__main__ import LISTENING
+from apistub.demo.load import SCHEDULER
 from scheduler.errors import SchedulerError
 
 _START_SECONDS: Final = 20.0
@@ -98,10 +101,21 @@ async def _url(process: Process, said: list[str]) -> str:
 
 
 async def start_daemon(kubeconfig: Path, log: Path) -> Program:
-    """The daemon, with the command line it has in a cluster."""
+    """The daemon, with the command line it has in a cluster.
+
+    Nobody else places pods here: those of `kubectl run`, which name no scheduler, are its own too.
+    """
+    configuration = log.with_name("config.yaml")
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "profiles": [{"schedulerName": name} for name in (SCHEDULER, "default-scheduler")],
+    }
+    configuration.write_text(yaml.safe_dump(document))
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "scheduler", "run", "--kubeconfig", str(kubeconfig),
+            sys.executable, "-m", "scheduler", "run", "--config", str(configuration),
             "--leader-elect=false", "--secure-port", "0",
             stdout=output, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
         )  # fmt: skip

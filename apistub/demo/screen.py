@@ -20,6 +20,10 @@ _CELLS_PER_ZONE: Final = 40
 _DECISIONS_SHOWN: Final = 8
 _PENDING_SHOWN: Final = 4
 _STEPS_SHOWN: Final = 6
+_OTHER_LINES: Final = 19
+"""Progress, three panels and the cursor."""
+_WIDE: Final = 120
+"""Columns from which the bar fits beside the numbers."""
 _APP_WIDTH: Final = 16
 _LINE_SECONDS: Final = 1.0
 _FRAMES_PER_SECOND: Final = 8
@@ -127,7 +131,8 @@ class LiveScreen(Screen):
 
     @override
     def tell(self, sentence: str) -> None:
-        self._steps.append(Text(f"{self._seconds():5.1f}s  {sentence}", overflow="ellipsis"))
+        line = f"{self._seconds():5.1f}s  {sentence}"
+        self._steps.append(Text(line, overflow="ellipsis", no_wrap=True))
 
     @override
     def show(self) -> None:
@@ -144,16 +149,18 @@ class LiveScreen(Screen):
             Panel(self._nodes(), title="nodes by zone, height is cpu promised", title_align="left"),
             Panel(self._decisions(), title="last decisions", title_align="left"),
             Panel(self._pending(), title="pending, and why", title_align="left"),
-            *self._steps[-_STEPS_SHOWN:],
+            *self._steps[-min(_STEPS_SHOWN, max(1, self._console.height - _OTHER_LINES)) :],
         )
 
     def _progress(self) -> RenderableType:
         counts = self._cluster.counts()
         row = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=self._total, completed=counts.bound, width=30)
+        is_wide = self._console.width >= _WIDE
         row.add_row(
-            Text("Stowage demo", style="bold"),
+            *([Text("Stowage demo", style="bold")] if is_wide else []),
             Text(f"{self._seconds():4.1f}s"),
-            ProgressBar(total=self._total, completed=counts.bound, width=30),
+            *([bar] if is_wide else []),
             Text(f"{counts.bound}/{self._total} bound", style="green"),
             Text(f"{self._cluster.pods_per_second(self._seconds())} pods/s", style="cyan"),
             Text(f"{counts.waiting} waiting"),
@@ -176,7 +183,9 @@ class LiveScreen(Screen):
         return grid
 
     def _decisions(self) -> RenderableType:
-        grid = Table.grid(padding=(0, 3))
+        grid = Table.grid(padding=(0, 3), expand=True)
+        for _ in range(2):
+            grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         latest = list(self._cluster.decisions)[-_DECISIONS_SHOWN:]
         for left, right in zip(latest[::2], latest[1::2], strict=False):
             grid.add_row(

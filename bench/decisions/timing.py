@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from bench import objects
+from bench import objects, storage
+from bench.decisions.storage import bound_storage
 from bench.latency import percentile
 from bench.results import Decision
 from bench.workload import Workload
@@ -18,10 +19,11 @@ from e2e.support.objects import Json
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, ObjectSet
-from scheduler.engine.instructions import Bind
+from scheduler.engine.events import Bound, Decide, ObjectSet, PreBound
+from scheduler.engine.instructions import Bind, RunPreBind
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import objects_from_documents
+from scheduler.volumes.catalog import VolumeCatalog
 
 _PODS_PER_NODE: Final = 6
 _LARGE: Final = (50_000, 10)
@@ -42,14 +44,19 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     nodes = objects.nodes_of(workload.nodes, node_count)
     names = [node["metadata"]["name"] for node in nodes]
     factory = objects.PodFactory(workload.pods, names, "pod")
+    before = objects.PodFactory(workload.running_template, names, "pod")
+    count = WARM_UP + decisions
     bodies = chain(
         nodes,
         objects.namespaces_of(workload),
         objects.services_of(workload),
-        _running(workload, factory, nodes, running),
+        storage.classes_of(workload),
+        storage.volumes_of(workload, names, max(node_count, count)),
+        storage.claims_of(workload, running, count),
+        _running(workload, before, nodes, running),
     )
     engine = profiles.load(objects_from_documents(zip(repeat(workload.name), bodies))).engine
-    pods = _waiting_pods(factory, running, WARM_UP + decisions)
+    pods = _waiting_pods(factory, running, count)
     decided: list[float] = []
     rest: list[float] = []
     note = ""
@@ -57,7 +64,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     gc.collect()
     gc.freeze()
     for pod in pods:
-        times = _schedule(engine, pod)
+        times = _schedule(engine, pod, engine.core.states.shared(VolumeCatalog, ""))
         if times is None:
             note = f"{pod.key} fits nowhere"
             break
@@ -79,7 +86,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     )
 
 
-def _schedule(engine: Engine, pod: PodInfo) -> tuple[float, float] | None:
+def _schedule(engine: Engine, pod: PodInfo, catalog: VolumeCatalog) -> tuple[float, float] | None:
     """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
     now = engine.core.now
     start = thread_time_ns()
@@ -87,11 +94,17 @@ def _schedule(engine: Engine, pod: PodInfo) -> tuple[float, float] | None:
     decide = thread_time_ns()
     told = engine.handle(Decide(), now)
     end = thread_time_ns()
+    prepare = next((each for each in told if isinstance(each, RunPreBind)), None)
+    bound = [] if prepare is None else list(bound_storage(pod, catalog))
+    resume = thread_time_ns()
+    if prepare is not None:
+        for kind, each in bound:
+            engine.handle(ObjectSet(kind, each), now)
+        told = engine.handle(PreBound(prepare.attempt), now)
     bind = next((each for each in told if isinstance(each, Bind)), None)
     if bind is None:
         return None
     running = pod.on_node(bind.node)
-    resume = thread_time_ns()
     engine.handle(Bound(bind.attempt), now)
     engine.handle(ObjectSet("pods", running), now)
     return (end - decide) / 1000, (decide - start + thread_time_ns() - resume) / 1000

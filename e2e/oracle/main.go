@@ -6,7 +6,7 @@
 // prints comes from the framework's own calls, and each answer is checked against the scheduler's
 // own SchedulePod.
 //
-//	oracle [-admit] [-preempt] [-workers N]           cases as JSON lines on standard input, answers on output
+//	oracle [-admit] [-preempt] [-feature-gates G] [-workers N]  cases as JSON lines on standard input, answers on output
 //	oracle -f FILE... [-profile-config F]  objects from YAML or JSON files, one answer
 //	oracle -check                          cases on standard input, their invalid objects on output
 //	oracle -hints                          cases with questions about queueing hints, answers on output
@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 )
 
@@ -31,6 +32,7 @@ func main() {
 	profileConfig := flag.String("profile-config", "", "KubeSchedulerConfiguration used with -f")
 	admitCases := flag.Bool("admit", false, "treat objects as creation requests: default, mutate and validate them as the API server would, and print them with the answer")
 	preempt := flag.Bool("preempt", false, "let pods that fit nowhere preempt, all nodes being candidates")
+	gates := flag.String("feature-gates", "", "feature gates, as kube-scheduler's flag")
 	check := flag.Bool("check", false, "only report objects the API server would refuse")
 	hints := flag.Bool("hints", false, "answer the cases' questions about queueing hints")
 	configFile := flag.String("config", "", "check one KubeSchedulerConfiguration file")
@@ -38,6 +40,10 @@ func main() {
 	workers := flag.Int("workers", 2, "cases evaluated at once")
 	flag.Parse()
 
+	if err := utilfeature.DefaultMutableFeatureGate.Set(*gates); err != nil {
+		fmt.Fprintln(os.Stderr, "oracle:", err)
+		os.Exit(2)
+	}
 	// Rejections are answers here, not news.
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil //nolint:reassign // the scheduler reports expected failures

@@ -35,6 +35,10 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
     user_agent: str = ""
     object_ref: ObjectReference = ObjectReference()
     response_status: ResponseStatus = ResponseStatus()
+    request_object: msgspec.Raw = msgspec.Raw(b"null")
+    """What was sent, where the policy's level has it."""
+    response_object: msgspec.Raw = msgspec.Raw(b"null")
+    """What was answered, where the policy's level has it."""
 
     @property
     def code(self) -> int:

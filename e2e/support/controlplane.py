@@ -6,8 +6,12 @@ keys, data, logs and the audit log are in one folder. Nodes are whatever objects
 ``python -m e2e.support up`` keeps one running for use by hand.
 """
 
+import json
+import shutil
+import signal
 import ssl
 import tempfile
+import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +75,10 @@ class ControlPlane:
         self._admin = self._authority.client("e2e-admin", ["system:masters"])
         self._admin_context = ssl.create_default_context(cadata=self.ca.decode())
         self.server = ""
+        self.api_server: Program | None = None
+        self._etcd: Program | None = None
+        self._etcd_ports: tuple[int, int] = (0, 0)
+        self._port = 0
         self.kubeconfig = self.directory / "admin.kubeconfig"
 
     @property
@@ -122,12 +130,63 @@ class ControlPlane:
         """The certificate, as PEM, that signed the server's and all client certificates."""
         return self._authority.certificate
 
+    # --- what goes wrong with it ------------------------------------------------------------------
+
+    def kill_api_server(self) -> None:
+        """Ends the API server without a chance to say goodbye; ``start_api_server`` revives it."""
+        assert self.api_server is not None, "there is an API server between start and stop"
+        self.api_server.kill()
+        self.programs.remove(self.api_server)
+
+    def start_api_server(self) -> None:
+        """Starts the API server again, where it was before, and waits until it serves."""
+        self._start_api_server(build(CONTROL_PLANE))
+
+    def freeze_api_server(self) -> None:
+        """Stops the API server in its tracks; its connections stay open."""
+        assert self.api_server is not None, "there is an API server between start and stop"
+        self.api_server.signal(signal.SIGSTOP)
+
+    def thaw_api_server(self) -> None:
+        assert self.api_server is not None, "there is an API server between start and stop"
+        self.api_server.signal(signal.SIGCONT)
+
+    def compact(self) -> None:
+        """Has etcd forget all versions but the present ones."""
+        revision = self._ask_etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        self._ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def back_up(self, directory: Path) -> None:
+        """Copies what etcd holds, as it is on disk at one moment."""
+        assert self._etcd is not None, "there is an etcd between start and stop"
+        shutil.rmtree(directory, ignore_errors=True)
+        self._etcd.signal(signal.SIGSTOP)
+        try:
+            shutil.copytree(self._data, directory)
+        finally:
+            self._etcd.signal(signal.SIGCONT)
+
+    def restore(self, directory: Path) -> None:
+        """Goes back to a backup: API server and etcd end, and start again with the older state."""
+        assert self._etcd is not None, "there is an etcd between start and stop"
+        self.kill_api_server()
+        self._etcd.kill()
+        self.programs.remove(self._etcd)
+        shutil.rmtree(self._data)
+        shutil.copytree(directory, self._data)
+        self._start_etcd(build(CONTROL_PLANE))
+        self.start_api_server()
+
+    # --- schedulers -------------------------------------------------------------------------------
+
     def start_kube_scheduler(
         self,
         configuration: Mapping[str, Any] | None = None,
         arguments: Sequence[str] = (),
         *,
         kubeconfig: Path | None = None,
+        name: str = "kube-scheduler",
+        wait: bool = True,
     ) -> Program:
         """Starts kube-scheduler and waits until it is ready.
 
@@ -136,6 +195,8 @@ class ControlPlane:
                 (5,000 requests a second, no leader election); profiles go here.
             arguments: further command line arguments.
             kubeconfig: as whom; by default its usual user, with a client certificate.
+            name: tells several apart.
+            wait: false returns at once.
         """
         kubeconfig = kubeconfig or self.kubeconfig_for("system:kube-scheduler")
         document = {
@@ -149,7 +210,7 @@ class ControlPlane:
             },
             **(configuration or {}),
         }
-        file = self._write("kube-scheduler.yaml", yaml.safe_dump(document, sort_keys=False))
+        file = self._write(f"{name}.yaml", yaml.safe_dump(document, sort_keys=False))
         port = free_port()
         program = self._run(
             build(CONTROL_PLANE),
@@ -160,11 +221,13 @@ class ControlPlane:
             "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
-            f"--cert-dir={self.directory / 'kube-scheduler'}",
+            f"--cert-dir={self.directory / name}",
             *arguments,
+            name=name,
         )
         program.url = f"https://127.0.0.1:{port}"
-        program.wait_ready(lambda: status_of(f"{program.url}/readyz", unverified()) == 200)
+        if wait:
+            program.wait_ready(lambda: status_of(f"{program.url}/readyz", unverified()) == 200)
         return program
 
     def stop_program(self, program: Program) -> None:
@@ -187,17 +250,37 @@ class ControlPlane:
         self.stop()
 
     def _start_programs(self, binary: Path) -> None:
-        etcd = self._start_etcd(binary)
-        self._start_api_server(binary, etcd)
+        self._etcd_ports = (free_port(), free_port())
+        self._start_etcd(binary)
+        self._port = free_port()
+        self.server = f"https://127.0.0.1:{self._port}"
+        write_kubeconfig(self.kubeconfig, self.server, authority=self.ca, certificate=self._admin)
+        self._start_api_server(binary)
         if self.options.controller_manager:
             self._start_controller_manager(binary)
 
-    def _start_etcd(self, binary: Path) -> str:
-        url, peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-        etcd = self._run(
+    @property
+    def _data(self) -> Path:
+        return self.directory / "etcd"
+
+    @property
+    def _etcd_url(self) -> str:
+        return f"http://127.0.0.1:{self._etcd_ports[0]}"
+
+    def _ask_etcd(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Sends a request to etcd's JSON gateway."""
+        request = urllib.request.Request(  # noqa: S310 - our own loopback
+            self._etcd_url + path, json.dumps(body).encode(), method="POST"
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - see above
+            return json.load(answer)
+
+    def _start_etcd(self, binary: Path) -> None:
+        url, peer_url = self._etcd_url, f"http://127.0.0.1:{self._etcd_ports[1]}"
+        etcd = self._etcd = self._run(
             binary,
             "etcd",
-            f"--data-dir={self.directory / 'etcd'}",
+            f"--data-dir={self._data}",
             f"--listen-client-urls={url}",
             f"--advertise-client-urls={url}",
             f"--listen-peer-urls={peer_url}",
@@ -209,19 +292,15 @@ class ControlPlane:
             "--log-level=warn",
         )
         etcd.wait_ready(lambda: status_of(f"{url}/health") == 200)
-        return url
 
-    def _start_api_server(self, binary: Path, etcd: str) -> None:
-        port = free_port()
-        self.server = f"https://127.0.0.1:{port}"
-        write_kubeconfig(self.kubeconfig, self.server, authority=self.ca, certificate=self._admin)
-        api_server = self._run(
+    def _start_api_server(self, binary: Path) -> None:
+        api_server = self.api_server = self._run(
             binary,
             "kube-apiserver",
-            f"--etcd-servers={etcd}",
+            f"--etcd-servers={self._etcd_url}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
-            f"--secure-port={port}",
+            f"--secure-port={self._port}",
             f"--tls-cert-file={self.directory / 'serving.crt'}",
             f"--tls-private-key-file={self.directory / 'serving.key'}",
             f"--client-ca-file={self.directory / 'ca.crt'}",
@@ -288,9 +367,10 @@ class ControlPlane:
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         controller_manager.wait_ready(lambda: self._status(account) == 200)
 
-    def _run(self, binary: Path, name: str, *arguments: str) -> Program:
+    def _run(self, binary: Path, command: str, *arguments: str, name: str = "") -> Program:
+        name = name or command
         program = Program(
-            name, [str(binary.with_name(name)), *arguments], self.directory / f"{name}.log"
+            name, [str(binary.with_name(command)), *arguments], self.directory / f"{name}.log"
         )
         self.programs.append(program)
         return program

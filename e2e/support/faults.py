@@ -1,8 +1,9 @@
 """What can go wrong with a request on its way to the API server; ``proxy`` makes it happen."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -12,8 +13,8 @@ from aiohttp import web
 class Passage(Protocol):
     """The way of one request to the API server and of its answer back."""
 
-    async def answer(self) -> web.StreamResponse:
-        """Passes the request on and streams the answer to the client."""
+    async def answer(self, lag_seconds: float = 0) -> web.StreamResponse:
+        """Passes the request on and streams the answer to the client, each part so much later."""
         ...
 
     async def swallow(self) -> None:
@@ -63,6 +64,20 @@ class Hang:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Keeps the request until it is let go, then passes it on, late; gone when its sender is."""
+
+    arrived: threading.Event = field(default_factory=threading.Event)
+    let_go: threading.Event = field(default_factory=threading.Event)
+
+    async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
+        self.arrived.set()
+        while not self.let_go.is_set():  # noqa: ASYNC110 - another thread lets it go
+            await asyncio.sleep(0.02)
+        return await passage.answer()
+
+
+@dataclass(frozen=True, slots=True)
 class DropBefore:
     """Drops the connection; the API server never sees the request."""
 
@@ -77,6 +92,28 @@ class DropAfter:
     async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
         await passage.swallow()
         return drop(request)
+
+
+@dataclass(frozen=True, slots=True)
+class HangAfter:
+    """Lets the API server carry the request out, and never tells."""
+
+    seconds: float = 3600
+
+    async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
+        await passage.swallow()
+        await asyncio.sleep(self.seconds)
+        return drop(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Passes the request on at once; what is answered arrives late, as from a server that lags."""
+
+    seconds: float
+
+    async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
+        return await passage.answer(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)

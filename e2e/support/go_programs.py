@@ -32,6 +32,8 @@ class GoProgram:
     module: Path
     """Folder with ``go.mod``."""
     linker_flags: tuple[str, ...] = ()
+    package: str = "."
+    """What is built: the module itself, or a command of a module that it requires."""
     also_named: tuple[str, ...] = ()
     """Names under which the binary is linked beside itself, for people and process lists."""
 
@@ -61,6 +63,27 @@ CONTROL_PLANE = GoProgram(
     also_named=("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 )
 """One binary that becomes each program of a control plane by the name it is started by."""
+
+KUBELETS = GoProgram(
+    name="kwok",
+    module=CHECKOUT / "e2e" / "kwok",
+    package="sigs.k8s.io/kwok/cmd/kwok",
+)
+"""Kubelets that run nothing: pods on their nodes start, and end when their grace is over."""
+
+
+HELM_VERSION = "v3.21.4"
+HELM = GoProgram(
+    name="helm",
+    module=CHECKOUT / "e2e" / "helm",
+    package="helm.sh/helm/v3/cmd/helm",
+    linker_flags=(
+        f"-X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
+        "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+        "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36",
+    ),
+)
+"""Helm, whose own build says for which Kubernetes charts are rendered without a cluster."""
 
 
 def build(program: GoProgram) -> Path:
@@ -93,7 +116,10 @@ def _fingerprint(program: GoProgram, go: str) -> str:
     """Digests everything a build depends on: sources, locked modules, flags and compiler."""
     compiler = subprocess.run([go, "version"], capture_output=True, text=True, check=True)
     digest = hashlib.sha256(compiler.stdout.encode())
-    digest.update("\0".join(program.linker_flags + program.also_named).encode())
+    flags = (*program.linker_flags, *program.also_named)
+    digest.update(
+        "\0".join(flags if program.package == "." else (*flags, program.package)).encode()
+    )
     sources = sorted(
         path for path in program.module.rglob("*") if path.suffix in {".go", ".mod", ".sum"}
     )
@@ -106,7 +132,16 @@ def _fingerprint(program: GoProgram, go: str) -> str:
 def _compile(program: GoProgram, go: str) -> None:
     unfinished = program.binary.with_suffix(".unfinished")
     flags = " ".join(("-s", "-w", *program.linker_flags))
-    arguments = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(unfinished), "."]
+    arguments = [
+        go,
+        "build",
+        "-trimpath",
+        "-ldflags",
+        flags,
+        "-o",
+        str(unfinished),
+        program.package,
+    ]
     result = subprocess.run(
         arguments,
         cwd=program.module,

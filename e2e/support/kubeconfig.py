@@ -16,6 +16,7 @@ def write_kubeconfig(
     authority: bytes | None = None,
     certificate: KeyPair | None = None,
     token: str | None = None,
+    token_file: Path | None = None,
     namespace: str = "default",
 ) -> Path:
     """Writes a kubeconfig for ``server`` that only its owner can read, and returns its path."""
@@ -28,6 +29,8 @@ def write_kubeconfig(
         user["client-key-data"] = base64.b64encode(certificate.key).decode()
     if token is not None:
         user["token"] = token
+    if token_file is not None:
+        user["tokenFile"] = str(token_file)
     document = {
         "apiVersion": "v1",
         "kind": "Config",

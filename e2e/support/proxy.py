@@ -6,8 +6,10 @@ kubeconfig, so a client needs none. What no fault claims passes unchanged, watch
 
 import asyncio
 import re
+import ssl
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ from aiohttp import web
 from yarl import URL
 
 from e2e.support.api import Credentials
-from e2e.support.faults import Cut, Fault
+from e2e.support.faults import Cut, Fault, drop
 from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.loops import LoopThread
 
@@ -37,6 +39,8 @@ class Record:
     status: int
     fault: str
     """Name of the fault that met it, empty when it passed."""
+    at: float = 0.0
+    """When it came, on the monotonic clock."""
 
 
 @dataclass(slots=True)
@@ -67,7 +71,10 @@ class FaultProxy:
     """
 
     upstream: Path
-    """Kubeconfig with the API server's address and the credentials to use there."""
+    """Kubeconfig with the API server's address and the credentials to use there, if clients do not
+    bring their own."""
+    tls: ssl.SSLContext | None = None
+    """What to serve TLS with; plain HTTP without."""
     records: list[Record] = field(default_factory=list, repr=False)
     url: str = ""
     _rules: list[_Rule] = field(default_factory=list)
@@ -158,10 +165,10 @@ class FaultProxy:
             application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self.tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'https' if self.tls else 'http'}://{host}:{port}"
 
     async def _stop(self) -> None:
         await self._drop_connections()
@@ -180,14 +187,17 @@ class FaultProxy:
         if request.transport is not None:
             self._transports.add(request.transport)
         fault = self._fault_for(request)
-        status = 0
+        status, came = 0, time.monotonic()
         try:
             passage = _Passage(self._opened_session(), request, await request.read())
             response = await (fault(request, passage) if fault else passage.answer())
             status = 0 if _is_dropped(request) else response.status
+        except aiohttp.ClientError:
+            # The API server is not there, or went away in the middle: so does the client's.
+            response = drop(request)
         finally:
             name = type(fault).__name__ if fault else ""
-            self.records.append(Record(request.method, request.path_qs, status, name))
+            self.records.append(Record(request.method, request.path_qs, status, name, came))
         return response
 
     def _fault_for(self, request: web.Request) -> Fault | None:
@@ -216,13 +226,14 @@ class _Passage:
     request: web.Request
     body: bytes
 
-    async def answer(self) -> web.StreamResponse:
+    async def answer(self, lag_seconds: float = 0) -> web.StreamResponse:
         async with self._send() as answer:
             response = web.StreamResponse(
                 status=answer.status, reason=answer.reason, headers=_passable(answer.headers)
             )
             await response.prepare(self.request)
-            async for chunk in answer.content.iter_any():
+            async for due, chunk in _timed(answer.content.iter_any(), lag_seconds):
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
                 await response.write(chunk)
             await response.write_eof()
             return response
@@ -240,6 +251,32 @@ class _Passage:
             headers=_passable(self.request.headers),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
+
+
+async def _timed(
+    chunks: AsyncIterator[bytes], lag_seconds: float
+) -> AsyncIterator[tuple[float, bytes]]:
+    """Gives each chunk with the time at which it is due, and goes on reading meanwhile."""
+    if not lag_seconds:
+        async for chunk in chunks:
+            yield 0.0, chunk
+        return
+    held: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
+
+    async def read() -> None:
+        try:
+            async for chunk in chunks:
+                held.put_nowait((time.monotonic() + lag_seconds, chunk))
+        finally:
+            held.put_nowait(None)
+
+    reading = asyncio.create_task(read())
+    try:
+        while (each := await held.get()) is not None:
+            yield each
+    finally:
+        reading.cancel()
+        await asyncio.wait([reading])
 
 
 def _passable(headers: Mapping[str, str]) -> dict[str, str]:

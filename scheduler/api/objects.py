@@ -331,6 +331,7 @@ class PodSpec(ApiStruct, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
+    active_deadline_seconds: int | None = None
 
 
 class PodCondition(ApiStruct, frozen=True):

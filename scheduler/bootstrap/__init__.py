@@ -4,14 +4,18 @@ from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.frameworks import (
     FrameworkBuilder,
     PluginLoadError,
+    args_types_of,
     implemented_plugins,
     out_of_tree_plugins,
+    own_plugins,
 )
 
 __all__ = [
     "FrameworkBuilder",
     "PluginLoadError",
+    "args_types_of",
     "build_engine",
     "implemented_plugins",
     "out_of_tree_plugins",
+    "own_plugins",
 ]

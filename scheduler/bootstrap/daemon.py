@@ -17,17 +17,16 @@ from prometheus_client import CollectorRegistry
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.engine import build_engine
-from scheduler.bootstrap.frameworks import (
-    FrameworkBuilder,
-    implemented_plugins,
-    out_of_tree_plugins,
-)
+from scheduler.bootstrap.explaining import LiveExplainer
+from scheduler.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
 from scheduler.bootstrap.measuring import (
     counted,
     watch_sizes,
 )
+from scheduler.bootstrap.other_leader import warn_of_another
 from scheduler.bootstrap.recording import Recorders
-from scheduler.bootstrap.time_limit import PLUGIN_SECONDS, plugin_time_limit
+from scheduler.bootstrap.reloading import Reloader
+from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
 from scheduler.client.extenders import ExtenderClient
@@ -36,7 +35,6 @@ from scheduler.client.reviews import Reviews
 from scheduler.client.session import ApiSession
 from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock
-from scheduler.config.notices import not_in_effect
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
@@ -84,6 +82,7 @@ class RunningDaemon:
         daemon: what keeps it going.
         metrics: what is counted.
         comparer: holds cache and queue against the informers.
+        reloader: keeps the configuration as its file says.
     """
 
     def __init__(  # noqa: PLR0913 - what differs between a cluster, a test and a benchmark
@@ -128,19 +127,12 @@ class RunningDaemon:
         builder = FrameworkBuilder(
             clock.monotonic,
             instruments=self.metrics.instruments,
-            time_limit=lambda: plugin_time_limit(PLUGIN_SECONDS),
+            time_limit=plugin_time_limit,
             on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=plugins,
         )
         builder.backing.api = writes
-        self._recorders = Recorders(
-            config,
-            clock,
-            seed=seed,
-            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
-            out_of_tree=plugins,
-            directory=options.record,
-        )
+        self._recorders = Recorders(config, clock, options, seed=seed, out_of_tree=plugins)
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self._kept = _kept_objects(engine)
@@ -170,6 +162,15 @@ class RunningDaemon:
             on_stall=self.metrics.loop_stall.observe,
         )
         self.comparer = self._comparer()
+        self.reloader = Reloader(
+            options,
+            config,
+            plugins,
+            driver=self.driver,
+            pods=self._informers.of(PODS).store,
+            metrics=self.metrics,
+            clock=clock,
+        )
         watch_sizes(self.driver, self.metrics)
 
     # --- running --------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class RunningDaemon:
         try:
             if server is not None:
                 await server.start()
-            await self.daemon.run([renewing])
+            await self.daemon.run([renewing, self.reloader.follow(), self._look_around()])
         except LeaseLostError:
             raise
         except Exception:
@@ -202,27 +203,43 @@ class RunningDaemon:
                 await self._extenders.close()
             await self._session.close()
 
+    async def _look_around(self) -> None:
+        """A process that was started by hand looks for the one that was deployed."""
+        if self._options.config:
+            await asyncio.Event().wait()
+        await warn_of_another(self._session, self._config.leader_election, self._clock)
+
     def _server(self) -> Server | None:
         """The secure port, unless it is switched off by `--secure-port=0`."""
         if not self._options.secure_port:
             return None
         elector, health = self._elector, self.daemon.health
+        explainer = LiveExplainer(
+            self.driver.engine,
+            self._informers.of(PODS).store,
+            (lambda: True) if elector is None else elector.is_leading,
+            self._clock,
+        )
         shown = Shown(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.reset,
-            configuration=lambda: to_object(self._config),
+            configuration=lambda: to_object(self.reloader.in_force),
             flags=self._options.given,
             checks=scheduler_checks(
                 leader_election=None if elector is None else elector.check_healthy,
                 is_shutting_down=lambda: health.shutting_down,
                 is_synced=lambda: health.handlers_synced,
                 blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
+                port=lambda: server.check_healthy(),  # noqa: PLW0108 - the server comes later
             ),
+            explain=explainer.explain,
             recording=lambda: self._recorders.flight.copy().dump,
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        return Server(self._options, shown, Reviews(self._session), self._clock)
+        reviews = Reviews(self._session, self.metrics.reviews, self._clock)
+        server = Server(self._options, shown, reviews, self._clock)
+        return server
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -303,6 +320,7 @@ class RunningDaemon:
         pods, nodes = (PODS, NODES) if kept is None else (kept.pods_kind, kept.nodes_kind)
         kinds: list[Kind[Any]] = [pods, nodes, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
+        kinds = list(dict.fromkeys(kinds))
         self.metrics.informers.begin(kind.name for kind in kinds)
         informers = Informers(
             self._session,
@@ -335,7 +353,7 @@ class RunningDaemon:
 
 def _kept_objects(engine: Engine) -> KeptObjects:
     """What is kept of objects for the extenders of an engine."""
-    extenders, frameworks = engine.core.extenders, engine.core.frameworks
+    extenders = engine.core.extenders
     wants_victims = any(
         each.config.preempt_verb and not each.config.node_cache_capable for each in extenders.all
     )
@@ -348,7 +366,8 @@ def _kept_objects(engine: Engine) -> KeptObjects:
     def wants(pod: PodInfo) -> bool:
         if pod.node_name:
             return wants_victims
-        return pod.spec.scheduler_name in frameworks and bool(extenders.asked(pod, *Verb))
+        # Whatever its profile: the configuration may name that one later.
+        return bool(extenders.asked(pod, *Verb))
 
     return KeptObjects(wants, keeps_nodes=keeps_nodes)
 
@@ -361,8 +380,6 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
         SchedulerError: something a person can act on.
         LeaseLostError: another instance may lead now.
     """
-    for notice in not_in_effect(config, implemented_plugins(out_of_tree_plugins()).keys()):
-        log.warning("Not in effect", notice=notice)
     connection = await load_connection(
         kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
     )

@@ -4,12 +4,14 @@ Source: kubernetes pkg/scheduler/scheduler.go (New) v1.36.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from scheduler.bootstrap.frameworks import FrameworkBuilder
+from scheduler.config.load import load_object
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.engine import Engine
 from scheduler.engine.engine import EngineSettings
+from scheduler.engine.profiles import Rules
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.informers.kinds import watched_kind
@@ -31,16 +33,23 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     stopwatch: Callable[[], float] = lambda: 0.0,
     is_validating: bool = False,
 ) -> Engine:
-    """Make an engine that knows no cluster yet; see `Engine` and `EngineSettings`."""
+    """Make an engine that knows no cluster yet; see `Engine` and `EngineSettings`.
+
+    It can be told another configuration, whose plugins the same builder makes.
+    """
+
+    def rules_of(written: dict[str, Any]) -> Rules:
+        changed = load_object(written, out_of_tree=builder.own_plugins)
+        return Rules(
+            builder.build(changed), changed.percentage_of_nodes_to_score, _backoff(changed)
+        )
+
     return Engine(
         frameworks,
         EngineSettings(
             seed,
             config.percentage_of_nodes_to_score,
-            QueueSettings(
-                BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds),
-                max_in_unschedulable_seconds,
-            ),
+            QueueSettings(_backoff(config), max_in_unschedulable_seconds),
             config.extenders,
             is_validating,
         ),
@@ -49,4 +58,9 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
         kinds={watched_kind(kind).name: kind for kind in kinds_to_watch(frameworks.values())},
         tracer=tracer,
         stopwatch=stopwatch,
+        rules_of=rules_of,
     )
+
+
+def _backoff(config: KubeSchedulerConfiguration) -> BackoffSettings:
+    return BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds)

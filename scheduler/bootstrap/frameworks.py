@@ -11,7 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.config.expansion import expand
+from scheduler.config.plugin_sets import IN_TREE as KNOWN_PLUGINS, Implements
+from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
+from scheduler.config.walker import decode_foreign, unreadable
 from scheduler.errors import SchedulerError
 from scheduler.framework.handle import Backing, Handle, watched_kinds
 from scheduler.framework.interface import Plugin
@@ -60,12 +63,42 @@ def implemented_plugins(
     }
 
 
+def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> dict[str, type[msgspec.Struct]]:
+    """What the arguments of plugins are read as, of those that declare it.
+
+    Raises:
+        PluginLoadError: a plugin declares what arguments cannot be read as.
+    """
+    declared: dict[str, type[msgspec.Struct]] = {}
+    for name, plugin in out_of_tree.items():
+        kind: object = getattr(plugin, "ARGS", None)
+        if kind is None:
+            continue
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            raise PluginLoadError(f'plugin "{name}": ARGS: expected a msgspec.Struct, got {kind!r}')
+        field = unreadable(kind)
+        if field is not None:
+            raise PluginLoadError(
+                f'plugin "{name}": ARGS: {field} is of a type that arguments cannot have; expected '
+                "bool, int, float, str, bytes, an Enum, a Struct, lists and dicts of these"
+            )
+        declared[name] = kind
+    return declared
+
+
+def own_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
+    """The extension points of the plugins that kube-scheduler does not know."""
+    implemented = implemented_plugins(out_of_tree)
+    return {name: points for name, points in implemented.items() if name not in KNOWN_PLUGINS}
+
+
 class FrameworkBuilder:
     """Makes the frameworks of all profiles of a configuration.
 
     Attributes:
         states: what plugins share; to be told of everything that happens.
         backing: what handles give away; to be filled in by whoever composes.
+        own_plugins: the extension points of the out-of-tree plugins.
     """
 
     def __init__(
@@ -86,6 +119,7 @@ class FrameworkBuilder:
         self._time_limit = time_limit
         self._on_failed = on_failed
         self._registry = {**IN_TREE, **(out_of_tree or {})}
+        self.own_plugins = own_plugins(out_of_tree or {})
         self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
         self._class_cache_bytes = class_cache_bytes
 
@@ -98,14 +132,12 @@ class FrameworkBuilder:
             PluginLoadError: a plugin cannot be built.
         """
         implements = implemented_plugins(self._registry)
-        frameworks = {
+        return {
             profile.scheduler_name: self._framework(
                 profile, expand(profile, implements), has_extenders=bool(config.extenders)
             )
             for profile in config.profiles
         }
-        self.backing.frameworks = frameworks
-        return frameworks
 
     def _framework(
         self,
@@ -131,10 +163,12 @@ class FrameworkBuilder:
     def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
         plugin_type = self._registry[name]
         watches = watched_kinds(plugin_type)
-        self.states.watch(watches)
         handle = Handle(self.backing, name, profile.scheduler_name, watches)
         try:
+            self.states.watch(watches)
             return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
+        except ConfigError as problem:
+            raise PluginLoadError(f'profile "{profile.scheduler_name}": {problem}') from problem
         except Exception as problem:
             raise PluginLoadError(
                 f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
@@ -143,8 +177,16 @@ class FrameworkBuilder:
 
 
 def _args(plugin_type: type[Plugin], written: Any) -> Any:
-    """The arguments as the plugin's `ARGS` type, or as they were written."""
+    """The arguments as the plugin's `ARGS` type, or as they were written.
+
+    Raises:
+        ConfigError: they were not read when the configuration was, and cannot be.
+    """
     args_type = getattr(plugin_type, "ARGS", None)
     if args_type is None or isinstance(written, args_type):
         return written
-    return msgspec.convert({} if written is None else written, args_type)
+    problems = Problems()
+    args = decode_foreign(args_type, {} if written is None else written, ("args",), problems)
+    if problems:
+        raise ConfigError(f'plugin "{plugin_type.NAME}"', problems)
+    return args

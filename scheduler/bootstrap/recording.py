@@ -9,6 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from scheduler.clock import Clock
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.errors import SchedulerError
@@ -40,11 +42,10 @@ class Recorders:
         self,
         config: KubeSchedulerConfiguration,
         clock: Clock,
+        options: RunOptions,
         *,
         seed: int,
-        max_in_unschedulable_seconds: float,
         out_of_tree: Mapping[str, type[Plugin]],
-        directory: str,
     ) -> None:
         """Begin to record.
 
@@ -55,13 +56,15 @@ class Recorders:
         header = Header(
             recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{os.getpid()}",
             version=stowage_version(),
-            configuration=to_object(_without_secrets(config)),
+            configuration=to_object(without_secrets(config)),
+            feature_gates=tuple(sorted(turned_on(options.feature_gates))),
             seed=seed,
-            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
             plugins={name: _version(plugin) for name, plugin in out_of_tree.items()},
             started=clock.wall().timestamp(),
             clock=clock.monotonic(),
         )
+        directory = options.record
         self._crash_directory = Path(directory or tempfile.gettempdir())
         self.flight = FlightRecorder(header)
         self._to_disk = None if not directory else _to_disk(Path(directory), header)
@@ -72,8 +75,9 @@ class Recorders:
         path = self._crash_directory / f"crash-{self._clock.wall():%Y%m%dT%H%M%S}{SUFFIX}"
         try:
             path.write_bytes(self.flight.dump())
-        except OSError as problem:
-            log.warning("The last minutes are not kept", err=str(problem))
+        except (OSError, MemoryError) as problem:
+            # What brought it down must be told all the same, also when it was the memory.
+            log.warning("The last minutes are not kept", err=repr(problem))
         else:
             log.error("The last minutes are kept; see stowage replay", path=str(path))
 
@@ -96,7 +100,7 @@ def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
     return DirectoryRecorder(directory, header, ended)
 
 
-def _without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+def without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     """The configuration without keys and passwords of extenders, whose answers are recorded."""
     extenders = tuple(
         replace(extender, url_prefix=without_password(extender.url_prefix), tls_config=None)

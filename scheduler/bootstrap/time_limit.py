@@ -3,14 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 from scheduler.errors import SchedulerError
-
-PLUGIN_SECONDS: Final = 600.0
-"""For one call of PreBind or Bind. Source: VolumeBindingArgs.bindTimeoutSeconds, the longest wait
-upstream has at these points.
-"""
 
 
 class PluginTimeoutError(SchedulerError):

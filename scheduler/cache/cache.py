@@ -117,6 +117,16 @@ class Cache:
         entry = self._entries.get(uid)
         return None if entry is None else entry.pod
 
+    def seen_by_snapshot(self, uid: str) -> PodInfo | None:
+        """The pod as the snapshot has it, which does not know yet what changed since.
+
+        Cost: O(changes since the last update).
+        """
+        for change in self._changes:
+            if isinstance(change, PodAdded | PodRemoved) and change.pod.uid == uid:
+                return change.pod if isinstance(change, PodRemoved) else None
+        return self.get_pod(uid)
+
     def state_of(self, uid: str) -> PodState:
         """Where a pod stands."""
         entry = self._entries.get(uid)

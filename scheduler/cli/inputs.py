@@ -1,14 +1,23 @@
 """Files and standard input of the commands that need no cluster."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
-from scheduler.config.load import load
-from scheduler.config.notices import not_in_effect
-from scheduler.config.plugin_sets import IN_TREE
+import click
+from typing_extensions import override
+
+from scheduler.bootstrap import (
+    args_types_of,
+    implemented_plugins,
+    out_of_tree_plugins,
+    own_plugins,
+)
+from scheduler.config.feature_gates import KNOWN, turned_on
+from scheduler.config.flags import FlagError, parse_feature_gates
+from scheduler.config.load import default_configuration, load
+from scheduler.config.notices import not_in_effect, unsupported
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
 from scheduler.offline.reading import (
@@ -44,16 +53,42 @@ def read_files(files: Iterable[str]) -> ClusterObjects:
     documents: list[tuple[str, Any]] = []
     for name in files:
         documents.extend(documents_from_text(_text(name), _source(name)))
-    return objects_from_documents(documents)
+    return objects_from_documents(documents, makes_pods=True)
+
+
+class _FeatureGates(click.ParamType[frozenset[str]]):
+    """Settings of feature gates, as in kube-scheduler's flag."""
+
+    name = "NAME=BOOL,..."
+
+    @override
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> frozenset[str]:
+        try:
+            return turned_on(parse_feature_gates(str(value)))
+        except FlagError as error:
+            self.fail(str(error), param, ctx)
+
+
+feature_gates_option: Final = click.option(
+    "--feature-gates",
+    type=_FeatureGates(),
+    default="",
+    metavar="NAME=BOOL,...",
+    help=f"As of the scheduler that is meant; {', '.join(sorted(KNOWN))} has an effect.",
+)
+"""Gives a command the names of the gates that are on."""
 
 
 def read_profiles(
-    file: str | None, *, tries_all_nodes: bool = False
+    file: str | None, *, feature_gates: Collection[str] = (), tries_all_nodes: bool = False
 ) -> tuple[Profiles, tuple[str, ...]]:
     """The profiles of a configuration file, and what of it has no effect.
 
     Args:
         file: the file; None for the default profile.
+        feature_gates: those that are on.
         tries_all_nodes: as for `Profiles`.
 
     Raises:
@@ -61,19 +96,29 @@ def read_profiles(
     """
     out_of_tree = out_of_tree_plugins()
     if file is None:
-        return Profiles(None, out_of_tree, tries_all_nodes=tries_all_nodes), ()
+        default = default_configuration(DEFAULT_PROFILE, feature_gates)
+        return Profiles(default, out_of_tree, is_named=False, tries_all_nodes=tries_all_nodes), ()
     implemented = implemented_plugins(out_of_tree)
-    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+    own = own_plugins(out_of_tree)
+    args_types = args_types_of(out_of_tree)
     text = _text(file)
 
     def config_called(name: str) -> KubeSchedulerConfiguration:
-        return load(text, source=_source(file), out_of_tree=own, default_scheduler_name=name)
+        return load(
+            text,
+            source=_source(file),
+            out_of_tree=own,
+            args_types=args_types,
+            default_scheduler_name=name,
+            feature_gates=feature_gates,
+        )
 
     config = config_called(DEFAULT_PROFILE)
     # A name that was written does not depend on what we would have called the profile.
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
-    return profiles, not_in_effect(config, implemented.keys())
+    lacking = map(str, unsupported(config, implemented.keys()))
+    return profiles, (*lacking, *not_in_effect(config))
 
 
 def _source(name: str) -> str:

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 import click
 from typing_extensions import override
 
-from scheduler import __version__
-
 
 class _Command(NamedTuple):
     """Where a command is found, and what it is for."""
@@ -22,7 +20,9 @@ class _Command(NamedTuple):
 _COMMANDS: Final = {
     "run": _Command("scheduler.cli.run", "run", "Schedule the pods of a cluster."),
     "explain": _Command(
-        "scheduler.cli.explain", "explain", "Say why waiting pods fit or do not fit, from files."
+        "scheduler.cli.explain",
+        "explain",
+        "Say why pods wait, or are where they are: cluster or files.",
     ),
     "simulate": _Command(
         "scheduler.cli.simulate", "simulate", "Show where waiting pods would go, from files."
@@ -32,6 +32,12 @@ _COMMANDS: Final = {
     ),
     "config": _Command(
         "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
+    ),
+    "plugin": _Command(
+        "scheduler.cli.plugin", "plugin", "Write a package to begin a plugin of your own with."
+    ),
+    "version": _Command(
+        "scheduler.cli.version", "version", "Print the version, and what it runs on."
     ),
 }
 _ENTRY_POINT_GROUP: Final = "stowage.commands"
@@ -94,8 +100,25 @@ def _summary(entry: EntryPoint) -> str:
     return entry.dist.metadata["Summary"] if entry.dist is not None else ""
 
 
-@click.group(cls=_LazyGroup, context_settings={"max_content_width": 100})
-@click.version_option(__version__, prog_name="stowage")
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if value and not ctx.resilient_parsing:
+        found: str = import_module("scheduler.observability.build_info").stowage_version()
+        click.echo(f"stowage, version {found}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit; `stowage version` says more.",
+)
 def main() -> None:
     """Stowage: a Kubernetes scheduler that can say why.
 

@@ -1,7 +1,6 @@
 """`stowage replay`: a recording, to a fresh engine."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -11,16 +10,16 @@ from typing import Final
 import click
 import msgspec
 
+from scheduler.answers.explainer import Explainer
+from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, read_profiles
 from scheduler.config.load import load_object
-from scheduler.config.plugin_sets import IN_TREE
 from scheduler.engine import Engine
 from scheduler.errors import SchedulerError
-from scheduler.offline.cluster import Cluster, Profiles
-from scheduler.offline.explain import Explainer
+from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import InputError
 from scheduler.recording.comparison import Comparison, Fate, compare
 from scheduler.recording.files import Recording
@@ -116,9 +115,13 @@ def _clock_at(moment: str, header: Header) -> float:
 
 def _profiles(header: Header) -> Profiles:
     out_of_tree = out_of_tree_plugins()
-    implemented = implemented_plugins(out_of_tree)
-    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-    config = load_object(header.configuration, source="recorded configuration", out_of_tree=own)
+    config = load_object(
+        header.configuration,
+        source="recorded configuration",
+        out_of_tree=own_plugins(out_of_tree),
+        feature_gates=header.feature_gates,
+        args_types=args_types_of(out_of_tree),
+    )
     return Profiles(config, out_of_tree)
 
 
@@ -175,17 +178,16 @@ def _explain(profiles: Profiles, engine: Engine, name: str, header: Header) -> N
     for entry in engine.story(pod.uid):
         detail = f" {entry.detail}" if entry.detail else ""
         click.echo(f"+{entry.time - header.clock:.6f} attempt {entry.attempt} {entry.what}{detail}")
-    if pod.node_name:
-        click.echo(f"{pod.key} is on node {pod.node_name}")
-        return
     core = engine.core
     core.cache.update_snapshot(core.snapshot)
-    cluster = Cluster(engine, [pod], Counter())
-    explainer = Explainer(profiles, cluster)
-    answer = explainer.explain(pod)
+    # The configuration may have changed since the recording began.
+    profiles.frameworks = dict(core.frameworks)
+    explainer = Explainer(engine, profiles.framework_of)
+    answer = explainer.explain(pod, Depth.CHANGES)
     framework = profiles.framework_of(pod)
     count = core.snapshot.table.count
-    print_report(PodReport(pod, answer, framework, count, explainer.reasons, (), 10))
+    reasons = {} if answer.checks else explainer.reasons
+    print_report(PodReport(pod, answer, framework, count, reasons, (), 10))
 
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:

@@ -8,12 +8,12 @@ from typing import Final
 import click
 import uvloop
 
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.bootstrap import out_of_tree_plugins
+from scheduler.bootstrap.configuration import read_configuration
 from scheduler.bootstrap.daemon import run_daemon
 from scheduler.clock import SystemClock
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
-from scheduler.config.options import RunOptions, effective_configuration
-from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_yaml
@@ -48,9 +48,7 @@ def run(options: RunOptions) -> None:
 
 
 def _run(options: RunOptions) -> int:
-    implemented = implemented_plugins(out_of_tree_plugins())
-    own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-    config, notices = effective_configuration(options, own)
+    config, notices = read_configuration(options, out_of_tree_plugins())
     if options.write_config_to:
         Path(options.write_config_to).write_text(to_yaml(config), encoding="utf-8")
         return 0
@@ -58,7 +56,7 @@ def _run(options: RunOptions) -> int:
     logs.configure(clock, options.v, options.logging_format)
     log = logs.get_logger(__name__)
     for notice in notices:
-        log.warning("Flag without effect", notice=notice)
+        log.warning("Not in effect", notice=notice)
     return _serve(options, config, clock)
 
 

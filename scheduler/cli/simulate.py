@@ -8,7 +8,7 @@ from typing import Final, Literal
 import click
 import msgspec
 
-from scheduler.cli.inputs import BAD_INPUT, read_files, read_profiles
+from scheduler.cli.inputs import BAD_INPUT, feature_gates_option, read_files, read_profiles
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster
@@ -44,6 +44,7 @@ _NAMES_SHOWN: Final = 5
     "schedulerName. A profile without a name, such as the default one that is used without this "
     "option, decides about the pods of default-scheduler and of stowage.",
 )
+@feature_gates_option
 @click.option(
     "-o",
     "--output",
@@ -58,6 +59,7 @@ def simulate(
     more_files: tuple[str, ...],
     seed: int,
     config_file: str | None,
+    feature_gates: frozenset[str],
     output: Literal["text", "json"],
 ) -> None:
     """Schedule all waiting pods of a cluster described in files, and show where they go.
@@ -74,7 +76,8 @@ def simulate(
     """  # noqa: D301 - \b is click's mark for lines to keep
     try:
         objects = read_files((*files, *more_files))
-        profiles, notices = read_profiles(config_file)
+        profiles, notices = read_profiles(config_file, feature_gates=feature_gates)
+        notices = (*objects.warnings, *notices)
         cluster = profiles.load(objects, seed)
     except SchedulerError as problem:
         click.echo(f"stowage simulate: {problem}", err=True)

@@ -8,9 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.client.errors import UnavailableError
+from scheduler.client.errors import ApiError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.client.wire import UNREADABLE, json_string
+from scheduler.clock import MonotonicClock, SystemClock
+from scheduler.observability.client_metrics import ReviewMetrics
+from scheduler.observability.instruments import Instruments
+
+_WHO: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+_MAY: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaults=True):
@@ -48,8 +54,15 @@ _access_decoder: Final = msgspec.json.Decoder(_AccessReview)
 class Reviews:
     """TokenReview and SubjectAccessReview. Answers are not cached here."""
 
-    def __init__(self, session: ApiSession) -> None:
+    def __init__(
+        self,
+        session: ApiSession,
+        metrics: ReviewMetrics | None = None,
+        clock: MonotonicClock | None = None,
+    ) -> None:
         self._session = session
+        self._metrics = metrics or ReviewMetrics(Instruments())
+        self._clock = clock or SystemClock()
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """The user a bearer token belongs to, or None when it is not valid.
@@ -66,7 +79,7 @@ class Reviews:
             "kind": "TokenReview",
             "spec": {"token": token} | ({"audiences": tuple(audiences)} if audiences else {}),
         }
-        answer = await self._post("/apis/authentication.k8s.io/v1/tokenreviews", body)
+        answer = await self._post("authn", _WHO, body)
         status = _decoded(_token_decoder, answer).status
         # A server that knows nothing of audiences says yes without naming one.
         is_meant = not audiences or bool(set(audiences) & set(status.audiences))
@@ -89,12 +102,22 @@ class Reviews:
                 "nonResourceAttributes": {"path": path, "verb": verb},
             },
         }
-        answer = await self._post("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+        answer = await self._post("authz", _MAY, body)
         status = _decoded(_access_decoder, answer).status
         return status.allowed and not status.denied
 
-    async def _post(self, path: str, body: dict[str, Any]) -> bytes:
-        return (await self._session.request("POST", path, json_string(body))).body
+    async def _post(self, about: str, path: str, body: dict[str, Any]) -> bytes:
+        start, code = self._clock.monotonic(), "<error>"
+        try:
+            answer = await self._session.request("POST", path, json_string(body))
+            code = str(answer.status)
+        except ApiError as problem:
+            code = str(problem.status or code)
+            raise
+        finally:
+            self._metrics.requests[about][code].inc()
+            self._metrics.duration[about][code].observe(self._clock.monotonic() - start)
+        return answer.body
 
 
 def _decoded(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:

@@ -12,7 +12,6 @@ from typing import Any, Final, Self
 import aiohttp
 from yarl import URL
 
-from scheduler import __version__
 from scheduler.client.connection import Access, Connection
 from scheduler.client.direct import (
     CONNECT_TIMEOUT_SECONDS,
@@ -37,13 +36,14 @@ from scheduler.client.lines import Lines, StreamedLines
 from scheduler.client.proxied import BROKEN, ProxiedRequests, read_whole, why
 from scheduler.client.throttle import TokenBucket
 from scheduler.clock import Clock
+from scheduler.observability.build_info import stowage_version
 from scheduler.observability.client_metrics import ClientMetrics
 from scheduler.observability.instruments import Instruments
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
-USER_AGENT: Final = f"stowage/{__version__} scheduler"
+USER_AGENT: Final = f"stowage/{stowage_version()} scheduler"
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
 MAX_RETRIES: Final = 10
 """Times a request is repeated because the server asked for it.
@@ -138,8 +138,8 @@ class ApiSession:
         deadline = self._clock.monotonic() + timeout
         request = Request(method, path, body, content_type, fence)
         for attempt in range(MAX_RETRIES + 1):
-            if self._throttle is not None and not is_urgent:
-                await self._throttle.acquire()
+            if not is_urgent:
+                await self._wait_turn(method)
             try:
                 return await self._send(request, timeout)
             except ApiError as problem:
@@ -163,8 +163,7 @@ class ApiSession:
         Raises:
             ApiError: also from within the block, when the stream breaks.
         """
-        if self._throttle is not None:
-            await self._throttle.acquire()
+        await self._wait_turn("GET")
         access = self._current()
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout
@@ -208,6 +207,15 @@ class ApiSession:
         if response.status >= _FIRST_FAILURE:
             raise self._refusal(str(request), response.status, response.headers, response.body)
         return response
+
+    async def _wait_turn(self, method: str) -> None:
+        """Wait until the limit on requests allows one more, where there is a limit."""
+        if self._throttle is None:
+            return
+        start = self._clock.monotonic()
+        await self._throttle.acquire()
+        waited = self._clock.monotonic() - start
+        self._metrics.rate_limiter_duration[method, self._host].observe(waited)
 
     def _observe(
         self, method: str, code: str, start: float, sent: int, received: int | None

@@ -1,8 +1,10 @@
-"""Requests about pods: the binding, the status, the events, and one read.
+"""Requests about pods: the binding, the status, the events, and one read; and what plugins ask.
 
 Bodies of bindings are put together from bytes, because these are the most frequent requests.
 """
 
+import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -85,6 +87,26 @@ class PodWrites:
             timeout=self._timeout,
         )
         return msgspec.json.decode(answer.body)
+
+    @staticmethod
+    async def until(
+        holds: Callable[[], bool],
+        listen: Callable[[Callable[[], None]], Callable[[], None]],
+        seconds: float,
+    ) -> bool:
+        """Waits until something has come about; for plugins, see `framework.handle.Api`."""
+        changed = asyncio.Event()
+        end = listen(changed.set)
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    await changed.wait()
+                    changed.clear()
+        except TimeoutError:
+            return False
+        finally:
+            end()
+        return True
 
     async def patch_status(
         self,

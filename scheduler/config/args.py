@@ -94,6 +94,12 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
+class KeepRoomArgs(PluginArgs, frozen=True):
+    """When room is kept for a pod that waits. Not kube-scheduler's."""
+
+    after_seconds: Int64 = 300
+
+
 class NodeAffinityArgs(PluginArgs, frozen=True):
     """Node affinity that is added to every pod's own."""
 
@@ -128,7 +134,11 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
-    """Only with the feature gate StorageCapacityScoring, which is off in 1.36."""
+    """How nodes are scored; only with the feature gate StorageCapacityScoring, off in 1.36."""
+
+
+STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""With that gate, nodes with much room are preferred unless a shape is given."""
 
 
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
@@ -137,6 +147,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
         DefaultPreemptionArgs,
         DynamicResourcesArgs,
         InterPodAffinityArgs,
+        KeepRoomArgs,
         NodeAffinityArgs,
         NodeResourcesBalancedAllocationArgs,
         NodeResourcesFitArgs,

@@ -13,6 +13,7 @@ from scheduler.config.args import (
     DefaultSpreadConstraint,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
+    KeepRoomArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
@@ -42,8 +43,8 @@ def validate_args(args: object, path: Path, problems: Problems) -> None:
             _default_preemption(args, path, problems)
         case DynamicResourcesArgs():
             _dynamic_resources(args, path, problems)
-        case InterPodAffinityArgs(hard_pod_affinity_weight=weight):
-            check_range(weight, 0, _PERCENT_MAX, (*path, "hardPodAffinityWeight"), problems)
+        case InterPodAffinityArgs() | KeepRoomArgs():
+            _one_number(args, path, problems)
         case NodeAffinityArgs():
             _node_affinity(args, path, problems)
         case NodeResourcesBalancedAllocationArgs():
@@ -62,6 +63,15 @@ def check_range(value: int, least: int, most: int, path: Path, problems: Problem
     """Require `least <= value <= most`."""
     if not least <= value <= most:
         problems.add(path, f"expected {least} to {most}, got {value}")
+
+
+def _one_number(args: InterPodAffinityArgs | KeepRoomArgs, path: Path, problems: Problems) -> None:
+    if isinstance(args, InterPodAffinityArgs):
+        place = (*path, "hardPodAffinityWeight")
+        check_range(args.hard_pod_affinity_weight, 0, _PERCENT_MAX, place, problems)
+    elif args.after_seconds < 0:
+        place = (*path, "afterSeconds")
+        problems.add(place, f"expected 0 or more, got {args.after_seconds}")
 
 
 def _check_choice(value: str, known: Sequence[str], path: Path, problems: Problems) -> None:
@@ -163,10 +173,7 @@ def _volume_binding(args: VolumeBindingArgs, path: Path, problems: Problems) -> 
         place = (*path, "bindTimeoutSeconds")
         problems.add(place, f"expected 0 (do not wait) or more, got {args.bind_timeout_seconds}")
     if args.shape is not None:
-        problems.add(
-            (*path, "shape"),
-            "not allowed: it needs the feature gate StorageCapacityScoring, which is off",
-        )
+        _shape(args.shape, (*path, "shape"), problems)
 
 
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: Path, problems: Problems) -> None:

@@ -7,6 +7,7 @@ plugins and the arguments of every enabled plugin.
 Source: pkg/scheduler/apis/config/v1 defaults.go; pkg/scheduler/scheduler.go buildExtenders.
 """
 
+from collections.abc import Collection
 from typing import TypeVar
 
 import msgspec
@@ -16,11 +17,13 @@ from scheduler.config import plugin_sets
 from scheduler.config.args import (
     ARGS_TYPES,
     DEFAULT_RESOURCES,
+    STORAGE_SHAPE,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
-    PluginArgs,
     ResourceSpec,
+    VolumeBindingArgs,
 )
+from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.types import (
     ClientConnectionConfiguration,
     Extender,
@@ -34,7 +37,9 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
 def complete(
-    config: KubeSchedulerConfiguration, default_scheduler_name: str
+    config: KubeSchedulerConfiguration,
+    default_scheduler_name: str,
+    feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
     """Fill in everything that was left open."""
     contention = config.enable_contention_profiling
@@ -56,7 +61,7 @@ def complete(
             config.client_connection, ClientConnectionConfiguration()
         ),
         enable_contention_profiling=config.enable_profiling if contention is None else contention,
-        profiles=tuple(_complete_profile(profile, ignored) for profile in profiles),
+        profiles=tuple(_complete_profile(each, ignored, feature_gates) for each in profiles),
         extenders=tuple(
             _zero_means_default(extender, Extender(), only={"http_timeout_seconds"})
             for extender in config.extenders
@@ -81,21 +86,27 @@ def _zero_means_default(
 
 
 def _complete_profile(
-    profile: KubeSchedulerProfile, ignored_resources: tuple[str, ...]
+    profile: KubeSchedulerProfile,
+    ignored_resources: tuple[str, ...],
+    feature_gates: Collection[str],
 ) -> KubeSchedulerProfile:
     plugins = plugin_sets.merge(profile.plugins)
-    given = [replace(config, args=_complete_args(config.args)) for config in profile.plugin_config]
-    named = {config.name for config in given}
+    named = {config.name for config in profile.plugin_config}
     added = [
         PluginConfig(name=name, args=ARGS_TYPES[name]())
         for name in sorted(plugins.names())
         if name in ARGS_TYPES and name not in named
     ]
-    completed = tuple(_ignore_resources(config, ignored_resources) for config in given + added)
+    completed = tuple(
+        _ignore_resources(
+            replace(config, args=_complete_args(config.args, feature_gates)), ignored_resources
+        )
+        for config in (*profile.plugin_config, *added)
+    )
     return replace(profile, plugins=plugins, plugin_config=completed)
 
 
-def _complete_args(args: object) -> object:
+def _complete_args(args: object, feature_gates: Collection[str]) -> object:
     """Empty lists and zero weights inside plugin arguments stand for the defaults."""
     match args:
         case NodeResourcesFitArgs(scoring_strategy=strategy):
@@ -103,8 +114,8 @@ def _complete_args(args: object) -> object:
             return replace(args, scoring_strategy=replace(strategy, resources=resources))
         case NodeResourcesBalancedAllocationArgs(resources=resources):
             return replace(args, resources=_complete_resources(resources))
-        case PluginArgs():
-            return args
+        case VolumeBindingArgs(shape=None) if STORAGE_CAPACITY_SCORING in feature_gates:
+            return replace(args, shape=STORAGE_SHAPE)
         case _:
             return args
 

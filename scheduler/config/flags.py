@@ -8,9 +8,10 @@ Source: `kube-scheduler --help`, 1.36.3.
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scheduler.config.duration import EXPECTED as DURATION_EXPECTED, parse_duration
+from scheduler.config.feature_gates import KNOWN
 from scheduler.config.options import RunOptions
 
 
@@ -79,14 +80,19 @@ def _choice(*choices: str) -> Callable[[str], str]:
     return parse
 
 
-def _feature_gates(text: str) -> tuple[str, ...]:
-    gates = _list(text)
-    for gate in gates:
+def parse_feature_gates(text: str) -> tuple[str, ...]:
+    """Settings of feature gates as `Name=true` or `Name=false`, without a component's name.
+
+    Raises:
+        FlagError: one is written otherwise.
+    """
+    settings = []
+    for gate in _list(text):
         name, equals, value = gate.rpartition(":")[2].partition("=")
         if not (name and equals):
             raise FlagError(f'expected Name=true or Name=false, got "{gate}"')
-        _bool(value)
-    return gates
+        settings.append(f"{name}={str(_bool(value)).lower()}")
+    return tuple(settings)
 
 
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
@@ -118,7 +124,7 @@ class Flag(NamedTuple):
     @property
     def is_list(self) -> bool:
         """Whether the flag may be given several times."""
-        return self.parse in (_list, _feature_gates)
+        return self.parse in (_list, parse_feature_gates)
 
 
 def _path(name: str, text: str, no_effect: str = "") -> Flag:
@@ -138,7 +144,10 @@ def _names(name: str, text: str, no_effect: str = "") -> Flag:
 
 
 _NO_HTTP2: Final = "HTTP/2 is not served"
-_NO_GATES: Final = "this version behaves like kube-scheduler 1.36 with its default feature gates"
+_NO_GATES: Final = (
+    "this version behaves like kube-scheduler 1.36 with its default feature gates, but for "
+    + ", ".join(sorted(KNOWN))
+)
 _NO_METRIC_CONTROL: Final = "every metric is served as it is"
 _NO_LOG_CONTROL: Final = "logs go unbuffered to standard error"
 _OWN_CONNECTION: Final = "reviews are asked for over the scheduler's own connection"
@@ -146,12 +155,21 @@ _NO_LOOKUP: Final = "nothing is looked up in the cluster; use --client-ca-file"
 
 FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
     "Configuration": (
-        _path("config", "KubeSchedulerConfiguration (v1) to use; defaults without it."),
+        _path(
+            "config",
+            "KubeSchedulerConfiguration (v1) to use; defaults without it. Changes of the file are "
+            "taken over.",
+        ),
+        _switch(
+            "allow-unsupported",
+            "Go on without what the configuration asks for and this version does not do (not in "
+            "kube-scheduler).",
+        ),
         _path("write-config-to", "Write the effective configuration to this file and exit."),
         _path(
             "kubeconfig",
             "How to reach the cluster; without it and without --config the service account of the "
-            "pod. Ignored with --config.",
+            "pod. With --config the file says it.",
         ),
         Flag("master", "Address of the API server; wins over the kubeconfig.", _text, "URL"),
         Flag(
@@ -275,7 +293,12 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
         _switch("log-text-split-stream", "Two streams.", _NO_LOG_CONTROL),
     ),
     "Features and metrics": (
-        Flag("feature-gates", "Gates.", _feature_gates, "NAME=BOOL,...", _NO_GATES),
+        Flag(
+            "feature-gates",
+            f"Turns {', '.join(sorted(KNOWN))} on; others are accepted without effect.",
+            parse_feature_gates,
+            "NAME=BOOL,...",
+        ),
         _names("emulated-version", "Version to behave like.", _NO_GATES),
         _names("min-compatibility-version", "Oldest version to fit.", _NO_GATES),
         Flag("show-hidden-metrics-for-version", "Old metrics.", no_effect=_NO_METRIC_CONTROL),
@@ -309,6 +332,8 @@ def options_from_flags(given: Sequence[tuple[str, str]]) -> RunOptions:
             values[flag.field] = (*_as_tuple(values[flag.field]), *value)
         else:
             values[flag.field] = value
+        if flag.parse is parse_feature_gates and not _is_known(value):
+            ignored.setdefault(_NO_GATES, []).append(f"--{name}")
     _drop_own_connection(given, ignored)
     options = RunOptions(**values, given=tuple(given), notices=_notices(ignored))  # type: ignore[arg-type]  # the table's parsers give each field its type
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
@@ -316,7 +341,11 @@ def options_from_flags(given: Sequence[tuple[str, str]]) -> RunOptions:
     return options
 
 
-def _as_tuple(value: object) -> tuple[object, ...]:
+def _is_known(settings: object) -> bool:
+    return all(setting.partition("=")[0] in KNOWN for setting in _as_tuple(settings))
+
+
+def _as_tuple(value: object) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 

@@ -4,13 +4,15 @@ config = load(path.read_bytes(), source=str(path))      # raises ConfigError wit
 config = default_configuration()                        # when no file is given
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from scheduler.config import defaults
-from scheduler.config.args import ARGS_TYPES
+from scheduler.config.args import ARGS_TYPES, VolumeBindingArgs
+from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.plugin_sets import IN_TREE, Implements
 from scheduler.config.problems import ConfigError, Path, Problems
 from scheduler.config.source import Value, parse
@@ -24,7 +26,10 @@ from scheduler.config.types import (
     Plugins,
 )
 from scheduler.config.validation import validate
-from scheduler.config.walker import decode, nearest, shown
+from scheduler.config.walker import decode, decode_foreign, nearest, shown
+
+ArgsTypes = Mapping[str, type[msgspec.Struct]]
+"""What the arguments of out-of-tree plugins are read as, by plugin name."""
 
 _GROUP: Final = API_VERSION.partition("/")[0]
 
@@ -42,12 +47,21 @@ _REMOVED_FIELDS: Final = {
 """Fields of earlier versions, with what to do instead."""
 
 
+class _Others(NamedTuple):
+    """What is known of out-of-tree plugins."""
+
+    implements: Implements
+    args_types: ArgsTypes
+
+
 def load(
     text: str | bytes,
     *,
     source: str = "configuration",
     out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
     """Read, complete and check a configuration.
 
@@ -55,14 +69,17 @@ def load(
         text: YAML or JSON.
         source: what messages call it, usually the file's name.
         out_of_tree: plugins beside the in-tree ones that may be named.
+        args_types: what the arguments of these are read as; others stay as they are written.
         default_scheduler_name: the name of a single profile that has none.
+        feature_gates: those that are on, of `feature_gates.KNOWN`.
 
     Raises:
         ConfigError: with everything that is wrong.
     """
     problems = Problems()
     value = parse(text, problems)
-    return _load(value, problems, source, out_of_tree or {}, default_scheduler_name)
+    others = _Others(out_of_tree or {}, args_types or {})
+    return _load(value, problems, source, others, default_scheduler_name, feature_gates)
 
 
 def load_object(
@@ -70,21 +87,24 @@ def load_object(
     *,
     source: str = "configuration",
     out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
     """Like `load`, for a configuration that is decoded already.
 
     Raises:
         ConfigError: with everything that is wrong.
     """
-    return _load(value, Problems(), source, out_of_tree or {}, default_scheduler_name)
+    others = _Others(out_of_tree or {}, args_types or {})
+    return _load(value, Problems(), source, others, default_scheduler_name, feature_gates)
 
 
 def default_configuration(
-    default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    default_scheduler_name: str = DEFAULT_SCHEDULER_NAME, feature_gates: Collection[str] = ()
 ) -> KubeSchedulerConfiguration:
     """Give the configuration that holds when there is no file."""
-    return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name)
+    return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name, feature_gates)
 
 
 def check(
@@ -108,8 +128,9 @@ def _load(
     value: Value,
     problems: Problems,
     source: str,
-    out_of_tree: Implements,
+    others: _Others,
     default_scheduler_name: str,
+    feature_gates: Collection[str],
 ) -> KubeSchedulerConfiguration:
     document = _document(value, problems)
     if document is None:
@@ -118,12 +139,21 @@ def _load(
     written = replace(
         written,
         profiles=tuple(
-            _decode_args(profile, ("profiles", i), problems)
+            _decode_args(profile, others.args_types, ("profiles", i), problems)
             for i, profile in enumerate(written.profiles)
         ),
     )
-    config = defaults.complete(written, default_scheduler_name)
-    validate(config, {**IN_TREE, **out_of_tree}, problems, written)
+    if STORAGE_CAPACITY_SCORING not in feature_gates:
+        _refuse_shapes(written, problems)
+    config = defaults.complete(written, default_scheduler_name, feature_gates)
+    config = replace(
+        config,
+        profiles=tuple(
+            _with_default_args(profile, others.args_types, ("profiles", i), problems)
+            for i, profile in enumerate(config.profiles)
+        ),
+    )
+    validate(config, {**IN_TREE, **others.implements}, problems, written)
     if problems:
         raise ConfigError(source, problems)
     return config
@@ -156,33 +186,68 @@ def _check_type(
                 problems.add((*path, name), f'required: "{expected}"')
         elif found != expected:
             older = isinstance(found, str) and found.startswith(f"{_GROUP}/")
-            why = " (other versions were removed)" if older else ""
+            why = " (`stowage config --migrate` rewrites older files)" if older else ""
             problems.add((*path, name), f'expected "{expected}"{why}, got {shown(found)}')
 
 
 def _decode_args(
-    profile: KubeSchedulerProfile, path: Path, problems: Problems
+    profile: KubeSchedulerProfile, args_types: ArgsTypes, path: Path, problems: Problems
 ) -> KubeSchedulerProfile:
-    """Turn the arguments of in-tree plugins into their types; those of others stay as they are."""
+    """Turn arguments into their types; those of unknown plugins stay as they are."""
     return replace(
         profile,
         plugin_config=tuple(
-            _decode_plugin_config(config, (*path, "pluginConfig", i), problems)
+            _decode_plugin_config(config, args_types, (*path, "pluginConfig", i), problems)
             for i, config in enumerate(profile.plugin_config)
         ),
     )
 
 
-def _decode_plugin_config(config: PluginConfig, path: Path, problems: Problems) -> PluginConfig:
+def _decode_plugin_config(
+    config: PluginConfig, args_types: ArgsTypes, path: Path, problems: Problems
+) -> PluginConfig:
+    place = (*path, "args")
+    value = config.args
+    if config.name in args_types:
+        kind_of_others = args_types[config.name]
+        return replace(config, args=decode_foreign(kind_of_others, value, place, problems))
     kind = ARGS_TYPES.get(config.name)
     if kind is None:
         return config
-    place = (*path, "args")
-    value = config.args
     if isinstance(value, dict):
         _check_type(value, kind.__name__, place, problems, required=False)
         value = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
     return replace(config, args=decode(kind, value, place, problems))
+
+
+def _with_default_args(
+    profile: KubeSchedulerProfile, args_types: ArgsTypes, path: Path, problems: Problems
+) -> KubeSchedulerProfile:
+    """Give out-of-tree plugins that are enabled and not configured their defaults."""
+    given = {config.name for config in profile.plugin_config}
+    added = []
+    for name in sorted(profile.plugins.names() & args_types.keys() - given):
+        missing = Problems()
+        args = decode_foreign(args_types[name], {}, (), missing)
+        added.append(PluginConfig(name=name, args=args))
+        if missing:
+            told = "; ".join(map(str, missing))
+            place = (*path, "pluginConfig")
+            problems.add(place, f'plugin "{name}" has to be told something: args.{told}')
+    return replace(profile, plugin_config=(*profile.plugin_config, *added))
+
+
+def _refuse_shapes(config: KubeSchedulerConfiguration, problems: Problems) -> None:
+    """VolumeBinding has no scores without the feature gate."""
+    for i, profile in enumerate(config.profiles):
+        for j, plugin_config in enumerate(profile.plugin_config):
+            args = plugin_config.args
+            if isinstance(args, VolumeBindingArgs) and args.shape is not None:
+                problems.add(
+                    ("profiles", i, "pluginConfig", j, "args", "shape"),
+                    f"not allowed: it needs the feature gate {STORAGE_CAPACITY_SCORING}, "
+                    "which is off",
+                )
 
 
 def _hint(path: Path, name: str) -> str | None:

@@ -1,30 +1,46 @@
-"""What of a valid configuration has no effect here, to be said once at start."""
+"""What of a valid configuration has no effect here: told where it is harmless, else refused."""
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
-from scheduler.config.types import ClientConnectionConfiguration, KubeSchedulerConfiguration
+from scheduler.config.problems import Problem
+from scheduler.config.types import (
+    ClientConnectionConfiguration,
+    ExtensionPoint,
+    KubeSchedulerConfiguration,
+)
+
+_ALLOW: Final = "--allow-unsupported goes on without it"
 
 
-def not_in_effect(
+def unsupported(
     config: KubeSchedulerConfiguration, implemented: Collection[str]
-) -> tuple[str, ...]:
-    """List what people should know before they rely on it, one sentence each.
+) -> Iterator[Problem]:
+    """What is asked for and not done here, so that pods would be placed otherwise than meant.
 
     Args:
         config: as `load` returns it.
         implemented: the names of the plugins that exist here.
     """
-    return tuple(_notices(config, implemented))
+    for i, profile in enumerate(config.profiles):
+        sets = {point.value: profile.plugins.at(point) for point in ExtensionPoint}
+        told: set[str] = set()
+        for point, plugins in {"multiPoint": profile.plugins.multi_point, **sets}.items():
+            for name in (plugin.name for plugin in plugins.enabled):
+                if name not in implemented and name not in told:
+                    told.add(name)
+                    yield Problem(
+                        ("profiles", i, "plugins", point, "enabled"),
+                        f'"{name}" is not part of this version; {_ALLOW}',
+                    )
 
 
-def _notices(config: KubeSchedulerConfiguration, implemented: Collection[str]) -> Iterator[str]:
-    enabled = frozenset[str]().union(*(profile.plugins.names() for profile in config.profiles))
-    missing = sorted(enabled.difference(implemented))
-    if missing:
-        yield (
-            "These plugins are enabled but not part of this version; pods are placed without "
-            f"them: {', '.join(missing)}"
-        )
+def not_in_effect(config: KubeSchedulerConfiguration) -> Iterator[str]:
+    """What is accepted and changes nothing, one sentence each.
+
+    Args:
+        config: as `load` returns it.
+    """
     if config.delay_cache_until_active:
         yield (
             "delayCacheUntilActive has no effect: a standby always keeps its cache warm, so that "

@@ -14,7 +14,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.config.load import check, default_configuration, load
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.load import ArgsTypes, check, default_configuration, load
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -27,6 +28,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     # Which configuration
     config: str = ""
+    allow_unsupported: bool = False
+    """Our own: start although something is asked for that is not done here."""
     write_config_to: str = ""
     master: str = ""
     kubeconfig: str | None = None
@@ -70,8 +73,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     authorization_webhook_cache_authorized_ttl: float = 10.0
     authorization_webhook_cache_unauthorized_ttl: float = 10.0
 
-    # Queue, logs
+    # Queue, features, logs
     pod_max_in_unschedulable_pods_duration: float = 300.0
+    feature_gates: tuple[str, ...] = ()
+    """Settings as they were written."""
     v: int = 0
     logging_format: str = "text"
     record: str = ""
@@ -83,14 +88,21 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to say once about flags that have no effect."""
 
 
-_DEPRECATED: Final = ("kubeconfig", "kube_api_qps", "kube_api_burst", "profiling")
+_DEPRECATED: Final = ("kube_api_qps", "kube_api_burst", "profiling")
 """Ignored when a file is given."""
 
 
 def effective_configuration(
-    options: RunOptions, out_of_tree: Implements | None = None
+    options: RunOptions,
+    out_of_tree: Implements | None = None,
+    args_types: ArgsTypes | None = None,
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
     """Read the configuration the flags name, and let the flags that may override it do so.
+
+    Args:
+        options: the flags.
+        out_of_tree: plugins beside the in-tree ones that may be named.
+        args_types: what the arguments of these are read as.
 
     Returns:
         The configuration, and what to say once about flags that did not count.
@@ -98,8 +110,10 @@ def effective_configuration(
     Raises:
         ConfigError: the file cannot be read or used.
     """
+    gates = turned_on(options.feature_gates)
     if not options.config:
-        config = _with_leader_election(_with_deprecated(default_configuration(), options), options)
+        default = default_configuration(feature_gates=gates)
+        config = _with_leader_election(_with_deprecated(default, options), options)
         check(config, source="command line", out_of_tree=out_of_tree)
         return config, options.notices
     try:
@@ -107,10 +121,40 @@ def effective_configuration(
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(options.config, [Problem((), f"cannot be read: {reason}")]) from error
-    written = load(text, source=options.config, out_of_tree=out_of_tree)
+    written = load(
+        text,
+        source=options.config,
+        out_of_tree=out_of_tree,
+        args_types=args_types,
+        feature_gates=gates,
+    )
+    _check_kubeconfig(options, written)
     config = _with_leader_election(written, options)
     check(config, source=f"{options.config} and command line", out_of_tree=out_of_tree)
     return config, (*options.notices, *_ignored(options))
+
+
+def _check_kubeconfig(options: RunOptions, written: KubeSchedulerConfiguration) -> None:
+    """Both ways to name the cluster must name the same one.
+
+    Differs: kube-scheduler forgets the flag, and then schedules for another cluster, or for none.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    in_file = written.client_connection.kubeconfig
+    if options.kubeconfig and options.kubeconfig != in_file:
+        said = f'got "{in_file}"' if in_file else "got nothing"
+        raise ConfigError(
+            options.config,
+            [
+                Problem(
+                    ("clientConnection", "kubeconfig"),
+                    f'expected "{options.kubeconfig}" as in --kubeconfig, {said}; with --config '
+                    "the file says which cluster: write it there, or leave the flag out",
+                )
+            ],
+        )
 
 
 def _ignored(options: RunOptions) -> Iterator[str]:

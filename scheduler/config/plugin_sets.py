@@ -55,6 +55,7 @@ IN_TREE: Final[Implements] = {
     "GangScheduling": _points("preEnqueue permit"),
     "ImageLocality": _points("score"),
     "InterPodAffinity": _points("preFilter filter preScore score"),
+    "KeepRoom": _points("postFilter reserve"),
     "NodeAffinity": _points("preFilter filter preScore score"),
     "NodeDeclaredFeatures": _points("preFilter filter"),
     "NodeName": _points("filter"),
@@ -73,7 +74,7 @@ IN_TREE: Final[Implements] = {
     "VolumeRestrictions": _points("preFilter filter"),
     "VolumeZone": _points("preFilter filter"),
 }
-"""Every plugin kube-scheduler 1.36 knows, whether Stowage has it or not."""
+"""Every plugin kube-scheduler 1.36 knows, whether Stowage has it or not; KeepRoom is our own."""
 
 
 def merge(custom: Plugins) -> Plugins:

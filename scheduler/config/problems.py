@@ -60,8 +60,8 @@ class Problems:
         """Whether a person wrote the value at `path`; false when it is a default."""
         return not self.lines or path in self.lines
 
-    def __bool__(self) -> bool:
-        return bool(self._found)
+    def __len__(self) -> int:
+        return len(self._found)
 
     def __iter__(self) -> Iterator[Problem]:
         """In the order of the file, those without a line last."""

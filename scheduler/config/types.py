@@ -138,7 +138,7 @@ class PluginConfig(ConfigStruct, frozen=True):
 
     name: str
     args: Any = None
-    """Once loaded: the `PluginArgs` of a plugin known to upstream, else the plain value."""
+    """Once loaded: of the type the plugin declares, or the plain value where it declares none."""
 
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
@@ -162,7 +162,7 @@ class KubeSchedulerProfile(ConfigStruct, frozen=True):
         return kind()
 
     def raw_args(self, name: str) -> Any:
-        """The arguments of an out-of-tree plugin as they were written, None where nothing is."""
+        """The arguments of an out-of-tree plugin, None where it declares and is told none."""
         return next((c.args for c in self.plugin_config if c.name == name), None)
 
 

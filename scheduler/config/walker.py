@@ -10,7 +10,8 @@ It accepts what Go's strict decoder accepts: null counts as absent, `2.0` is a w
 import base64
 import binascii
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar, cast
@@ -23,6 +24,7 @@ from scheduler.config.problems import Path, Problems
 from scheduler.config.source import Value
 
 T = TypeVar("T", bound=msgspec.Struct)
+NumberT = TypeVar("NumberT", int, float)
 
 DURATION: Final = msgspec.Meta(extra={"format": "duration"})
 """Marks a float field that is written as a duration; the value is in seconds."""
@@ -42,6 +44,50 @@ def decode(
 ) -> T:
     """Build a `kind` from plain values; what does not fit is added to `problems`."""
     return cast("T", _Walker(problems, hint).struct(_describe(kind), value, path))
+
+
+def decode_foreign(kind: type[T], value: Value, path: Path, problems: Problems) -> T:
+    """Like `decode`, for a type of somebody else's: every constraint that msgspec knows counts."""
+    before = len(problems)
+    decoded = decode(kind, value, path, problems)
+    if len(problems) == before:
+        try:
+            msgspec.convert(msgspec.to_builtins(decoded), kind)
+        except msgspec.ValidationError as problem:
+            text, _, place = str(problem).partition(" - at `$")
+            steps = [int(s) if s.isdigit() else s for s in re.findall(r"\w+", place)]
+            expected = text.replace("`", "").replace("Expected", "expected", 1)
+            problems.add((*path, *steps), expected)
+    return decoded
+
+
+def unreadable(kind: type[msgspec.Struct]) -> str | None:
+    """The first field of a type that `decode` could not read, or None.
+
+    Types of plugins' arguments are foreign: what is wrong with them is said before they are used.
+    """
+    for path, described in _leaves(_describe(kind), ""):
+        if not isinstance(described, _READABLE):
+            return path
+    return None
+
+
+def _leaves(described: mi.Type, path: str) -> Iterator[tuple[str, mi.Type]]:
+    match described:
+        case mi.StructType(fields=fields):
+            for field in fields:
+                yield from _leaves(field.type, f"{path}.{field.encode_name}".lstrip("."))
+        case mi.Metadata(type=inner):
+            yield from _leaves(inner, path)
+        case mi.UnionType(types=types):
+            others = [t for t in types if not isinstance(t, mi.NoneType)]
+            yield from _leaves(others[0], path) if len(others) == 1 else ((path, described),)
+        case mi.VarTupleType(item_type=inner) | mi.ListType(item_type=inner):
+            yield from _leaves(inner, f"{path}[]")
+        case mi.DictType(key_type=mi.StrType(), value_type=inner):
+            yield from _leaves(inner, f"{path}.*")
+        case _:
+            yield path, described
 
 
 @cache
@@ -89,6 +135,7 @@ class _Walker:
             if name not in fields:
                 self._problems.add((*path, name), self._unknown(name, fields, path))
         arguments: dict[str, object] = {}
+        before = len(self._problems)
         for name, field in fields.items():
             item = value.get(name)
             place = (*path, name)
@@ -98,7 +145,13 @@ class _Walker:
                     arguments[field.name] = _stand_in(field.type)
                 continue
             arguments[field.name] = self.any(field.type, item, place)
-        return described.cls(**arguments)
+        try:
+            return described.cls(**arguments)
+        except ValueError as problem:
+            # The type has checks of its own; stand-ins need not pass them.
+            if len(self._problems) == before:
+                self._problems.add(path, str(problem))
+            return None
 
     def any(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: PLR0911  one line per kind of type
         """Decode whatever the type says."""
@@ -115,6 +168,8 @@ class _Walker:
                 return self.struct(described, value, path)
             case mi.VarTupleType(item_type=item_type):
                 return self._tuple(item_type, value, path)
+            case mi.ListType(item_type=item_type):
+                return list(self._tuple(item_type, value, path))
             case mi.DictType(value_type=value_type):
                 return self._dict(value_type, value, path)
             case mi.EnumType(cls=choices):
@@ -179,9 +234,9 @@ class _Walker:
                 expected = "true or false"
             case mi.IntType(ge=least, le=most):
                 return self._int(value, path, least, most)
-            case mi.FloatType():
+            case mi.FloatType(ge=least, le=most):
                 if _is_number(value):
-                    return float(cast("float", value))
+                    return self._in_range(float(cast("float", value)), path, least, most)
                 expected = "a number"
             case mi.StrType():
                 if isinstance(value, str):
@@ -202,12 +257,15 @@ class _Walker:
         if isinstance(value, bool) or not isinstance(value, int):
             self._problems.add(path, f"expected a whole number, got {shown(value)}")
             return 0
+        return self._in_range(value, path, least, most)
+
+    def _in_range(
+        self, value: NumberT, path: Path, least: float | None, most: float | None
+    ) -> NumberT:
         if least is not None and value < least:
-            self._problems.add(path, f"expected {least} or more, got {value}")
-            return 0
-        if most is not None and value > most:
-            self._problems.add(path, f"expected {most} or less, got {value}")
-            return 0
+            self._problems.add(path, f"expected {shown(least)} or more, got {shown(value)}")
+        elif most is not None and value > most:
+            self._problems.add(path, f"expected {shown(most)} or less, got {shown(value)}")
         return value
 
     def _bytes(self, value: Value, path: Path) -> bytes:
@@ -268,5 +326,15 @@ _ZERO: Final[Mapping[type[mi.Type], object]] = {
     mi.StrType: "",
     mi.BytesType: b"",
     mi.VarTupleType: (),
+    mi.ListType: (),
     mi.DictType: {},
 }
+_READABLE: Final = (
+    mi.BoolType,
+    mi.IntType,
+    mi.FloatType,
+    mi.StrType,
+    mi.BytesType,
+    mi.EnumType,
+    mi.AnyType,
+)

@@ -4,6 +4,7 @@ kube-scheduler 1.36 starts with what is written here, and `load` reads the same 
 """
 
 import base64
+from enum import Enum
 from typing import Any, cast
 
 import msgspec
@@ -17,6 +18,7 @@ from scheduler.config.types import (
     API_VERSION,
     KubeSchedulerConfiguration,
     Plugin,
+    PluginConfig,
     Plugins,
     PluginSet,
 )
@@ -54,11 +56,31 @@ def _plain(value: object) -> object:
         return _struct(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return str(value) if isinstance(value, str) else value
+
+
+def _foreign(value: object) -> object:
+    """Arguments of an out-of-tree plugin: what is empty may differ from the default."""
+    if isinstance(value, tuple | list):
+        return [_foreign(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _foreign(item) for key, item in value.items()}
+    if not isinstance(value, msgspec.Struct):
+        return _plain(value)
+    described = cast("mi.StructType", mi.type_info(type(value)))
+    written: dict[str, object] = {}
+    for field in described.fields:
+        item = getattr(value, field.name)
+        if item is not None:
+            is_duration = _is_duration(field.type)
+            written[field.encode_name] = format_duration(item) if is_duration else _foreign(item)
+    return written
 
 
 def _struct(value: msgspec.Struct) -> dict[str, object]:
@@ -69,6 +91,9 @@ def _struct(value: msgspec.Struct) -> dict[str, object]:
         result["kind"] = type(value).__name__
     for field in described.fields:
         item = getattr(value, field.name)
+        if isinstance(value, PluginConfig) and _is_foreign(item):
+            result[field.encode_name] = _foreign(item)
+            continue
         unset_weight = isinstance(value, Plugin) and item == 0
         if item in _EMPTY or unset_weight:
             continue
@@ -76,6 +101,10 @@ def _struct(value: msgspec.Struct) -> dict[str, object]:
         if not (isinstance(item, PluginSet | Plugins) and not plain):
             result[field.encode_name] = plain
     return result
+
+
+def _is_foreign(args: object) -> bool:
+    return isinstance(args, msgspec.Struct) and not isinstance(args, PluginArgs)
 
 
 def _is_duration(described: mi.Type) -> bool:

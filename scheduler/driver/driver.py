@@ -25,6 +25,7 @@ from scheduler.engine.instructions import (
     Ask,
     Bind,
     Cancel,
+    Configured,
     Evict,
     Instruction,
     PatchStatus,
@@ -66,10 +67,12 @@ class Driver:
         outbox: what is written; set once, before anything runs.
         extenders: the way to extenders; set once, where there are any.
         questions: what extenders are asked at present.
+        on_configured: told what became of a configuration.
     """
 
     outbox: Outbox
     extenders: ExtenderPort
+    on_configured: Callable[[Configured], None]
 
     def __init__(
         self, engine: Engine, clock: Clock, *, event_logs: Sequence[EventLog] = ()
@@ -79,6 +82,7 @@ class Driver:
         self._clock = clock
         self._event_logs = event_logs
         self.questions = Questions(self._ask, self._submit_timed)
+        self.on_configured = lambda _: None
         self._ready = asyncio.Event()
         self._work: dict[int, asyncio.Task[None]] = {}
         self._wake_times: list[float] = []
@@ -95,6 +99,7 @@ class Driver:
             Tell: self._tell,
             WakeMeAt: self._wake_me_at,
             Report: _report,
+            Configured: lambda i: self.on_configured(i),  # noqa: PLW0108 - set later
         }
 
     def submit(self, event: Event) -> None:

@@ -84,11 +84,12 @@ class SchedulingAlgorithm:
 
     Attributes:
         next_start_node_index: where in the node order the next sample starts.
+        percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
     """
 
     def __init__(self, random: Random, percentage_of_nodes_to_score: int = 0) -> None:
         self._random = random
-        self._percentage = percentage_of_nodes_to_score
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.next_start_node_index = 0
 
     def schedule_pod(
@@ -187,7 +188,7 @@ class SchedulingAlgorithm:
     def _percentage_in(self, framework: Framework) -> int:
         """What percentage of nodes is enough in a profile; 0 when all are looked at."""
         own = framework.percentage_of_nodes_to_score
-        percentage = self._percentage if own is None else own
+        percentage = self.percentage_of_nodes_to_score if own is None else own
         return percentage if percentage < _ALL_NODES else 0
 
     def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:

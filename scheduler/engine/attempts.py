@@ -24,6 +24,7 @@ from scheduler.engine.core import TRACE_LINES, Core
 from scheduler.engine.failure import (
     Failure,
     failed_scheduling,
+    failure_like,
     failure_of,
     no_nodes,
     rejected_by,
@@ -87,6 +88,7 @@ class Attempts:
         self._hearings = Hearings(core, self._advance)
         self.question = self._hearings.question
         self.is_in_line = self._hearings.is_in_line
+        self.sort_anew = self._hearings.sort_anew
         self.hearing_counts = self._hearings.counts
 
     def __len__(self) -> int:
@@ -124,6 +126,11 @@ class Attempts:
         self._last_uid = pod.uid
         if pod.is_terminating or core.cache.is_assumed_pod(pod.uid):
             self._skip(pod)
+            return
+        equal = core.queue.rejected_equal(queued)
+        if equal is not None:
+            core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
+            self._requeue(queued, failure_like(equal))
             return
         framework = core.frameworks[pod.spec.scheduler_name]
         self._last_id += 1
@@ -189,8 +196,11 @@ class Attempts:
     def _after_filters(self, attempt: Attempt, decision: Unschedulable) -> Failure | None:
         """No node fits: PostFilter plugins may make room; nothing if extenders are asked first."""
         framework = attempt.framework
+        excess = decision.diagnosis.excess(self._core.snapshot)
         if not framework.plugins.post_filter:
-            return failure_of(decision.diagnosis)
+            return failure_of(
+                decision.diagnosis, excess=excess, is_heard=attempt.hearing is not None
+            )
         if attempt.hearing is not None:
             decision.diagnosis.reviewed = attempt.hearing.reviewed
         result, status = framework.run_post_filter_plugins(
@@ -202,7 +212,10 @@ class Attempts:
             self._make_room(attempt.pod, result)
         decision.diagnosis.post_filter_message = status.message
         return failure_of(
-            decision.diagnosis, None if result is None else result.nominated_node_name
+            decision.diagnosis,
+            None if result is None else result.nominated_node_name,
+            excess,
+            is_heard=attempt.hearing is not None,
         )
 
     # --- extenders ------------------------------------------------------------------------------
@@ -237,8 +250,7 @@ class Attempts:
         self._hearings.forget(attempt)
         core.cache.assume_pod(pod)
         self._tell_states(core.states.reserved, pod)
-        if len(core.queue.nominator):
-            core.queue.nominator.delete_nominated_pod_if_exists(pod.uid)
+        core.queue.found_place(pod.uid)
         self._advance(attempt, AttemptEvent.RESERVE)
         status = framework.run_reserve_plugins(result.state, pod, pod.node_name)
         if not status.is_success:
@@ -400,6 +412,13 @@ class Attempts:
             self._core.queue.done(queued.pod_info.uid)
         self._free(attempt, freed=freed)
 
+    def node_gone(self, name: str) -> None:
+        """Nobody needs what PreBind prepares on a node that is gone; a sent binding may succeed."""
+        preparing = [each for each in self if each.state is AttemptState.PREBINDING]
+        for attempt in preparing:
+            if attempt.pod.node_name == name:
+                self.fail(attempt, Failure(f'node "{name}" not found'))
+
     def in_doubt(self, attempt_id: int) -> Attempt | None:
         """The attempt, if it is still to be found out whether its pod is bound."""
         return self._in(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
@@ -472,7 +491,11 @@ class Attempts:
         queued.unschedulable_plugins = failure.unschedulable_plugins
         queued.pending_plugins = failure.pending_plugins
         queued.last_failure = failure.message
-        if not core.queue.add_unschedulable_if_not_present(queued):
+        queued.excess = failure.excess
+        put_back = core.queue.add_unschedulable_if_not_present(
+            queued, fits_nowhere=failure.fits_nowhere
+        )
+        if not put_back:
             return
         pod = queued.pod_info
         if failure.nominated_node_name is not None:

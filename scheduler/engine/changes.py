@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from scheduler.api.objects import Namespace, Node
@@ -17,9 +17,12 @@ from scheduler.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NAMESPACE_ADD,
+    NAMESPACE_KIND,
     NAMESPACE_UPDATE,
     NODE_ADD,
     NODE_DELETE,
+    NODE_KIND,
+    POD_KIND,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
@@ -68,10 +71,12 @@ class PodChanges:
                 self._update_assigned(new)
                 return
             # The API server has lost its memory (restored from a backup): it is right all the same.
-            self.gone(ObjectGone("pods", new.namespace, new.name, uid))
+            self._end(uid)
         if new.node_name:
             self._add_assigned(new)
-        elif self._is_ours(new):
+            return
+        self._tell_states(new)
+        if self._is_ours(new):
             old = core.queue.get(uid)
             attempt = self._attempts.of(uid)
             if attempt is not None:
@@ -83,8 +88,12 @@ class PodChanges:
 
     def gone(self, event: ObjectGone) -> None:
         """A pod is gone, or has ended."""
-        core, uid = self._core, event.uid
-        self._read.pop(uid, None)
+        self._read.pop(event.uid, None)
+        self._tell_states_of_end(event)
+        self._end(event.uid)
+
+    def _end(self, uid: str) -> None:
+        core = self._core
         self._on_leaving(uid)
         assigned = core.cache.get_pod(uid)
         attempt = self._attempts.of(uid)
@@ -115,6 +124,18 @@ class PodChanges:
         self.set(pod)
         self._read[pod.uid] = pod
 
+    def profiles_gone(self, names: Collection[str]) -> None:
+        """Forget the pods of some profiles; who is on its way to a node goes on, but only there."""
+        core = self._core
+        waiting = [pod for pod in core.queue.pending_pods()[0] if _is_of(pod, names)]
+        for pod in waiting:
+            self._on_leaving(pod.uid)
+            core.queue.delete(pod)
+        for attempt in self._attempts:
+            for queued in attempt.members:
+                if _is_of(queued.pod_info, names):
+                    core.queue.delete(queued.pod_info)
+
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.spec.scheduler_name in self._core.frameworks
 
@@ -136,20 +157,23 @@ class PodChanges:
             if waiting is not None:
                 self._on_leaving(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
+        self._tell_states(pod)
         self._wake(ASSIGNED_POD_ADD, None, pod)
 
     def _update_assigned(self, new: PodInfo) -> None:
         core = self._core
         old = core.cache.get_pod(new.uid)
         core.cache.update_pod(new)
+        self._tell_states(new)
         if old is not None:
             for event in pod_scheduling_properties_change(old, new):
                 self._wake(event, old, new)
 
     def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
         """Should its binding fail, the pod comes back as it is by then."""
-        if old is not None:
-            self._core.queue.update(old, new)
+        if self._core.queue.is_in_flight(new.uid):
+            # There is no old one when its profile was gone for a while.
+            self._core.queue.update(old or new, new)
         attempt = self._attempts.of(new.uid)
         if new.is_terminating and attempt is not None and attempt.state in REVOCABLE:
             self._attempts.leave(attempt, "being deleted")
@@ -173,6 +197,27 @@ class PodChanges:
             ASSIGNED_POD_DELETE, pod, None, max_priority=pod.priority
         )
 
+    def _tell_states(self, new: PodInfo) -> None:
+        """Plugins hear of a pod after what an attempt held for it was given back or confirmed.
+
+        One that lost its node, or has a successor of its name, is gone as far as they count.
+        """
+        states = self._core.states
+        if not states.hear_of(POD_KIND):
+            return
+        old = states.lister(POD_KIND).get(new.name, new.namespace)
+        if old is not None and (old.uid != new.uid or (old.node_name and not new.node_name)):
+            tell_states(self._core, POD_KIND, old, None)
+            old = None
+        tell_states(self._core, POD_KIND, old, new)
+
+    def _tell_states_of_end(self, event: ObjectGone) -> None:
+        states = self._core.states
+        if states.hear_of(POD_KIND):
+            old = states.lister(POD_KIND).get(event.name, event.namespace)
+            if old is not None and old.uid == event.uid:
+                tell_states(self._core, POD_KIND, old, None)
+
     def _wake(self, event: ClusterEvent, old: object, new: object) -> None:
         wake(self._core, event, old, new)
 
@@ -181,6 +226,10 @@ class PodChanges:
         start = core.stopwatch()
         method(about)
         core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
+
+
+def _is_of(pod: PodInfo, profiles: Collection[str]) -> bool:
+    return pod.spec.scheduler_name in profiles
 
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:
@@ -195,8 +244,9 @@ def _is_older(pod: PodInfo, other: PodInfo) -> bool:
 class NodeChanges:
     """Nodes go to the cache; each of their changes may wake pods."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, attempts: Attempts) -> None:
         self._core = core
+        self._attempts = attempts
 
     def set(self, new: Node) -> None:
         """A node is new or has changed; a heartbeat that changes nothing we read is nothing."""
@@ -205,9 +255,11 @@ class NodeChanges:
         old = None if info is None else info.node
         if old is None:
             core.cache.set_node(new)
+            tell_states(core, NODE_KIND, None, new)
             wake(core, NODE_ADD, None, new)
         elif (old.spec, old.status) != (new.spec, new.status) or not _same_labels(old, new):
             core.cache.set_node(new)
+            tell_states(core, NODE_KIND, old, new)
             for event in node_scheduling_properties_change(old, new):
                 wake(core, event, old, new)
 
@@ -218,6 +270,8 @@ class NodeChanges:
         if info is not None and info.node is not None:
             node = info.node
             core.cache.remove_node(event.name)
+            self._attempts.node_gone(event.name)
+            tell_states(core, NODE_KIND, node, None)
             wake(core, NODE_DELETE, node, None)
 
 
@@ -238,13 +292,23 @@ class NamespaceChanges:
         self._namespaces[name] = new
         if old is None or old.metadata.labels != labels:
             self._core.cache.set_namespace(name, labels)
+            tell_states(self._core, NAMESPACE_KIND, old, new)
             event = NAMESPACE_ADD if old is None else NAMESPACE_UPDATE
             self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
         """A namespace is gone."""
-        if self._namespaces.pop(event.name, None) is not None:
+        old = self._namespaces.pop(event.name, None)
+        if old is not None:
             self._core.cache.remove_namespace(event.name)
+            tell_states(self._core, NAMESPACE_KIND, old, None)
+
+
+def tell_states(core: Core, kind: ObjectKind, old: object, new: object) -> None:
+    """What plugins share and list hears of an object, if anybody declared its kind."""
+    if core.states.hear_of(kind):
+        for problem in core.states.object_changed(kind, old, new):
+            core.report("Plugin failed", "", problem)
 
 
 def wake(core: Core, event: ClusterEvent, old: object, new: object) -> None:
@@ -281,7 +345,6 @@ class OtherChanges:
             self._tell(ActionType.DELETE, old, None)
 
     def _tell(self, action: ActionType, old: Any, new: Any) -> None:
-        for problem in self._core.states.object_changed(self._kind, old, new):
-            self._core.report("Plugin failed", "", problem)
+        tell_states(self._core, self._kind, old, new)
         event = ClusterEvent(self._kind.event_resource, action)
         self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)

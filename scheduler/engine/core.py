@@ -27,6 +27,9 @@ TRACE_LINES: Final = 8
 AUDITED_ROWS: Final = 10
 """Rows that are held against the cache at each tick: 5,000 nodes take eight minutes."""
 
+AUDITED_COUNTS: Final = 10_000
+"""Counts of selectors and terms that are held against pods at each tick, but at least one row's."""
+
 
 class SnapshotError(SchedulerError):
     """The snapshot and the cache differ: a programming error, put right by building it anew."""
@@ -101,7 +104,8 @@ class Core(msgspec.Struct):
 
     def audit(self) -> None:
         """Hold a few rows of the snapshot against the cache; what is wrong is put right."""
-        found = compare_rows(self.cache, self.snapshot, self.next_audited, AUDITED_ROWS)
+        rows = min(AUDITED_ROWS, max(1, AUDITED_COUNTS // (1 + self.snapshot.counted_classes)))
+        found = compare_rows(self.cache, self.snapshot, self.next_audited, rows)
         self.next_audited = found.next_row
         if found.wrong:
             self._tell_rebuilt(

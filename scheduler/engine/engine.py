@@ -20,6 +20,7 @@ from scheduler.engine.events import (
     Answered,
     BindFailed,
     Bound,
+    Configure,
     Decide,
     Event,
     Evicted,
@@ -37,10 +38,11 @@ from scheduler.engine.events import (
 from scheduler.engine.evicting import Evicting
 from scheduler.engine.failure import reference
 from scheduler.engine.held import WaitingPods
-from scheduler.engine.instructions import Instruction, Tell
-from scheduler.engine.profiles import build_queue
+from scheduler.engine.instructions import Configured, Instruction, Tell
+from scheduler.engine.profiles import Rules, RulesOf, build_queue, no_other_rules, queue_profiles
 from scheduler.engine.story import Entry, Story
 from scheduler.engine.validation import validate_engine
+from scheduler.errors import SchedulerError
 from scheduler.extender import Extenders
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing
@@ -99,7 +101,7 @@ class Engine:
             whoever drives the engine has it come back as an event.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between a daemon, a file and a test
         self,
         frameworks: Mapping[str, Framework],
         settings: EngineSettings,
@@ -109,6 +111,7 @@ class Engine:
         kinds: Mapping[str, ObjectKind] | None = None,
         tracer: CycleTracer | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
+        rules_of: RulesOf = no_other_rules,
     ) -> None:
         """Make an engine that knows no cluster yet.
 
@@ -117,15 +120,18 @@ class Engine:
             settings: seed and times.
             backing: what plugins see of the engine; filled in here.
             states: what plugins share and list.
-            kinds: by plural, the kinds that only plugins read.
+            kinds: by plural, the kinds that plugins read.
             tracer: hears of each cycle.
             stopwatch: a running clock to measure with; no decision depends on it.
+            rules_of: what another configuration would mean.
         """
         time = EventTime()
         self._inbox: list[Event] = []
         self._is_handling = False
         self.from_outside: Callable[[Event], None] = self._inbox.append
         self._settings = settings
+        self._rules_of = rules_of
+        self._backing = backing
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
         self.core = Core(
             frameworks=frameworks,
@@ -149,13 +155,15 @@ class Engine:
             lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
         )
         self._evicting = Evicting(self.core, self.attempts)
-        pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
+        self._pods = pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
         self._changes: dict[str, Changes] = {
-            "pods": pods,
-            "nodes": NodeChanges(self.core),
-            "namespaces": NamespaceChanges(self.core),
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
+            # What plugins declare of these they are told by those who take them anyway.
+            "pods": pods,
+            "nodes": NodeChanges(self.core, self.attempts),
+            "namespaces": NamespaceChanges(self.core),
         }
+        states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
         self._introduce(backing, random)
         self._next_leftover = 0.0
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -178,10 +186,12 @@ class Engine:
             Activate: lambda e: self.core.queue.activate(e.uids),
             Say: lambda e: self.core.out.append(e.tell),
             TookLong: lambda e: self.attempts.took_long(e.seconds),
+            Configure: lambda e: self._configure(e.configuration),
         }
 
     def _introduce(self, backing: Backing, random: Random) -> None:
         """Show plugins what they may see."""
+        backing.frameworks = self.core.frameworks
         backing.snapshot = self.core.snapshot
         backing.nominator = self.core.queue.nominator
         backing.waiting = self.core.waiting
@@ -226,7 +236,7 @@ class Engine:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `Decide` would find a pod to try."""
+        """Whether `Decide` would find a pod to try, or something else to do."""
         return self.core.queue.has_ready or self.attempts.has_turn
 
     def story(self, uid: str) -> list[Entry]:
@@ -255,6 +265,32 @@ class Engine:
         self._post(Say(told))
 
     # --- events ---------------------------------------------------------------------------------
+
+    def _configure(self, configuration: dict[str, Any]) -> None:
+        """Decide by another configuration from the next attempt on, or by none of it.
+
+        Attempts under way end as they began; waiting pods keep their story. The pods of profiles
+        that are gone are forgotten; those of new ones must be told of again.
+        """
+        core = self.core
+        try:
+            rules = self._rules_of(configuration)
+            profiles = queue_profiles(rules.frameworks)
+        except SchedulerError as problem:
+            core.out.append(Configured(str(problem)))
+            return
+        gone = core.frameworks.keys() - rules.frameworks.keys()
+        self._pods.profiles_gone(gone)
+        self._decide_by(rules)
+        first = next(iter(rules.frameworks.values()))
+        core.queue.configure(first.sort_key, profiles, rules.backoff)
+        self.attempts.sort_anew()
+        core.out.append(Configured())
+
+    def _decide_by(self, rules: Rules) -> None:
+        core = self.core
+        core.frameworks = self._backing.frameworks = rules.frameworks
+        core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
 
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.

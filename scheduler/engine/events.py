@@ -134,6 +134,16 @@ class Say(_Event, frozen=True):
     tell: Tell
 
 
+class Configure(_Event, frozen=True):
+    """There is another configuration: answered by `Configured`.
+
+    Attributes:
+        configuration: the whole of it in plain values, as `config.write.to_object` gives it.
+    """
+
+    configuration: dict[str, Any]
+
+
 class TookLong(_Event, frozen=True):
     """The last decision kept everybody waiting for so long."""
 
@@ -158,4 +168,5 @@ Event: TypeAlias = (
     | Activate
     | Say
     | TookLong
+    | Configure
 )

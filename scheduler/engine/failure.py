@@ -13,6 +13,7 @@ from scheduler.engine.algorithm import NoNodesAvailable
 from scheduler.engine.instructions import POD_SCHEDULED, PatchStatus, Tell
 from scheduler.framework.runtime import Diagnosis
 from scheduler.framework.status import Code, Status
+from scheduler.framework.types import Excess, QueuedPodInfo
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
@@ -27,6 +28,8 @@ class Failure(msgspec.Struct, frozen=True):
         unschedulable_plugins: who said no, and so whose hints may wake the pod.
         pending_plugins: who said Pending.
         nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
+        fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
+        excess: why no node could ever hold the pod, if that is so.
     """
 
     message: str
@@ -34,6 +37,8 @@ class Failure(msgspec.Struct, frozen=True):
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     nominated_node_name: str | None = ""
+    fits_nowhere: bool = False
+    excess: Excess | None = None
 
     @property
     def reason(self) -> str:
@@ -41,14 +46,40 @@ class Failure(msgspec.Struct, frozen=True):
         return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
 
 
-def failure_of(diagnosis: Diagnosis, nominated_node_name: str | None = "") -> Failure:
-    """No node fits."""
+def failure_of(
+    diagnosis: Diagnosis,
+    nominated_node_name: str | None = "",
+    excess: Excess | None = None,
+    *,
+    is_heard: bool = False,
+) -> Failure:
+    """No node fits.
+
+    Args:
+        diagnosis: why.
+        nominated_node_name: see `Failure`.
+        excess: see `Failure`.
+        is_heard: whether extenders have had a say: of an equal pod they may think otherwise.
+    """
     return Failure(
         diagnosis.message(),
         is_rejection=True,
         unschedulable_plugins=diagnosis.unschedulable_plugins,
         pending_plugins=diagnosis.pending_plugins,
         nominated_node_name=nominated_node_name,
+        fits_nowhere=not nominated_node_name and not is_heard,
+        excess=excess,
+    )
+
+
+def failure_like(equal: QueuedPodInfo) -> Failure:
+    """What became of an equal pod, when nothing has happened since that may help either."""
+    return Failure(
+        equal.last_failure,
+        is_rejection=True,
+        unschedulable_plugins=equal.unschedulable_plugins,
+        fits_nowhere=True,
+        excess=equal.excess,
     )
 
 

@@ -5,7 +5,7 @@ queue before it, each with its list of nodes. The others wait in line, the most 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from scheduler.api.pods import PodInfo
@@ -236,5 +236,14 @@ class Hearings:
         if not self._waiting:
             self._line.clear()
 
+    def sort_anew(self) -> None:
+        """Let the line be in the order of the profiles that are in force now.
+
+        Cost: O(pods in the line).
+        """
+        self._line = [(self._key(each), each.id, each) for _, _, each in self._line]
+        heapify(self._line)
+
     def _key(self, attempt: Attempt) -> Any:
-        return attempt.queued.is_slow, attempt.framework.sort_key(attempt.queued)
+        first = next(iter(self._core.frameworks.values()))
+        return attempt.queued.is_slow, first.sort_key(attempt.queued)

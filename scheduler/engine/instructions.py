@@ -153,6 +153,26 @@ class Report(_Instruction, frozen=True):
     trace: str = ""
 
 
+class Configured(_Instruction, frozen=True):
+    """The answer to `Configure`.
+
+    Attributes:
+        problem: why the configuration before is still in force; empty when the new one is.
+    """
+
+    problem: str = ""
+
+
 Instruction: TypeAlias = (
-    Bind | Ask | RunPreBind | Cancel | ReadPod | PatchStatus | Evict | Tell | WakeMeAt | Report
+    Bind
+    | Ask
+    | RunPreBind
+    | Cancel
+    | ReadPod
+    | PatchStatus
+    | Evict
+    | Tell
+    | WakeMeAt
+    | Report
+    | Configured
 )

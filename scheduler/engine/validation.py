@@ -32,6 +32,7 @@ def validate_engine(core: Core, attempts: Attempts, evicting: Evicting) -> None:
     core.queue.validate()
     problems = [*_attempts(core, attempts), *_assumed(core, attempts), *_held(core, attempts)]
     problems.extend(evicting.problems())
+    problems.extend(_unserved(core))
     if problems:
         raise EngineInvariantError("; ".join(problems))
 
@@ -76,6 +77,13 @@ def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
     members = sum(len(attempt.members) for attempt in attempts)
     if core.queue.counts().in_flight > members:
         yield "pods are in flight that no attempt is about"
+
+
+def _unserved(core: Core) -> Iterator[str]:
+    """Pods of profiles that are gone do not wait."""
+    for pod in core.queue.pending_pods()[0]:
+        if pod.spec.scheduler_name not in core.frameworks:
+            yield f"{pod.key} waits for {pod.spec.scheduler_name}, which is no profile"
 
 
 def _held(core: Core, attempts: Attempts) -> Iterator[str]:

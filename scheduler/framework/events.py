@@ -94,6 +94,7 @@ class ObjectKind(msgspec.Struct, frozen=True):
 
 POD_KIND: Final = ObjectKind("Pod")
 NODE_KIND: Final = ObjectKind("Node")
+NAMESPACE_KIND: Final = ObjectKind("Namespace")
 
 _PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
 
@@ -155,6 +156,10 @@ UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
     EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout"
 )
 FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
+CONFIGURATION_CHANGED: Final = ClusterEvent(
+    EventResource.WILDCARD, ActionType.ALL, "ConfigurationChanged"
+)
+"""Differs: upstream reads its configuration once."""
 
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"

@@ -10,7 +10,7 @@ Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNom
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeAlias, TypeVar, cast
 
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
@@ -18,6 +18,9 @@ from scheduler.framework.events import ObjectKind
 from scheduler.framework.status import Status
 from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
+
+Wake: TypeAlias = Callable[[], None]
+"""Something to be called, without a question and an answer."""
 
 
 class HandleError(SchedulerError):
@@ -90,6 +93,22 @@ class Api(Protocol):
         """
         ...
 
+    async def until(
+        self, holds: Callable[[], bool], listen: Callable[[Wake], Wake], seconds: float
+    ) -> bool:
+        """Wait until something has come about in the cluster, keeping nobody else waiting.
+
+        Args:
+            holds: whether it has; asked now, and again after each call of what `listen` is given.
+            listen: called once with what is to be called when `holds` is worth asking again;
+                answers what ends that.
+            seconds: how long to wait at most.
+
+        Returns:
+            Whether it holds; False when the time is over.
+        """
+        ...
+
 
 class Lister(Protocol):
     """The objects of one kind, as the watch has brought them."""
@@ -107,10 +126,16 @@ class SharedState(Protocol):
     It is told of everything in the order in which it happens, so it is consistent in every cycle
     without locks. It must not be kept by plugins, but asked for each time (`Handle.shared`): when
     somebody asks "what if", a fork stands in for it.
+
+    Of a pod it hears `reserve` when a node is found; then either of the pod on that node by
+    `on_event`, or `unreserve`. A pod that somebody else has placed comes by `on_event` only, after
+    `unreserve` if it was reserved. One that loses its node, or has a successor of its name, goes
+    and comes.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()
-    """The kinds it hears of; every plugin that uses it declares them too."""
+    """The kinds it hears of, pods, nodes and namespaces if it wants; every plugin that uses it
+    declares them too."""
 
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
         """An object came (`old` is None), changed, or went (`new` is None)."""

@@ -13,7 +13,7 @@ Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap com
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from enum import Flag, auto
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -27,8 +27,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.handle import Handle
+from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import QueuedPodInfo
+from scheduler.framework.types import Excess, QueuedPodInfo
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
 
@@ -90,12 +91,18 @@ class Reason(msgspec.Struct, frozen=True):
 class Plugin(Protocol):
     """Anything that can be enabled in a profile.
 
-    A class may declare `ARGS`, a msgspec type that its arguments are read as, and `WATCHES`, the
-    kinds of objects that it wants to list or hear of.
+    A class may declare `ARGS`, a msgspec Struct that its arguments are read as when the
+    configuration is, and `WATCHES`, the kinds of objects that it wants to list or hear of.
     """
 
     NAME: ClassVar[str]
     """The name used in configuration, output and metrics."""
+
+    patience_seconds: float = 600.0
+    """How long one call of PreBind or Bind may take; one that takes longer fails the attempt.
+
+    Source: VolumeBindingArgs.bindTimeoutSeconds, the longest wait upstream has at these points.
+    """
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         """Every plugin is made with these two.
@@ -219,9 +226,30 @@ class FilterPlugin(Plugin, Protocol):
             known = self.reasons(state, pod, snapshot)
         else:
             known = self.reasons_on(state, pod, snapshot, row)
+        if isinstance(known, Coroutine):
+            known.close()
+            raise TypeError("is asynchronous where it tells reasons")
         if answer >> len(known):
             raise ValueError(f"has {len(known)} reasons, and rejected for another one")
         return [reason for i, reason in enumerate(known) if answer >> i & 1]
+
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        """What stands in the pod's way on rows that this filter rejects; only asked for people.
+
+        May look at the pods of a few rows; everything else is still a question to columns.
+        """
+        del state, pod, snapshot, rows
+        return ()
+
+    def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
+        """Why no node could hold the pod even if nothing ran there.
+
+        Asked when the pod fits nowhere; it then waits for nodes only.
+        """
+        del state, pod, snapshot
+        return None
 
 
 class Counting(Protocol):

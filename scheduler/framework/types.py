@@ -3,7 +3,21 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (QueuedPodInfo) v1.36.
 """
 
+import msgspec
+
 from scheduler.api.pods import PodInfo
+
+
+class Excess(msgspec.Struct, frozen=True):
+    """A pod asks for more of a resource than any node has, whatever runs there.
+
+    Attributes:
+        resource: the resource.
+        amount: how much the pod asks for, in the units of the node table.
+    """
+
+    resource: str
+    amount: int
 
 
 class QueuedPodInfo:
@@ -26,12 +40,14 @@ class QueuedPodInfo:
         last_failure: the message of the last failed attempt, for `explain` and people.
         is_slow: whether deciding about it took so long that others go first.
         was_flushed: whether the five-minute flush put it back last.
+        excess: why no node could ever hold it, if the last rejection found that.
     """
 
     __slots__ = (
         "attempts",
         "backoff_expiration",
         "consecutive_errors_count",
+        "excess",
         "gate_failed",
         "gating_plugin",
         "initial_attempt_timestamp",
@@ -60,6 +76,7 @@ class QueuedPodInfo:
         self.last_failure = ""
         self.is_slow = False
         self.was_flushed = False
+        self.excess: Excess | None = None
 
     @property
     def is_gated(self) -> bool:

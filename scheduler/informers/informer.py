@@ -9,6 +9,7 @@ Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/sr
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -48,6 +49,7 @@ from scheduler.informers.wire import (
     page_decoder,
     watch_query,
 )
+from scheduler.informers.witnesses import Witnesses, is_before
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
 
@@ -118,7 +120,20 @@ class Informer(Generic[T]):
         rng: random.Random,
         metrics: InformerMetrics,
         options: InformerOptions | None = None,
+        on_set_back: Callable[[], None] = lambda: None,
     ) -> None:
+        """Make an informer that knows nothing yet.
+
+        Args:
+            kind: what is watched.
+            session: the way to the server.
+            clock: measures pauses and blindness.
+            rng: spreads pauses.
+            metrics: what is counted.
+            options: times and sizes.
+            on_set_back: hears that the server was set back to an older state, which concerns
+                all kinds.
+        """
         self.kind = kind
         self.store: Store[T] = Store(kind.meta_of)
         self.state = State.EMPTY
@@ -134,6 +149,13 @@ class Informer(Generic[T]):
             base_seconds=self._options.backoff_base,
             cap_seconds=self._options.backoff_cap,
         )
+        self._on_set_back = on_set_back
+        self._witnesses = Witnesses(kind)
+        self._is_in_doubt = False
+        """Whether the server was not there, and so may not be where it was when it is again."""
+        self._is_set_back = False
+        self._limit: asyncio.Timeout | None = None
+        """When the open watch ends at the latest."""
         self._pacer = Pacer(clock)
         self._synced = asyncio.Event()
         self._is_list_streamed = self._options.is_list_streamed
@@ -162,6 +184,12 @@ class Informer(Generic[T]):
         """Adds a handler; it hears at once of what is in the store already."""
         self.store.add_handler(handler)
 
+    def list_again(self) -> None:
+        """The server was set back: what is known, also of versions, is of another story."""
+        self._is_set_back = True
+        if self._limit is not None and self.state is State.WATCHING:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
     async def run(self) -> None:
         """Lists and watches for ever. Run it as a task; only a bug in a handler ends it."""
         while True:
@@ -172,6 +200,9 @@ class Informer(Generic[T]):
     async def _step(self) -> float:
         """Does what the state asks for; answers how many seconds to wait before the next step."""
         try:
+            self._heed_set_back()
+            if self.state is State.LISTED and self._is_in_doubt:
+                await self._ask_whether_set_back()
             if self.state is State.LISTED or self._begins_streamed():
                 return await self._watch()
             await self._list_page()
@@ -180,6 +211,56 @@ class Informer(Generic[T]):
         except ApiError as problem:
             return self._failed(problem)
         return 0.0
+
+    # --- a server that was set back -------------------------------------------------------------
+
+    def _heed_set_back(self) -> None:
+        """Raises GoneError when another kind has found out."""
+        if self._is_set_back:
+            self._forget_versions()
+            raise GoneError(f"watch {self.kind.name}", message="the server was set back")
+
+    def _found_set_back(self, message: str) -> GoneError:
+        """All kinds are to list again; answers what to raise for this one."""
+        self._forget_versions()
+        self._on_set_back()
+        self._is_set_back = False
+        return GoneError(f"watch {self.kind.name}", message=f"the server was set back: {message}")
+
+    def _forget_versions(self) -> None:
+        self._is_set_back = self._is_in_doubt = False
+        self.version = ""
+        self._witnesses.forget()
+
+    async def _ask_whether_set_back(self) -> None:
+        """One small request, before a watch goes on from a version after the last broke off.
+
+        Raises:
+            GoneError: the server is at an older version, or does not have the newest object as we
+                saw it. Where it is gone nobody can tell why, and only this kind lists again.
+            ApiError: it cannot be asked.
+        """
+        witness = self._witnesses.newest(self.store)
+        path = self._witnesses.question(witness)
+        answer = await self._session.request("GET", path, timeout=self._options.list_timeout)
+        try:
+            page = page_decoder.decode(answer.body)
+            found = [self.kind.decode(raw) for raw in page.items or ()]
+        except (*UNREADABLE, MalformedObjectError):
+            # What cannot be read proves nothing: the watch will show.
+            self._is_in_doubt = False
+            return
+        if is_before(page.metadata.resource_version, self.version):
+            there = page.metadata.resource_version
+            raise self._found_set_back(f"version {there} follows {self.version}")
+        if witness is not None and not found:
+            raise GoneError(f"GET {path}", message=f"{key_of(witness)} is gone meanwhile")
+        if witness is not None:
+            meta = self.kind.meta_of(found[0])
+            is_same = meta.uid == witness.uid
+            if is_same and is_before(meta.resource_version, witness.resource_version):
+                raise self._found_set_back(f"{key_of(witness)} is as it was before")
+        self._is_in_doubt = False
 
     # --- lists ----------------------------------------------------------------------------------
 
@@ -237,7 +318,9 @@ class Informer(Generic[T]):
 
     def _take_listed(self, raw: msgspec.Raw) -> None:
         try:
-            self._seen.add(self.store.apply(self.kind.decode(raw)))
+            obj = self.kind.decode(raw)
+            self._seen.add(self.store.apply(obj))
+            self._witnesses.saw(self.kind.meta_of(obj))
         except MalformedObjectError as problem:
             seen = glimpse(raw)
             self._reports.malformed(seen, problem)
@@ -252,6 +335,9 @@ class Informer(Generic[T]):
         self._seen = set()
         self._page_size = PageSize(self._options.page_size)
         self._stream_failures = 0
+        self._is_in_doubt = False
+        if is_before(version, self.version):
+            self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
         self._advance(Outcome.LIST_COMPLETE)
         if not self.has_synced:
@@ -275,15 +361,18 @@ class Informer(Generic[T]):
         started, before = self._clock.monotonic(), (self.version, self.blind_since)
         try:
             # A server that does not end it is left.
-            async with asyncio.timeout(seconds + _GRACE_SECONDS) as limit:
+            async with asyncio.timeout(seconds + _GRACE_SECONDS) as self._limit:
+                limit = self._limit
                 async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
                     self._advance(Outcome.OPENED)
                     if self.state is State.WATCHING:
                         self.blind_since = None
                     await self._read(lines, limit)
         except TimeoutError as problem:
+            self._heed_set_back()
             raise UnavailableError(f"watch {self.kind.name}", message="does not end") from problem
         finally:
+            self._limit = None
             is_short = self._clock.monotonic() - started < options.short_watch
             self._note_blind(before, is_short=is_short)
         return self._ended(is_short=is_short)
@@ -325,6 +414,7 @@ class Informer(Generic[T]):
             store.remove(store.key_of(obj))
         elif event_type in CHANGES:
             key = store.apply(obj)
+            self._witnesses.saw(kind.meta_of(obj))
             if self.state is State.STREAMING:
                 self._seen.add(key)
         else:
@@ -371,10 +461,8 @@ class Informer(Generic[T]):
         """
         if not version or self.state is not State.WATCHING:
             return
-        if _is_before(version, self.version):
-            raise GoneError(
-                f"watch {self.kind.name}", message=f"version {version} follows {self.version}"
-            )
+        if is_before(version, self.version):
+            raise self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
         self._failures = 0
         self._reports.all_is_well()
@@ -412,6 +500,8 @@ class Informer(Generic[T]):
             return 0.0
         if self.state is State.STREAMING:
             self._note_stream_failure()
+        # Who answers is there, and has been all the time.
+        self._is_in_doubt |= problem.status == 0
         if self.state is State.WATCHING:
             self._failures += 1
         if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):
@@ -439,13 +529,3 @@ def _object_of(line: bytes) -> bytes:
         return bytes(event_decoder.decode(line).object)
     except UNREADABLE:
         return b""
-
-
-def _is_before(version: str, known: str) -> bool:
-    """Whether a version is older than another; what is no number cannot be compared.
-
-    Source: KEP-5504 (comparable resource versions).
-    """
-    if not (version.isdecimal() and known.isdecimal()):
-        return False
-    return (len(version), version) < (len(known), known)

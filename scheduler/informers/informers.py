@@ -10,8 +10,11 @@ from scheduler.clock import Clock
 from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.kinds import KINDS, Kind
 from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.logs import get_logger
 
 T = TypeVar("T")
+
+log = get_logger(__name__)
 
 
 class Informers:
@@ -29,7 +32,13 @@ class Informers:
     ) -> None:
         self._informers: dict[str, Informer[Any]] = {
             kind.name: Informer(
-                kind, session, clock=clock, rng=rng, metrics=metrics, options=options
+                kind,
+                session,
+                clock=clock,
+                rng=rng,
+                metrics=metrics,
+                options=options,
+                on_set_back=self._list_all_again,
             )
             for kind in kinds
         }
@@ -50,6 +59,12 @@ class Informers:
     def blind(self, now: float) -> list[str]:
         """The kinds that have been without a watch for too long; see `Informer.is_blind`."""
         return [name for name, informer in self._informers.items() if informer.is_blind(now)]
+
+    def _list_all_again(self) -> None:
+        """One kind has found that the server was set back; the others may not be able to."""
+        log.warning("API server was set back to an older state; listing everything again")
+        for informer in self._informers.values():
+            informer.list_again()
 
     async def wait_synced(self) -> None:
         """Waits until the first list of every kind is complete."""

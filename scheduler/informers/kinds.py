@@ -36,7 +36,7 @@ from scheduler.api.storage import (
     volume_from_wire,
 )
 from scheduler.client.errors import cut
-from scheduler.framework.events import ObjectKind
+from scheduler.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
 from scheduler.informers.wire import CHANGES, DELETED
 
 T = TypeVar("T")
@@ -245,15 +245,25 @@ FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
 }
 """The kinds that in-tree plugins watch."""
 
+_OF_THE_ENGINE: Final[Mapping[ObjectKind, Kind[Any]]] = {
+    POD_KIND: PODS,
+    NODE_KIND: NODES,
+    NAMESPACE_KIND: NAMESPACES,
+}
+"""The kinds that are watched in any case."""
+
 
 def watched_kind(declared: ObjectKind) -> Kind[Any]:
     """Where a kind is served that a plugin declares; objects of unknown kinds are dictionaries.
 
     Raises:
-        ValueError: the kind is unknown, and its plural is not given.
+        ValueError: the kind is unknown and its plural is not given, or the other way round.
     """
-    known = FOR_PLUGINS.get(declared)
+    by_name = ObjectKind(declared.kind, declared.api_version)
+    known = FOR_PLUGINS.get(by_name) or _OF_THE_ENGINE.get(by_name)
     if known is not None:
+        if declared.plural:
+            raise ValueError(f"{declared.kind} ({declared.api_version}): known; leave out plural")
         return known
     if not declared.plural:
         raise ValueError(f"{declared.kind} ({declared.api_version}): the plural must be declared")
@@ -263,4 +273,5 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
         f"/{root}/{declared.api_version}/{declared.plural}",
         dict[str, Any],
         meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),
+        kind=declared.kind,
     )

@@ -21,6 +21,18 @@ def stowage_version() -> str:
         return "0.0.0"
 
 
+def git_commit() -> str:
+    """What the installed package was built from: a commit, or the tag of a release.
+
+    Empty where the build did not know. Source: setuptools-scm, `1.2.1.dev5+g0123abc.d20260131`.
+    """
+    installed = stowage_version()
+    release, _, local = installed.partition("+")
+    if local:
+        return local.partition(".")[0].removeprefix("g")
+    return "" if release == "0.0.0" else f"v{release}"
+
+
 def declare_build_info(instruments: Instruments) -> None:
     """Say both versions as metrics.
 

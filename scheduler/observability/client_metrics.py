@@ -9,6 +9,7 @@ from typing import Final
 from scheduler.observability.instruments import Instruments
 
 _SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_REVIEW_SECONDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 _BYTES: Final = tuple(float(size) for size in (64, 256, 512, *(4**k for k in range(5, 13))))
 WATCH_ENDS: Final = ("ended", "failed", "expired")
 """Why a watch is over: in good order, by a failure, or because a new list must follow."""
@@ -32,6 +33,13 @@ class ClientMetrics:
             "host",
             bounds=_SECONDS,
         )
+        self.rate_limiter_duration = add.histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "Time a request waited because clientConnection.qps limits them.",
+            "verb",
+            "host",
+            bounds=_SECONDS,
+        )
         self.request_size = add.histogram(
             "rest_client_request_size_bytes",
             "Size of the bodies sent to the API server.",
@@ -46,6 +54,33 @@ class ClientMetrics:
             "host",
             bounds=_BYTES,
         )
+
+
+class ReviewMetrics:
+    """The families of reviews of callers, by status code; `authn`: who is it, `authz`: may they.
+
+    Source: k8s.io/apiserver pkg/authentication/authenticatorfactory,
+    pkg/authorization/authorizerfactory metrics.go v0.36.
+    """
+
+    def __init__(self, add: Instruments) -> None:
+        self.requests = {
+            about: add.counter(
+                f"apiserver_delegated_{about}_request_total",
+                "Reviews of callers that the API server was asked for.",
+                "code",
+            )
+            for about in ("authn", "authz")
+        }
+        self.duration = {
+            about: add.histogram(
+                f"apiserver_delegated_{about}_request_duration_seconds",
+                "Time of a review of a caller.",
+                "code",
+                bounds=_REVIEW_SECONDS,
+            )
+            for about in ("authn", "authz")
+        }
 
 
 class InformerMetrics:

@@ -15,6 +15,7 @@ Source: k8s.io/klog text format; k8s.io/component-base/logs JSON format.
 import json
 import logging
 import sys
+import textwrap
 from collections.abc import MutableMapping
 from typing import Any, Final, Protocol, TextIO, cast
 
@@ -23,6 +24,7 @@ from typing_extensions import override
 
 from scheduler.clock import Clock, SystemClock
 from scheduler.observability.redaction import redact
+from scheduler.observability.visible import visible
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -162,7 +164,10 @@ def _render_text(_logger: object, _method: str, event: MutableMapping[str, Any])
     trace = event.pop("exception", None)
     keys = "".join(f" {key}={_shown(value)}" for key, value in event.items())
     line = f'{severity}{time:%m%d %H:%M:%S.%f} {module}] "{message}"{keys}'
-    return f"{line}\n{trace}" if trace else line
+    if trace:
+        # Indented: what an exception says must not look like a line of ours.
+        line += "\n" + textwrap.indent(trace, "  ")
+    return visible(line)
 
 
 def _shown(value: object) -> str:

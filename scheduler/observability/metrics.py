@@ -14,9 +14,14 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from scheduler.observability.build_info import declare_build_info, declare_process_metrics
-from scheduler.observability.client_metrics import ClientMetrics, InformerMetrics
+from scheduler.observability.client_metrics import (
+    ClientMetrics,
+    InformerMetrics,
+    ReviewMetrics,
+)
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.extender_metrics import ExtenderMetrics
+from scheduler.observability.feature_gates import declare_feature_gates
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import EMPTY, Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
@@ -41,11 +46,13 @@ class SchedulerMetrics:
         self.registry = registry
         self.instruments = Instruments(registry)
         declare_build_info(self.instruments)
+        declare_feature_gates(self.instruments)
         declare_process_metrics(registry)
         self.engine = EngineMetrics(self.instruments)
         self.queue = QueueMetrics(self.instruments)
         self.framework = FrameworkMetrics(self.instruments)
         self.client = ClientMetrics(self.instruments)
+        self.reviews = ReviewMetrics(self.instruments)
         self.informers = InformerMetrics(self.instruments)
         self.extenders = ExtenderMetrics(self.instruments)
         VolumeMetrics(self.instruments)
@@ -131,6 +138,19 @@ class SchedulerMetrics:
             "stowage_events_dropped_total",
             "Events that were not sent because too many were waiting.",
         )[()]
+        self.config_reload_success = add.gauge(
+            "stowage_config_reload_success",
+            "1 when the file of --config is in force as it was read last, 0 when that was refused.",
+        )[()]
+        self.config_reload_seconds = add.gauge(
+            "stowage_config_reload_seconds",
+            "When the configuration in force was found good last, in seconds since 1970.",
+        )[()]
+        self.config_info = add.gauge(
+            "stowage_config_info",
+            "Always 1; the label is the checksum of the file that is in force, as of sha256sum.",
+            "sha256",
+        )
         self.class_cache_requests = add.counter(
             "stowage_class_cache_requests_total",
             "Pods whose equivalence class was known (hit) or not (miss).",

@@ -1,8 +1,7 @@
 """A cluster in memory, and the profiles that decide about its pods."""
 
 from collections import Counter
-from collections.abc import Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -16,6 +15,7 @@ from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
 from scheduler.engine import Engine
 from scheduler.engine.events import ObjectSet, Tick
+from scheduler.framework.handle import StateT
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework
 from scheduler.informers.kinds import watched_kind
@@ -24,7 +24,6 @@ from scheduler.offline.reading import ClusterObjects
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import Nominator
 from scheduler.snapshot import Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
@@ -113,13 +112,7 @@ class Profiles:
             SchedulerError: an extender's address, or a certificate, cannot be used.
         """
         engine = self.engine(seed)
-        told = chain(
-            (ObjectSet("namespaces", namespace) for namespace in objects.namespaces),
-            (ObjectSet("nodes", node) for node in objects.nodes),
-            (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched),
-            (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation)),
-        )
-        for number, event in enumerate(told):
+        for number, event in enumerate(events_of(objects)):
             engine.handle(event, number * ARRIVAL_SECONDS)
         engine.handle(Tick(), engine.core.now)
         pending = [pod for pod in objects.pods if not pod.node_name and not pod.is_terminating]
@@ -141,10 +134,9 @@ class Profiles:
         written = WrittenObjects(objects.written_pods, objects.written_nodes)
         return Asker(extenders, written, SystemClock())
 
-    @property
-    def storage(self) -> VolumeCatalog:
-        """The storage of the cluster that was loaded last."""
-        return self._builder.states.shared(VolumeCatalog, "")
+    def shared(self, state_type: type[StateT]) -> StateT:
+        """What plugins share of the cluster that was loaded last."""
+        return self._builder.states.shared(state_type, "")
 
     def engine(
         self,
@@ -166,8 +158,17 @@ class Profiles:
         )
 
     def framework_of(self, pod: PodInfo) -> Framework:
-        """The profile that decides about the pod."""
-        return self.frameworks[pod.spec.scheduler_name]
+        """The profile that decides about the pod; the first about what is somebody else's."""
+        own = self.frameworks.get(pod.spec.scheduler_name)
+        return next(iter(self.frameworks.values())) if own is None else own
+
+
+def events_of(objects: ClusterObjects) -> Iterator[ObjectSet]:
+    """What an engine is told of objects; waiting pods arrive in the order of their creation."""
+    yield from (ObjectSet("namespaces", namespace) for namespace in objects.namespaces)
+    yield from (ObjectSet("nodes", node) for node in objects.nodes)
+    yield from (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched)
+    yield from (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation))
 
 
 def _creation(pod: PodInfo) -> str:

@@ -3,31 +3,39 @@
 Objects are completed as an API server would have completed them, as far as scheduling reads them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
-import yaml
 
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
-from scheduler.errors import SchedulerError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import FOR_PLUGINS
 from scheduler.offline import complaints
 from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
+from scheduler.offline.documents import InputError, documents_from_text, items_of
+from scheduler.offline.strictness import missing_nodes, unknown_fields, unknown_kind
+from scheduler.offline.workloads import WorkloadError, is_workload, pods_of
+
+__all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
 
 _WATCHED: Final[Mapping[str, ObjectKind]] = {kind.kind: kind for kind in FOR_PLUGINS}
-_CLUSTER_WIDE: Final = frozenset(
-    {"PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"}
+CLUSTER_WIDE: Final = frozenset(
+    {
+        "Node",
+        "Namespace",
+        "PersistentVolume",
+        "StorageClass",
+        "CSINode",
+        "CSIDriver",
+        "VolumeAttachment",
+    }
 )
+"""Kinds without namespaces."""
 _CORE: Final = "v1"
-
-
-class InputError(SchedulerError):
-    """A file, document or field that cannot be read; the message names all three."""
 
 
 class ClusterObjects:
@@ -40,6 +48,7 @@ class ClusterObjects:
         watched: kind and object of what plugins watch.
         written_nodes: nodes by name as they were written.
         written_pods: pods by UID as they were written.
+        warnings: what looks like a slip: it is read all the same, or left out.
     """
 
     def __init__(self) -> None:
@@ -49,6 +58,7 @@ class ClusterObjects:
         self.watched: list[tuple[ObjectKind, Any]] = []
         self.written_nodes: dict[str, Mapping[str, Any]] = {}
         self.written_pods: dict[str, Mapping[str, Any]] = {}
+        self.warnings: list[str] = []
 
 
 class _UnknownWordError(Exception):
@@ -66,9 +76,17 @@ def _with_known_words(checked: _Object) -> _Object:
 
 
 class _Collector:
-    """Decodes objects one by one."""
+    """Decodes objects one by one.
 
-    def __init__(self) -> None:
+    Args:
+        makes_pods: whether hand-written workloads are taken as the pods that they would make.
+    """
+
+    def __init__(self, *, makes_pods: bool) -> None:
+        self._makes_pods = makes_pods
+        self._workloads: list[tuple[Mapping[str, Any], str]] = []
+        self._places: dict[tuple[str, str, str], str] = {}
+        self._warnings: dict[str, None] = {}
         self._nodes: dict[str, Node] = {}
         self._pods: dict[tuple[str, str], PodInfo] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -82,7 +100,7 @@ class _Collector:
         }
 
     def take(self, raw: Mapping[str, Any], place: str) -> None:
-        """Add one object; kinds that scheduling does not read are left out.
+        """Add one object; kinds that scheduling does not read are left out, unknown ones told.
 
         Raises:
             InputError: the object cannot be read.
@@ -90,20 +108,35 @@ class _Collector:
         kind = raw.get("kind")
         if not isinstance(kind, str):
             raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
-        if kind not in self._takers and kind not in _WATCHED:
+        makes_pods = self._makes_pods and is_workload(raw)
+        is_read = kind in self._takers or kind in _WATCHED
+        version = raw.get("apiVersion", _api_version(kind))
+        if not (is_read or makes_pods):
+            problem = unknown_kind(kind, is_core=_is_core(str(version)))
+            if problem is not None:
+                self._warn(place, problem)
             return
-        if raw.get("apiVersion", _api_version(kind)) != _api_version(kind):
+        if is_read and version != _api_version(kind):
             # Somebody else's Service.
             return
         raw = without_nulls(raw)
         metadata = raw.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
-        place = f"{place}: {kind} {name}".rstrip()
+        at = f"{place}: {kind} {name}".rstrip()
         if not name:
-            raise InputError(f"{place}: metadata.name: required")
+            raise InputError(f"{at}: metadata.name: required")
+        for problem in unknown_fields(raw, kind):
+            self._warn(at, problem)
+        self._note_place(raw, kind, place)
+        if makes_pods:
+            self._workloads.append((in_namespace(raw), at))
+        if is_read:
+            self._take(raw, kind, at)
+
+    def _take(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
         try:
             if kind in _WATCHED:
-                self._take_watched(kind, raw if kind in _CLUSTER_WIDE else in_namespace(raw))
+                self._take_watched(kind, raw if kind in CLUSTER_WIDE else in_namespace(raw))
             else:
                 self._takers[kind](dict(raw))
         except msgspec.ValidationError as problem:
@@ -116,7 +149,13 @@ class _Collector:
             raise InputError(f"{place}: {complaints.of_value(told, raw)}") from problem
 
     def result(self) -> ClusterObjects:
-        """The objects in the order in which an API server lists them."""
+        """The objects in the order in which an API server lists them.
+
+        Raises:
+            InputError: no pods can be made of a workload.
+        """
+        for raw, place in self._workloads:
+            self._make_pods(raw, place)
         objects = ClusterObjects()
         objects.nodes = [node for _, node in sorted(self._nodes.items())]
         objects.pods = [pod for _, pod in sorted(self._pods.items())]
@@ -127,7 +166,35 @@ class _Collector:
         ]
         objects.written_nodes = self._written_nodes
         objects.written_pods = self._written_pods
+        objects.warnings = [*self._warnings, *missing_nodes(objects.nodes, objects.pods)]
         return objects
+
+    def _warn(self, place: str, problem: str) -> None:
+        self._warnings[f"{place}: {problem}"] = None
+
+    def _note_place(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
+        metadata = (raw if kind in CLUSTER_WIDE else in_namespace(raw))["metadata"]
+        namespace = "" if kind in CLUSTER_WIDE else str(metadata["namespace"])
+        key = (kind, namespace, str(metadata["name"]))
+        before = self._places.get(key)
+        if before is not None:
+            called = f"{kind} {namespace}/{key[2]}" if namespace else f"{kind} {key[2]}"
+            self._warn(place, f"{called}: is in {before} as well; what comes last counts")
+        self._places[key] = place
+
+    def _make_pods(self, raw: Mapping[str, Any], place: str) -> None:
+        """Take the objects that a workload's controller would make; claims only where none is."""
+        try:
+            for made in pods_of(raw, [node for _, node in sorted(self._nodes.items())]):
+                metadata = made["metadata"]
+                key = (made["kind"], metadata.get("namespace", ""), metadata["name"])
+                if key not in self._places:
+                    self._take(without_nulls(made), made["kind"], f"{place}: its {made['kind']}")
+        except WorkloadError as problem:
+            raise InputError(f"{place}: {problem}") from problem
+        except msgspec.ValidationError as problem:
+            told = complaints.of_type(problem, raw)
+            raise InputError(f"{place}: spec.template.spec: {told}") from problem
 
     def _take_node(self, raw: dict[str, Any]) -> None:
         node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
@@ -153,84 +220,30 @@ class _Collector:
         self._watched[kind, found.metadata.namespace, found.metadata.name] = found
 
 
-def objects_from_documents(documents: Iterable[tuple[str, Any]]) -> ClusterObjects:
+def objects_from_documents(
+    documents: Iterable[tuple[str, Any]], *, makes_pods: bool = False
+) -> ClusterObjects:
     """The objects in parsed documents, each with the place it comes from.
+
+    Args:
+        documents: the documents.
+        makes_pods: whether hand-written workloads are taken as the pods that they would make.
 
     Raises:
         InputError: a document cannot be read.
     """
-    collector = _Collector()
+    collector = _Collector(makes_pods=makes_pods)
     for place, document in documents:
-        for item_place, raw in _items(document, place):
+        for item_place, raw in items_of(document, place):
             collector.take(raw, item_place)
     return collector.result()
 
 
-def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    """The documents of a YAML or JSON text, each with its place.
-
-    Raises:
-        InputError: the text is neither, or there is nothing in it.
-    """
-    try:
-        # JSON is the much faster case, and the usual one for whole clusters.
-        yield source, msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        yield from _yaml_documents(text, source)
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML as Kubernetes does: a time is a text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    is_empty = True
-    try:
-        for number, document in enumerate(yaml.load_all(text, _Loader), 1):
-            if document is not None:
-                is_empty = False
-                yield f"{source}: document {number}", document
-    except yaml.MarkedYAMLError as problem:
-        mark = problem.problem_mark
-        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        raise InputError(f"{place}: not valid YAML: {problem.problem}") from problem
-    except yaml.YAMLError as problem:
-        raise InputError(f"{source}: not valid YAML: {problem}") from problem
-    if is_empty:
-        raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
-
-
-def _items(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if not isinstance(document, Mapping):
-        raise InputError(f"{place}: expected a Kubernetes object, got {_shown(document)}")
-    items = document.get("items")
-    if not str(document.get("kind", "")).endswith("List") or items is None:
-        yield place, document
-        return
-    if not isinstance(items, list):
-        raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
-    item_kind = str(document["kind"]).removesuffix("List")
-    for index, item in enumerate(items):
-        at = f"{place}: items[{index}]"
-        if not isinstance(item, Mapping):
-            raise InputError(f"{at}: expected a Kubernetes object, got {_shown(item)}")
-        # The items of a PodList carry no kind of their own.
-        yield at, item if "kind" in item or not item_kind else {**item, "kind": item_kind}
+def _is_core(api_version: str) -> bool:
+    """Whether an API is one of Kubernetes' own, as far as its name tells."""
+    group = api_version.rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def _api_version(kind: str) -> str:
     return _WATCHED[kind].api_version if kind in _WATCHED else _CORE
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, list):
-        return "a list"
-    return f"{value!r}"

@@ -1,25 +1,18 @@
 """Where all waiting pods would go: the real queue, the real decisions, nothing bound."""
 
+from math import inf
 from typing import Final
 
 import msgspec
+from typing_extensions import override
 
-from scheduler.engine.events import (
-    Allowed,
-    Answered,
-    Bound,
-    Decide,
-    Event,
-    Evicted,
-    ObjectGone,
-    ObjectSet,
-    PreBound,
-    Tick,
-)
-from scheduler.engine.instructions import Ask, Bind, Evict, RunPreBind
+from scheduler.engine.events import Decide, Tick
+from scheduler.engine.instructions import Bind, Evict
 from scheduler.offline.cluster import Cluster
+from scheduler.offline.driving import Driving
 
 EVICTED: Final = "evicted for a more important pod"
+HELD: Final = "has a place, and is held by"
 
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,25 +48,28 @@ def simulate(cluster: Cluster) -> Outcome:
     return _Simulation(cluster).run()
 
 
-class _Simulation:
-    """A driver that does at once whatever the engine wants."""
+class _Simulation(Driving):
+    """Remembers who came where."""
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.engine, cluster.asker)
         self._cluster = cluster
-        self._engine = cluster.engine
-        self._now = cluster.engine.core.now
         self._placed: dict[str, Placement] = {}
         self._victims: dict[str, list[str]] = {}
         """By the UID of the pod that they made room for."""
+        self._given_up: set[str] = set()
 
     def run(self) -> Outcome:
         """Empty the queue, and see who is left."""
-        while self._engine.has_ready:
-            self._handle(Decide())
-            self._allow_held_pods()
-        self._handle(Tick())
-        messages = {entry["uid"]: str(entry["message"]) for entry in self._engine.core.queue.dump()}
-        nominator = self._engine.core.queue.nominator
+        while self.engine.has_ready or self._give_up_on_held_pods():
+            self.handle(Decide())
+        self.handle(Tick())
+        messages = {entry["uid"]: str(entry["message"]) for entry in self.engine.core.queue.dump()}
+        messages.update(
+            (held.pod.uid, f"{HELD} {', '.join(held.pending_plugins)}")
+            for held in self.engine.core.waiting
+        )
+        nominator = self.engine.core.queue.nominator
         nominated = {
             pod.uid: node for node in nominator for pod in nominator.nominated_pods_for_node(node)
         }
@@ -89,44 +85,30 @@ class _Simulation:
         )
         return Outcome((*self._placed.values(), *pending))
 
-    def _handle(self, event: Event) -> None:
-        for instruction in self._engine.handle(event, self._now):
-            if isinstance(instruction, RunPreBind):
-                self._handle(PreBound(instruction.attempt))
-            elif isinstance(instruction, Bind):
-                self._bind(instruction)
-            elif isinstance(instruction, Evict):
-                self._evict(instruction)
-            elif isinstance(instruction, Ask):
-                self._ask(instruction)
-
-    def _ask(self, ask: Ask) -> None:
-        found, asker = self._engine.attempts.question(ask.question), self._cluster.asker
-        if found is not None and asker is not None:
-            question, pod = found
-            self._handle(Answered(ask.question, asker.ask(question, pod.uid)))
-
-    def _evict(self, evict: Evict) -> None:
-        """The victim is gone at once; what it was given before is taken back."""
+    @override
+    def evict(self, evict: Evict) -> None:
+        """What the victim was given before is taken back."""
         self._placed.pop(evict.uid, None)
         self._victims.setdefault(evict.preemptor, []).append(f"{evict.namespace}/{evict.name}")
-        self._handle(Evicted(evict.uid))
-        self._handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
+        super().evict(evict)
 
-    def _bind(self, bind: Bind) -> None:
-        attempt = self._engine.attempts.get(bind.attempt)
-        if attempt is None:
-            return
-        pod = attempt.pod
-        self._placed[pod.uid] = Placement(
-            pod.key, bind.node, victims=tuple(self._victims.get(pod.uid, ()))
-        )
-        self._handle(Bound(bind.attempt))
-        # The API server would confirm it, and those who wait for such a pod would be woken.
-        self._handle(ObjectSet("pods", pod))
+    @override
+    def bind(self, bind: Bind) -> None:
+        attempt = self.engine.attempts.get(bind.attempt)
+        if attempt is not None:
+            pod = attempt.pod
+            victims = tuple(self._victims.get(pod.uid, ()))
+            self._placed[pod.uid] = Placement(pod.key, bind.node, victims=victims)
+        super().bind(bind)
 
-    def _allow_held_pods(self) -> None:
-        """Nobody waits in a simulation, so Wait counts as yes."""
-        for waiting in self._engine.core.waiting:
-            for plugin in waiting.pending_plugins:
-                self._handle(Allowed(waiting.pod.uid, plugin))
+    def _give_up_on_held_pods(self) -> bool:
+        """Nobody comes any more who could let them go: patience ends, once for each pod.
+
+        Their room is free then. Says whether somebody is to be tried again.
+        """
+        for held in self.engine.core.waiting:
+            late = held.timed_out(inf)
+            if late is not None and held.pod.uid not in self._given_up:
+                self._given_up.add(held.pod.uid)
+                self.handle(late)
+        return self.engine.has_ready

@@ -38,12 +38,11 @@ from scheduler.framework.interface import (
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status
 from scheduler.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.snapshot import Rows, Snapshot
-from scheduler.volumes.attachments import Attached, MissingClaimError
+from scheduler.volumes.attachments import OVER_LIMIT, Attached, MissingClaimError
 from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.translation import plugin_of
 
-REASON: Final = "node(s) exceed max volume count"
-_REASONS: Final = (Reason(REASON),)
+_REASONS: Final = (Reason(OVER_LIMIT),)
 _OVER: Final = np.uint64(1)
 _MISSING: Final = np.uint64(2)
 

@@ -12,6 +12,7 @@ from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.plugins.keep_room import KeepRoom
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
@@ -36,6 +37,7 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
         DynamicResources,
         ImageLocality,
         InterPodAffinity,
+        KeepRoom,
         NodeAffinity,
         NodeDeclaredFeatures,
         NodeName,

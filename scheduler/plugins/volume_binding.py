@@ -11,9 +11,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (v1.36).
 Differs: PreBind is woken by changes of claims and volumes instead of looking once a second.
 """
 
-import asyncio
 from collections.abc import Hashable, Sequence
-from contextlib import ExitStack
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -22,7 +21,7 @@ from typing_extensions import override
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
-from scheduler.config.args import UtilizationShapePoint, VolumeBindingArgs
+from scheduler.config.args import VolumeBindingArgs
 from scheduler.errors import SchedulerError
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint, ObjectKind
@@ -63,10 +62,6 @@ from scheduler.volumes.decision import REASONS, Binding, PodVolumes, VolumeDecis
 
 _REASONS: Final = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in REASONS)
 
-DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-"""With StorageCapacityScoring, nodes with much room are preferred."""
-DEFAULT_ARGS: Final = VolumeBindingArgs()
-
 
 class _Attempt:
     """What is known of one pod's volumes.
@@ -106,22 +101,13 @@ class VolumeBinding(
     NEEDS_VOLUMES: ClassVar[bool] = True
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
-    def __init__(
-        self, args: VolumeBindingArgs, handle: Handle, *, storage_capacity_scoring: bool = False
-    ) -> None:
-        """Take arguments and handle.
-
-        Args:
-            args: how long to wait, and the shape of the scores.
-            handle: the rest of the scheduler.
-            storage_capacity_scoring: upstream's feature gate of this name, off in 1.36.
-        """
+    def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._handle = handle
         self._timeout_seconds = args.bind_timeout_seconds
-        self._scores = None
-        if storage_capacity_scoring:
-            self._scores = VolumeScores(args.shape or DEFAULT_SHAPE)
+        # The wait begins when everything is written.
+        self.patience_seconds += self._timeout_seconds
+        self._scores = None if args.shape is None else VolumeScores(args.shape)
         self._metrics = VolumeMetrics(handle.metrics)
         handle.shared(VolumeCatalog)
 
@@ -182,12 +168,12 @@ class VolumeBinding(
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
-        """Skip, but for pods with claims behind the feature gate."""
-        return SKIP if self.skips_score(pod, snapshot) or state.get(_ATTEMPT) is None else SUCCESS
+        """Skip without the feature gate; with it pods without claims have scores too, all 0."""
+        return SKIP if self._scores is None else SUCCESS
 
     @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """See `PreScorePlugin.skips_score`."""
+        """See `PreScorePlugin.skips_score`; scores that are all 0 need not be asked for."""
         return self._scores is None or not pod.pod.volumes
 
     @override
@@ -233,11 +219,7 @@ class VolumeBinding(
         """Write what was assumed, and wait until the binding controller has made it true."""
         attempt = state.read(_ATTEMPT)
         try:
-            await self._write(attempt)
-            try:
-                async with asyncio.timeout(self._timeout_seconds):
-                    await self._bound(attempt, node_name)
-            except TimeoutError:
+            if not await self._write_and_wait(attempt, node_name):
                 return self._failed("binding volumes: context deadline exceeded")
         except binding.BindingError as problem:
             return self._failed(f"binding volumes: {problem}")
@@ -254,7 +236,17 @@ class VolumeBinding(
             attempt.decision = VolumeDecision(catalog, attempt.claims, snapshot)
         return attempt.decision
 
-    async def _write(self, attempt: _Attempt) -> None:
+    async def _write_and_wait(self, attempt: _Attempt, node_name: str) -> bool:
+        """Whether all is bound before the time is over."""
+        written = await self._write(attempt)
+        catalog = self._handle.shared(VolumeCatalog)
+        return await self._handle.api.until(
+            lambda: binding.are_bound(catalog, written, node_name, self._labels(node_name)),
+            partial(catalog.listen, [claim.key for claim in written.claims]),
+            self._timeout_seconds,
+        )
+
+    async def _write(self, attempt: _Attempt) -> PodVolumes:
         """Volumes first, then claims; what has been answered is kept in its new version."""
         catalog = self._handle.shared(VolumeCatalog)
         written = attempt.assumed or PodVolumes()
@@ -272,22 +264,12 @@ class VolumeBinding(
                 attempt.assumed = written = written.with_provision(
                     i, msgspec.structs.replace(claim, metadata=metadata)
                 )
+        return written
 
     async def _patched(self, patch: binding.Patch, known: ObjectMeta) -> ObjectMeta:
         answer: Any = await self._handle.api.request("PATCH", patch.path, patch.body)
         version = answer["metadata"]["resourceVersion"]
         return msgspec.structs.replace(known, resource_version=version)
-
-    async def _bound(self, attempt: _Attempt, node_name: str) -> None:
-        catalog = self._handle.shared(VolumeCatalog)
-        written = attempt.assumed or PodVolumes()
-        changed = asyncio.Event()
-        with ExitStack() as listening:
-            for claim in written.claims:
-                listening.callback(catalog.listen(claim.key, changed.set))
-            while not binding.are_bound(catalog, written, node_name, self._labels(node_name)):
-                await changed.wait()
-                changed.clear()
 
     def _labels(self, node_name: str) -> dict[str, str]:
         snapshot = self._handle.snapshot

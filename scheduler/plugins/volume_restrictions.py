@@ -40,15 +40,10 @@ from scheduler.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.claims import claim_names, not_found
-from scheduler.volumes.disks import Disk, conflict, disks_of
+from scheduler.volumes.disks import DISK_TAKEN, Disk, conflict, disks_of
+from scheduler.volumes.in_use import CLAIM_IN_USE
 
-REASONS: Final = (
-    Reason("node(s) had no available disk"),
-    Reason(
-        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
-        "already in-use by another pod"
-    ),
-)
+REASONS: Final = (Reason(DISK_TAKEN), Reason(CLAIM_IN_USE))
 _DISK: Final = np.uint64(1)
 _CLAIM: Final = np.uint64(2)
 

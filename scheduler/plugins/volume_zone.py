@@ -181,7 +181,7 @@ def _unbound(claim: PersistentVolumeClaim, catalog: VolumeCatalog) -> str | None
     """Why a claim without a volume is in the way; None where it gets one with the decision."""
     if not claim.class_name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
-    found = catalog.storage_class(claim.class_name)
+    found = catalog.classes.get(claim.class_name)
     if found is None:
         return f'storageclass.storage.k8s.io "{claim.class_name}" not found'
     if found.volume_binding_mode is None:

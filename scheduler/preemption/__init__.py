@@ -3,7 +3,9 @@
 Source: kubernetes pkg/scheduler/framework/preemption (v1.36).
 """
 
-from scheduler.preemption.evaluator import Evaluator
+from scheduler.preemption.departures import soonest_start
+from scheduler.preemption.evaluator import Evaluator, rows_that_may_help
 from scheduler.preemption.evictions import Evictions
+from scheduler.preemption.importance import Importance
 
-__all__ = ["Evaluator", "Evictions"]
+__all__ = ["Evaluator", "Evictions", "Importance", "rows_that_may_help", "soonest_start"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import LabelSet, PodInfo
-from scheduler.preemption.importance import Indices, RankedPods
+from scheduler.preemption.importance import Indices, RankedPods, stable_order
 from scheduler.snapshot.pod_kinds import OtherPods
 
 
@@ -64,7 +64,8 @@ class Budgets:
         if not len(pod):
             return violates
         purse = budget * (int(pods.at.max()) + 1) + pods.at[pod]
-        order = np.argsort(purse, kind="stable")
+        # Pods come node by node, so what is spent of a budget on a node is together then.
+        order = stable_order(budget)
         purse = purse[order]
         starts = np.flatnonzero(np.concatenate(([True], purse[1:] != purse[:-1])))
         lengths = np.diff(np.append(starts, len(purse)))
@@ -76,8 +77,8 @@ class Budgets:
     def _is_spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> NDArray[np.bool_]:
         """Which pairs cost the budget something: the API server has already counted the others."""
         spent = np.ones(len(pod), np.bool_)
-        for number in np.unique(budget).tolist():
-            names = self._budgets[number].disrupted_pods
+        for number, each in enumerate(self._budgets):
+            names = each.disrupted_pods
             if names:
                 pairs = np.flatnonzero(budget == number)
                 spent[pairs] = [other.name not in names for other in pods.pods(pod[pairs])]

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import Candidate
 from scheduler.preemption.dry_run import Tried
 from scheduler.preemption.importance import Indices, start_time
@@ -27,17 +26,16 @@ class Candidates(Sequence[Candidate]):
     def __init__(self, snapshot: Snapshot, batches: Sequence[Tried]) -> None:
         self._names = snapshot.table.names
         self._batches = batches
-        found = [
-            (batch, place, int(tried.violations[place]) > 0)
-            for batch, tried in enumerate(batches)
-            for place in np.flatnonzero(tried.is_candidate).tolist()
-        ]
+        places = [np.flatnonzero(tried.is_candidate) for tried in batches]
         # Sorting is stable: within each sort the order of trying is kept.
-        self._places = [(b, p) for b, p, _ in sorted(found, key=lambda each: each[2])]
+        violates = [t.violations[p].clip(0, 1) for t, p in zip(batches, places, strict=True)]
+        order = np.argsort(_joined(violates), kind="stable")
+        self._batch = np.repeat(np.arange(len(batches)), [len(p) for p in places])[order]
+        self._place = _joined(places)[order]
 
     @override
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._place)
 
     @overload
     def __getitem__(self, index: int) -> Candidate: ...
@@ -49,8 +47,8 @@ class Candidates(Sequence[Candidate]):
     def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        batch, place = self._places[index]
-        tried = self._batches[batch]
+        place = int(self._place[index])
+        tried = self._batches[int(self._batch[index])]
         start, end = np.searchsorted(tried.victims.at, (place, place + 1)).tolist()
         victims = tried.victims.pods(slice(start, end))
         name = self._names[int(tried.rows[place])]
@@ -63,29 +61,19 @@ class Candidates(Sequence[Candidate]):
         sum of priorities; fewest victims; the latest start of the earliest started among the
         victims of the highest priority; the one that was tried first.
         """
-        if not self._places:
+        if not len(self):
             return None
         left = np.arange(len(self))
         for column in self._criteria():
             values = column[left]
             left = left[values == values.min()]
-        if len(left) > 1:
-            # The most important victim is the one that started first among its equals.
-            return self[max(left.tolist(), key=lambda index: start_time(self._first_victim(index)))]
         return self[int(left[0])]
-
-    def _first_victim(self, index: int) -> PodInfo:
-        batch, place = self._places[index]
-        victims = self._batches[batch].victims
-        start = int(np.searchsorted(victims.at, place))
-        return victims.pods(slice(start, start + 1))[0]
 
     def _criteria(self) -> list[NDArray[np.int64]]:
         """What to keep small, one after the other; a value for each candidate."""
         parts = [_criteria_of(tried) for tried in self._batches]
         offsets = np.cumsum([0, *(len(tried.rows) for tried in self._batches)])
-        at = np.array([offsets[batch] + place for batch, place in self._places], np.intp)
-        return list(np.concatenate(parts, axis=1)[:, at])
+        return list(np.concatenate(parts, axis=1)[:, offsets[self._batch] + self._place])
 
 
 def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
@@ -121,9 +109,18 @@ class _Latest(str):
 def _criteria_of(tried: Tried) -> NDArray[np.int64]:
     """By criterion and row; rows without victims get what does not matter."""
     rows, victims = len(tried.rows), tried.victims
-    highest = np.full(rows, np.iinfo(np.int64).min)
-    np.maximum.at(highest, victims.at, victims.priorities)
-    sums = np.zeros(rows, np.int64)
-    np.add.at(sums, victims.at, victims.priorities + _PRIORITY_OFFSET)
     counts: Indices = np.bincount(victims.at, minlength=rows)
-    return np.array([tried.violations, highest, sums, counts], np.int64)
+    # The most important victim comes first, and started first among its equals.
+    has_any = np.flatnonzero(counts)
+    first = (np.cumsum(counts) - counts)[has_any]
+    highest, starts = np.zeros((2, rows), np.int64)
+    highest[has_any] = victims.priorities[first]
+    starts[has_any] = victims.starts[first]
+    # Exact: less than 2**53.
+    offsets = (victims.priorities + _PRIORITY_OFFSET).astype(np.float64)
+    sums = np.bincount(victims.at, offsets, rows)
+    return np.array([tried.violations, highest, sums, counts, -starts], np.int64)
+
+
+def _joined(parts: Sequence[Indices]) -> Indices:
+    return np.concatenate(parts) if parts else np.zeros(0, np.intp)

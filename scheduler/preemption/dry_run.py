@@ -22,7 +22,7 @@ from scheduler.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Status, error, unresolvable
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.importance import Importance, Indices, RankedPods
+from scheduler.preemption.importance import Importance, Indices, RankedPods, stable_order
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 
@@ -62,7 +62,22 @@ class DryRun:
         importance: Importance,
         budgets: Budgets,
         nominated: NominatedPods,
+        *,
+        below: int | None = None,
     ) -> None:
+        """Take what there is to know.
+
+        Args:
+            diagnosis: why the pod fits nowhere.
+            snapshot: the cluster.
+            importance: the order of the pods of each node.
+            budgets: what evictions violate.
+            nominated: the pods that wait for a node to be cleared for them.
+            below: pods of a lower priority than this may have to leave; None for the pod's own.
+
+        Raises:
+            ValueError: there is nothing to try.
+        """
         if diagnosis.attempt is None:
             raise ValueError("the pod was rejected for good before any node was looked at")
         self._attempt = diagnosis.attempt
@@ -72,6 +87,7 @@ class DryRun:
         self._importance = importance
         self._budgets = budgets
         self._nominated = nominated
+        self._below = self._pod.priority if below is None else below
 
     def run(self, rows: Indices, wanted: int) -> list[Tried]:
         """Try nodes in order until there are enough candidates.
@@ -93,7 +109,7 @@ class DryRun:
 
     def _try(self, rows: Indices) -> Tried:
         ranked = self._importance.ranked(self._snapshot, rows)
-        lower = ranked.take(ranked.priorities < self._pod.priority)
+        lower = ranked.take(ranked.priorities < self._below)
         has_lower = np.bincount(lower.at, minlength=len(rows)) > 0
         rejected: list[tuple[Status, int]] = []
         without = len(rows) - int(np.count_nonzero(has_lower))
@@ -198,11 +214,11 @@ def _reprieve(
         Which of the pods must leave.
     """
     leaves = np.zeros(len(lower), np.bool_)
-    order = np.argsort(2 * lower.at + ~violates, kind="stable")
+    order = stable_order(2 * lower.at + ~violates)
     at = lower.at[order]
     starts = np.flatnonzero(np.diff(at, prepend=-1))
     step = np.arange(len(at)) - np.repeat(starts, np.diff(np.append(starts, len(at))))
-    by_step = np.argsort(step, kind="stable")
+    by_step = stable_order(step)
     ends = np.cumsum(np.bincount(step)) if len(step) else np.zeros(0, np.intp)
     for chosen in np.split(order[by_step], ends[:-1]):
         _bring_back(rows, lower, kinds, chosen, leaves)

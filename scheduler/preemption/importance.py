@@ -21,6 +21,8 @@ from scheduler.snapshot.pod_kinds import PodKinds
 
 _NOW: Final = "~"
 """A pod without a start time counts as started now; sorts after all times."""
+_SMALL: Final = 2**16
+_LATEST: Final = 10**15
 _WRITTEN_BY_SERVERS: Final = len("2026-01-01T00:00:00Z")
 
 Indices: TypeAlias = NDArray[np.intp]
@@ -44,6 +46,13 @@ def _in_utc(text: str) -> str:
     return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def start_number(pod: PodInfo) -> int:
+    """The same as a number, for columns."""
+    text = start_time(pod)
+    digits = text[:4] + text[5:7] + text[8:10] + text[11:13] + text[14:16] + text[17:19]
+    return int(digits) if digits.isdecimal() else _LATEST
+
+
 class _Ranked:
     """The pods of one node."""
 
@@ -55,7 +64,8 @@ class _Ranked:
         self.pods = sorted(info.pods.values(), key=importance)
         priorities = [pod.shape.spec.priority or 0 for pod in self.pods]
         numbers = [*map(kinds.number_of, self.pods)]
-        self.columns = np.array([priorities, numbers], np.int64)
+        starts = [*map(start_number, self.pods)]
+        self.columns = np.array([priorities, numbers, starts], np.int64)
 
 
 class RankedPods:
@@ -65,9 +75,10 @@ class RankedPods:
         at: the place of each pod's row among the rows asked for.
         priorities: of each pod.
         kinds: the number of each pod's kind.
+        starts: when each started, as a number that grows with time.
     """
 
-    __slots__ = ("_blocks", "_index", "at", "kinds", "priorities")
+    __slots__ = ("_blocks", "_index", "at", "kinds", "priorities", "starts")
 
     def __init__(self, blocks: Sequence[_Ranked]) -> None:
         lengths = np.array([len(block.pods) for block in blocks], np.intp)
@@ -78,22 +89,32 @@ class RankedPods:
         self._index: Indices = np.arange(len(self.at)) - starts[self.at]
         self.priorities: NDArray[np.int64] = columns[0]
         self.kinds: Indices = columns[1].astype(np.intp)
+        self.starts: NDArray[np.int64] = columns[2]
 
     def __len__(self) -> int:
         return len(self.at)
 
     def take(self, chosen: NDArray[np.bool_] | Indices) -> "RankedPods":
         """Only some of the pods, in the order given."""
+        if chosen.dtype == np.bool_ and chosen.all():
+            return self
         part = object.__new__(RankedPods)
         part._blocks = self._blocks
         part.at, part._index = self.at[chosen], self._index[chosen]
         part.priorities, part.kinds = self.priorities[chosen], self.kinds[chosen]
+        part.starts = self.starts[chosen]
         return part
 
     def pods(self, chosen: Indices | slice = slice(None)) -> list[PodInfo]:
         """The pods themselves."""
         places = zip(self.at[chosen].tolist(), self._index[chosen].tolist(), strict=True)
         return [self._blocks[at].pods[index] for at, index in places]
+
+
+def stable_order(values: Indices) -> Indices:
+    """The stable order of numbers from 0 on; small ones are sorted by their digits."""
+    is_small = len(values) > 0 and int(values.max()) < _SMALL
+    return np.argsort(values.astype(np.uint16) if is_small else values, kind="stable")
 
 
 class Importance:
@@ -114,16 +135,19 @@ class Importance:
         if kinds is not self._kinds or kinds.epoch != self._epoch:
             self._ranked.clear()
             self._kinds, self._epoch = kinds, kinds.epoch
-        infos = snapshot.table.infos
-        ranked = self._ranked
-        blocks = []
-        for row in rows.tolist():
-            info = infos[row] or _NOBODY
-            block = ranked.get(row)
-            if block is None or block.info is not info or block.generation != info.generation:
-                block = ranked[row] = _Ranked(info, kinds)
-            blocks.append(block)
+        numbers = rows.tolist()
+        every, ranked = snapshot.table.infos, self._ranked
+        infos = [every[row] or _NOBODY for row in numbers]
+        blocks = [ranked.get(row, _UNKNOWN) for row in numbers]
+        stale = [
+            place
+            for place, (block, info) in enumerate(zip(blocks, infos, strict=True))
+            if block.generation != info.generation or block.info is not info
+        ]
+        for place in stale:
+            blocks[place] = ranked[numbers[place]] = _Ranked(infos[place], kinds)
         return RankedPods(blocks)
 
 
 _NOBODY: Final = NodeInfo("")
+_UNKNOWN: Final = _Ranked(NodeInfo(""), PodKinds())

@@ -112,6 +112,12 @@ class QueueingHints:
                 by_profile[name] = ProfileInterest(hints, per_pod)
         return Interest(event, event.label, event.is_wildcard, by_profile)
 
+    def wakers(self, profile: str, plugin: str) -> tuple[str, ...]:
+        """The events that a plugin has registered for, by their labels."""
+        known = self._profiles.get(profile)
+        registered = () if known is None else known.events.get(plugin, ())
+        return tuple(dict.fromkeys(each.event.label for each in registered))
+
     def strategy(
         self,
         pod: PodInfo,

@@ -63,6 +63,11 @@ class InFlightPods:
         attempt = self._attempts.get(uid)
         return None if attempt is None else attempt.latest
 
+    def queued(self, uid: str) -> QueuedPodInfo | None:
+        """A pod in flight as it was popped."""
+        attempt = self._attempts.get(uid)
+        return None if attempt is None else attempt.queued
+
     def add(self, queued: QueuedPodInfo) -> None:
         """Begin an attempt."""
         uid = queued.pod_info.pod.metadata.uid

@@ -15,6 +15,7 @@ Where a pod can be, and how it moves:
     unschedulable   active          the same when back-off is over; activate
     back-off        active          flush_backoff_completed, activate
     any but flight  (unknown)       delete
+    any but flight  any but flight  configure
 
 Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
 are asked; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
@@ -25,7 +26,7 @@ Differs: pods are told apart by UID. Newer versions of a pod in flight, and its 
 until it comes back. The flush of pods that waited too long does not concern pods in flight.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -34,6 +35,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import MonotonicClock
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
+    CONFIGURATION_CHANGED,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF_Q,
     SCHEDULE_ATTEMPT_FAILURE,
@@ -41,24 +43,36 @@ from scheduler.framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
+    EventResource,
 )
 from scheduler.framework.property_changes import pod_scheduling_properties_change
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.observability.queue_metrics import QueueMetrics
-from scheduler.queue.backoff import BackoffQueue
-from scheduler.queue.dump import dump_queue
+from scheduler.queue.active import ActiveQueue
+from scheduler.queue.backoff import BackoffQueue, BackoffSettings
+from scheduler.queue.dump import (
+    ACTIVE,
+    BACKOFF,
+    GATED,
+    IN_FLIGHT,
+    UNSCHEDULABLE,
+    Place,
+    backoff_end,
+    dump_queue,
+)
+from scheduler.queue.groups import Wake, kind_of
 from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.in_flight import InFlightPods
 from scheduler.queue.nominator import Nominator
-from scheduler.queue.pod_heap import PodHeap
 from scheduler.queue.pre_enqueue import Gates
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
-from scheduler.queue.unschedulable_pods import UnschedulablePods
+from scheduler.queue.unschedulable_pods import Step, UnschedulablePods, Waking
 from scheduler.queue.validation import validate_queue
 
-ACTIVE: Final = "active"
-BACKOFF: Final = "backoff"
-UNSCHEDULABLE: Final = "unschedulable"
+_GROUPS_AT_ONCE: Final = 256
+"""So many groups of waiting pods are asked at once what an event means to them: some 5 ms."""
+_MAX_WAKINGS: Final = 32
+"""So many things may have happened of which something is left; then the first is ended."""
 
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
@@ -96,16 +110,50 @@ class SchedulingQueue:
             metrics: what is counted.
         """
         self._metrics = metrics
-        self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
         self._clock = clock
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
-        self._hints = QueueingHints(profiles)
-        self._gates = Gates(profiles, metrics)
-        self._active = PodHeap()
-        self._backoff = BackoffQueue(settings.backoff, clock)
-        self._unschedulable = UnschedulablePods(self._hints)
         self._in_flight = InFlightPods()
         self.nominator = Nominator()
+        self._begin(sort_key, profiles, settings.backoff)
+
+    def _begin(
+        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
+    ) -> None:
+        """Let nobody wait, under these settings."""
+        self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
+        self._hints = QueueingHints(profiles)
+        self._gates = Gates(profiles, self._metrics)
+        self._profiles = profiles
+        self._active = ActiveQueue(self._clock)
+        self._backoff = BackoffQueue(backoff, self._clock)
+        self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
+        self._wakings: deque[Waking] = deque()
+        """What is not over of what has happened; goes on with every pop."""
+
+    def configure(
+        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
+    ) -> None:
+        """Go on under other settings; pods keep the story of their attempts.
+
+        Whoever was rejected is tried again once its back-off is over, as what rejected it may be
+        gone; PreEnqueue plugins are asked about everybody. Pods of profiles that are gone must have
+        been deleted.
+
+        Args:
+            sort_key: see `__init__`.
+            profiles: see `__init__`.
+            backoff: times of the back-off.
+
+        Cost: O(pods).
+        """
+        ready = self._active.in_order()
+        others = [*self._backoff.in_order(), *self._unschedulable]
+        self._begin(sort_key, profiles, backoff)
+        for strategy, pods in ((Strategy.IMMEDIATELY, ready), (Strategy.AFTER_BACKOFF, others)):
+            for queued in pods:
+                queued.backoff_expiration = self._backoff.expiration(queued)
+                self._requeue(queued.pod_info.uid, queued, strategy, CONFIGURATION_CHANGED.label)
+        self._in_flight.record(self._observe(CONFIGURATION_CHANGED, None, None))
 
     # --- what happens to waiting pods -------------------------------------------------------------
 
@@ -130,11 +178,11 @@ class SchedulingQueue:
         elif (queued := self._active.get(uid)) is not None:
             queued.pod_info = new
             self._active.rekey(uid, self._sort_key(queued))
-            self.nominator.update_nominated_pod(old, new)
+            self._update_ready(old, new)
         elif (queued := self._backoff.get(uid)) is not None:
             queued.pod_info = new
             self._backoff.rekey(uid, self._sort_key(queued))
-            self.nominator.update_nominated_pod(old, new)
+            self._update_ready(old, new)
         elif (queued := self._unschedulable.remove(uid)) is not None:
             self._update_unschedulable(queued, old, new)
         else:
@@ -151,6 +199,7 @@ class SchedulingQueue:
         queued = queued or self._unschedulable.remove(uid)
         if queued is not None:
             self._count_rejectors(queued, -1)
+            self._end_scouting(uid)
 
     def activate(self, uids: Iterable[str]) -> None:
         """Make waiting pods active at once, without back-off; unknown ones are ignored.
@@ -158,6 +207,9 @@ class SchedulingQueue:
         A pod in flight is tried again if its attempt fails.
         """
         for uid in uids:
+            known = self.get(uid)
+            if known is not None:
+                self._unschedulable.doubt(kind_of(known))
             if uid in self._in_flight:
                 latest = self._in_flight.latest(uid)
                 self._in_flight.record(self._observe(FORCE_ACTIVATE, None, latest))
@@ -197,15 +249,9 @@ class SchedulingQueue:
             but: UID of a pod to leave alone.
         """
         observed = self._observe(event, old, new)
-        if not observed.interest.exists:
+        if not observed.interest.exists and event.resource is not EventResource.NODE:
             return
-        label = observed.interest.label
-        for queued, strategy in self._unschedulable.woken_by(observed, max_priority):
-            uid = queued.pod_info.uid
-            if uid == but:
-                continue
-            self._unschedulable.remove(uid)
-            self._requeue(uid, queued, strategy, label)
+        self._wake(self._unschedulable.waking_by(observed, max_priority, but))
         self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
@@ -217,6 +263,7 @@ class SchedulingQueue:
         they would keep waiting. The caller ends the attempt with `done` or
         `add_unschedulable_if_not_present`.
         """
+        self._wake_more()
         queued = self._active.pop()
         if queued is None:
             queued = self._backoff.pop_early()
@@ -240,19 +287,42 @@ class SchedulingQueue:
         """Keep events again for a pod in flight: what was decided about it begins anew."""
         self._in_flight.collect(uid)
 
+    def found_place(self, uid: str) -> None:
+        """A pod in flight has a node: it is nominated to none, and those like it may fit, too."""
+        if len(self.nominator):
+            self.nominator.delete_nominated_pod_if_exists(uid)
+        self._end_scouting(uid)
+
     def done(self, uid: str) -> None:
         """End the attempt of a pod that need not come back."""
         self._in_flight.done(uid)
+        self._end_scouting(uid)
+
+    def rejected_equal(self, queued: QueuedPodInfo) -> QueuedPodInfo | None:
+        """A pod that fits nowhere, and so neither does this one: they are equal.
+
+        Nothing has happened since that may help either of them.
+        """
+        kind = kind_of(queued.pod_info)
+        equal = self._unschedulable.standing(kind, self.nominator.withdrawals)
+        return equal if equal is not None and self._shares_rejections(queued) else None
 
     def latest(self, uid: str) -> PodInfo | None:
         """The newest version of a pod in flight; None when it was deleted meanwhile."""
         return self._in_flight.latest(uid)
 
-    def add_unschedulable_if_not_present(self, queued: QueuedPodInfo) -> bool:
+    def add_unschedulable_if_not_present(
+        self, queued: QueuedPodInfo, *, fits_nowhere: bool = False
+    ) -> bool:
         """Put back a pod whose attempt failed, and end the attempt.
 
         The caller has set `unschedulable_plugins` and `pending_plugins` to those that rejected the
         pod; without any, the attempt met an error.
+
+        Args:
+            queued: the pod.
+            fits_nowhere: whether nothing can be done for it at present, evictions included; so its
+                equals need not be tried.
 
         Returns:
             False when the pod was deleted meanwhile, or is waiting already: it is not put back.
@@ -260,7 +330,7 @@ class SchedulingQueue:
         uid = queued.pod_info.uid
         deleted = uid in self._in_flight and self._in_flight.latest(uid) is None
         if deleted or self._find(uid) is not None:
-            self._in_flight.done(uid)
+            self.done(uid)
             return False
         queued.pod_info = self._in_flight.latest(uid) or queued.pod_info
         if queued.unschedulable_plugins or queued.pending_plugins:
@@ -277,12 +347,19 @@ class SchedulingQueue:
         self._in_flight.done(uid)
         if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
+            stands = fits_nowhere and self._unschedulable.note_rejected(
+                queued, self.nominator.withdrawals
+            )
+            self._end_scouting(uid, found_nothing=stands)
+        if queued.unschedulable_plugins:
+            self._active.note_rejection()
         return True
 
     # --- time -------------------------------------------------------------------------------------
 
     def flush_backoff_completed(self) -> None:
         """Make the pods active whose back-off is over; to be called every second."""
+        self._wake_more()
         for queued in self._backoff.pop_completed():
             self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
 
@@ -292,21 +369,8 @@ class SchedulingQueue:
         So are those whose PreEnqueue plugin failed, at once: no event is due for them.
         """
         limit = self._clock.monotonic() - self._max_in_unschedulable
-        late = [q for q in self._unschedulable if q.timestamp < limit or q.gate_failed]
-        observed = self._observe(UNSCHEDULABLE_TIMEOUT, None, None)
-        for queued in late:
-            gating = queued.gating_plugin
-            profile = queued.pod_info.spec.scheduler_name
-            if (
-                gating
-                and not queued.gate_failed
-                and gating not in observed.interest.of(profile).hints
-            ):
-                continue
-            uid = queued.pod_info.uid
-            self._unschedulable.remove(uid)
-            queued.was_flushed = True
-            self._requeue(uid, queued, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+        interest = self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
+        self._wake(self._unschedulable.waking_late(limit, interest))
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -315,8 +379,12 @@ class SchedulingQueue:
         known = self.get(pod.uid)
         if known is None:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
-        else:
-            self.nominator.add_nominated_pod(known, node_name)
+            return
+        # Pods with a nomination are no longer like others.
+        waiting = self._unschedulable.remove(pod.uid)
+        self.nominator.add_nominated_pod(known, node_name)
+        if waiting is not None:
+            self._unschedulable.add(pod.uid, waiting)
 
     def put_last(self, uid: str) -> QueuedPodInfo | None:
         """Let a waiting pod come after all others from now on; None when it does not wait."""
@@ -335,10 +403,27 @@ class SchedulingQueue:
         queued = self._find(uid)
         return self._in_flight.latest(uid) if queued is None else queued.pod_info
 
+    def place_of(self, uid: str) -> Place | None:
+        """Where a pod is; None for one that does not wait here."""
+        if (queued := self._active.get(uid)) is not None:
+            return Place(ACTIVE, queued)
+        if (queued := self._backoff.get(uid)) is not None:
+            return Place(BACKOFF, queued, backoff_end(queued))
+        if (queued := self._unschedulable.get(uid)) is not None:
+            if queued.is_gated:
+                return Place(GATED, queued)
+            return Place(UNSCHEDULABLE, queued, queued.timestamp + self._max_in_unschedulable)
+        queued = self._in_flight.queued(uid)
+        return None if queued is None else Place(IN_FLIGHT, queued)
+
+    def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
+        """The events, by their labels, that a plugin of the pod's profile wants to hear of."""
+        return self._hints.wakers(pod.spec.scheduler_name, plugin)
+
     @property
     def has_ready(self) -> bool:
-        """Whether `pop` has a pod."""
-        return bool(len(self._active)) or self._backoff.has_early
+        """Whether `pop` has a pod, or something to do."""
+        return bool(len(self._active) or self._wakings) or self._backoff.has_early
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""
@@ -420,6 +505,45 @@ class SchedulingQueue:
                 label = observed.interest.label
         self._requeue(new.uid, queued, strategy, label)
 
+    def _update_ready(self, old: PodInfo, new: PodInfo) -> None:
+        self.nominator.update_nominated_pod(old, new)
+        if kind_of(old) != kind_of(new):
+            self._end_scouting(new.uid)
+
+    def _wake(self, waking: Waking) -> None:
+        """Begin to wake pods; where there are very many different ones, the rest comes later."""
+        for step in waking.some(_GROUPS_AT_ONCE):
+            self._send(*step)
+        if waking.is_over:
+            return
+        self._wakings.append(waking)
+        if len(self._wakings) > _MAX_WAKINGS:
+            first = self._wakings.popleft()
+            while not first.is_over:
+                for step in first.some(_GROUPS_AT_ONCE):
+                    self._send(*step)
+
+    def _wake_more(self) -> None:
+        if self._wakings:
+            self._wake(self._wakings.popleft())
+
+    def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
+        """Wake a pod that waits; where gates keep it, the next one that it was woken for."""
+        step: Step | None = (queued, wake)
+        while step is not None:
+            queued, wake = step
+            uid = queued.pod_info.uid
+            self._unschedulable.send(uid, wake)
+            queued.was_flushed = wake.late_before is not None
+            if self._requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
+                return
+            step = self._unschedulable.end_scouting(uid)
+
+    def _end_scouting(self, uid: str, *, found_nothing: bool = False) -> None:
+        step = self._unschedulable.end_scouting(uid, found_nothing=found_nothing)
+        if step is not None:
+            self._send(*step)
+
     def _requeue(self, uid: str, queued: QueuedPodInfo, strategy: Strategy, label: str) -> str:
         """Put a pod that is in no queue where it belongs, and say where that is."""
         if strategy is Strategy.SKIP or not self._gates.admit(queued):
@@ -439,6 +563,14 @@ class SchedulingQueue:
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
     # --- questions --------------------------------------------------------------------------------
+
+    def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
+        """Whether equal pods fit nowhere where this one does not: it has no place kept for it."""
+        pod = queued.pod_info
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        if profile is None or pod.pod.status.nominated_node_name:
+            return False
+        return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
 
     def _find(self, uid: str) -> QueuedPodInfo | None:
         return self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)

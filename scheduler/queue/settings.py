@@ -41,11 +41,13 @@ class QueueProfile(msgspec.Struct, frozen=True):
         events: what its plugins registered; see `Framework.events_to_register`.
         pre_enqueue: whether a pod may become active.
         ask_hint: whether an event may help a pod.
+        shares_rejections: whether pods that are equal to one fit nowhere where it does not.
     """
 
     events: PluginEvents
     pre_enqueue: PreEnqueue
     ask_hint: AskHint
+    shares_rejections: Callable[[PodInfo], bool] = lambda _: False
 
 
 class QueueCounts(msgspec.Struct, frozen=True):

@@ -2,71 +2,73 @@
 
 Source: kubernetes pkg/scheduler/backend/queue/unschedulable_pods.go v1.36. Differs: pods that an
 event cannot tell apart are kept together, so that an event costs as much as there are different
-workloads waiting for it, however many pods they have.
+workloads waiting for it, however many pods they have; see `scheduler.queue.groups`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TypeAlias
 
-from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.api.objects import Node
+from scheduler.framework.events import EventResource
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.excesses import Excesses
+from scheduler.queue.groups import Group, GroupKey, Kind, Wake, group_key
 from scheduler.queue.hints import Interest, ObservedEvent, QueueingHints, Strategy
 
-GroupKey: TypeAlias = tuple[PodShape, LabelSet, str, frozenset[str], frozenset[str], str]
-"""Shape, labels, namespace, unschedulable plugins, pending plugins, gating plugin."""
+Step: TypeAlias = tuple[QueuedPodInfo, Wake]
+"""A pod that is to be tried, and how it is woken."""
 
 
-def group_key(queued: QueuedPodInfo) -> GroupKey:
-    """What hints may depend on; pods of the same key get the same answers."""
-    pod_info = queued.pod_info
-    return (
-        pod_info.shape,
-        pod_info.label_set,
-        pod_info.pod.metadata.namespace,
-        queued.unschedulable_plugins,
-        queued.pending_plugins,
-        queued.gating_plugin,
-    )
+class Waking:
+    """Groups that something may have helped: who of them is woken is found out bit by bit."""
 
+    def __init__(self, groups: list[Group], steps: Callable[[Group], Iterator[Step]]) -> None:
+        self._groups = groups
+        self._steps = steps
+        self._position = 0
 
-class Group:
-    """Waiting pods of the same key."""
+    @property
+    def is_over(self) -> bool:
+        """Whether all groups were looked at."""
+        return self._position >= len(self._groups)
 
-    __slots__ = ("gating_plugin", "key", "members", "priority", "profile", "rejectors")
-
-    def __init__(self, key: GroupKey) -> None:
-        spec = key[0].spec
-        self.key = key
-        self.profile = spec.scheduler_name
-        self.priority = spec.priority or 0
-        self.rejectors = key[3] | key[4]
-        self.gating_plugin = key[5]
-        self.members: dict[str, QueuedPodInfo] = {}
-
-    def may_wake(self, interest: Interest, max_priority: int | None) -> bool:
-        """Whether an event is to be looked at for these pods.
-
-        A gated pod cannot leave before its gating plugin lets it, so only what that plugin
-        registered for matters.
-        """
-        if max_priority is not None and self.priority > max_priority:
-            return False
-        return not self.gating_plugin or self.gating_plugin in interest.of(self.profile).hints
+    def some(self, count: int) -> Iterator[Step]:
+        """Look at the next groups; each of their pods is to be taken out as it is given."""
+        start, self._position = self._position, self._position + count
+        for group in self._groups[start : self._position]:
+            # By now it may have gone, and its pods with it.
+            if group.members:
+                yield from list(self._steps(group))
 
 
 class UnschedulablePods:
     """Rejected and gated pods, found by UID, or by the plugins that rejected them.
 
     Invariant: every pod here was rejected or gated by at least one plugin. Fields of a pod that
-    are part of its key change only while the pod is not here.
+    are part of its key change only while the pod is not here. A group has a scout only while that
+    pod is not here, and while there are others that it was sent for.
     """
 
-    def __init__(self, hints: QueueingHints) -> None:
+    def __init__(self, hints: QueueingHints, shares: Callable[[QueuedPodInfo], bool]) -> None:
+        """Begin without any.
+
+        Args:
+            hints: what plugins say to events.
+            shares: whether the rejection of a pod stands for all that are equal to it.
+        """
         self._hints = hints
+        self._shares = shares
         self._group_of: dict[str, Group] = {}
         self._groups: dict[GroupKey, Group] = {}
         self._by_rejector: dict[tuple[str, str], dict[GroupKey, Group]] = {}
         """Profile and plugin to the groups that the plugin rejected."""
+        self._excesses = Excesses()
+        self._sent_by: dict[str, Group] = {}
+        """By the UID of a scout."""
+        self._standing: dict[Kind, Group] = {}
+        """By kind, the group that pods of the kind belong to as long as nothing happens."""
+        self._node_changes = 0
         self.gated_count = 0
 
     def __len__(self) -> int:
@@ -84,15 +86,17 @@ class UnschedulablePods:
         group = self._group_of.get(uid)
         return None if group is None else group.members[uid]
 
+    # --- coming and going -------------------------------------------------------------------------
+
     def add(self, uid: str, queued: QueuedPodInfo) -> None:
         """Add a pod that is in no queue."""
-        key = group_key(queued)
+        key = group_key(queued, shares=self._shares(queued))
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = Group(key)
-            for plugin in group.rejectors:
-                self._by_rejector.setdefault((group.profile, plugin), {})[key] = group
+            self._index(group)
         group.members[uid] = queued
+        group.node_changes = self._node_changes
         self._group_of[uid] = group
         if group.gating_plugin:
             self.gated_count += 1
@@ -109,27 +113,136 @@ class UnschedulablePods:
             self._forget(group)
         return queued
 
+    def _index(self, group: Group) -> None:
+        excess = group.key.excess
+        if excess is not None and not group.gating_plugin:
+            self._excesses.add(group, excess)
+            return
+        for plugin in group.rejectors:
+            self._by_rejector.setdefault((group.profile, plugin), {})[group.key] = group
+
     def _forget(self, group: Group) -> None:
         del self._groups[group.key]
+        self._sent_by.pop(group.scout, None)
+        self._doubt(group)
+        excess = group.key.excess
+        if excess is not None and not group.gating_plugin:
+            self._excesses.remove(group, excess)
+            return
         for plugin in group.rejectors:
             rejected = self._by_rejector[group.profile, plugin]
             del rejected[group.key]
             if not rejected:
                 del self._by_rejector[group.profile, plugin]
 
-    def woken_by(
-        self, observed: ObservedEvent, max_priority: int | None = None
-    ) -> list[tuple[QueuedPodInfo, Strategy]]:
-        """The pods that an event is worth trying again, and how.
+    # --- one for all ------------------------------------------------------------------------------
 
-        Cost: O(groups whose rejectors registered for the event, and pods in the answer).
+    def send(self, uid: str, wake: Wake) -> QueuedPodInfo | None:
+        """Take out a pod that is woken; where others are like it, it goes for all of them."""
+        group = self._group_of.get(uid)
+        if group is not None and group.key.shares and len(group.members) > 1 and not group.scout:
+            group.scout, group.wake = uid, wake
+            self._sent_by[uid] = group
+            if wake.late_before is None:
+                self._doubt(group)
+        return self.remove(uid)
+
+    def end_scouting(self, uid: str, *, found_nothing: bool = False) -> Step | None:
+        """A scout, if it is one, is not under way any more: who goes next, and how.
+
+        Args:
+            uid: of the scout.
+            found_nothing: whether it was rejected as those were that it was sent for.
+        """
+        group = self._sent_by.pop(uid, None)
+        if group is None:
+            return None
+        group.scout = ""
+        following, limit = next(iter(group.members.values())), group.wake.late_before
+        if found_nothing and (limit is None or following.timestamp >= limit):
+            return None
+        return following, group.wake
+
+    def note_rejected(self, queued: QueuedPodInfo, withdrawals: int) -> bool:
+        """A pod that is here was tried and fits nowhere: so it is with its equals.
+
+        Args:
+            queued: the pod.
+            withdrawals: of nominations so far.
+
+        Returns:
+            Whether the group it is in sent it, or may have.
+        """
+        uid = queued.pod_info.uid
+        group = self._group_of[uid]
+        if not group.key.shares:
+            return False
+        group.example, group.withdrawals = queued, withdrawals
+        self._standing[group.key.kind] = group
+        if group.scout == uid:
+            return True
+        # Whoever is on the way for the group is too late: what is to be found out is known.
+        self._sent_by.pop(group.scout, None)
+        group.scout = ""
+        return False
+
+    def standing(self, kind: Kind, withdrawals: int) -> QueuedPodInfo | None:
+        """The pod of this kind whose rejection still stands, if there is one."""
+        group = self._standing.get(kind)
+        if group is None or group.withdrawals != withdrawals:
+            return None
+        return group.example
+
+    def doubt(self, kind: Kind) -> None:
+        """A pod of this kind may find a place, whoever says so."""
+        group = self._standing.get(kind)
+        if group is not None:
+            self._doubt(group)
+
+    def _doubt(self, group: Group) -> None:
+        if self._standing.get(group.key.kind) is group:
+            del self._standing[group.key.kind]
+        group.example = None
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def waking_by(
+        self, observed: ObservedEvent, max_priority: int | None = None, but: str = ""
+    ) -> Waking:
+        """The pods that an event is worth trying again, and how; of equal ones only the scout.
+
+        Cost: O(groups whose rejectors registered for the event); asking is left to the caller.
         """
         interest = observed.interest
-        woken: list[tuple[QueuedPodInfo, Strategy]] = []
-        for group in self._interested_groups(interest):
-            if group.may_wake(interest, max_priority):
-                self._add_woken(group, observed, woken)
-        return woken
+        groups: list[Group] = []
+        if interest.event.resource is EventResource.NODE:
+            self._node_changes += 1
+            if isinstance(observed.new, Node):
+                groups = self._excesses.that_fit(observed.new)
+        groups.extend(
+            group
+            for group in self._interested_groups(interest)
+            if group.may_wake(interest, max_priority)
+        )
+        return Waking(groups, lambda group: self._woken(group, observed, but))
+
+    def waking_late(self, limit: float, interest: Interest) -> Waking:
+        """The pods that have waited since before a point in time, and those whose gate has failed.
+
+        Of equal ones it is the scout. Pods that wait for nodes have time until there are other
+        nodes, those that are gated until their gate has registered for this.
+        """
+        wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
+        return Waking(list(self._groups.values()), lambda group: self._late(group, wake, interest))
+
+    def _late(self, group: Group, wake: Wake, interest: Interest) -> Iterator[Step]:
+        if group.key.excess is not None and group.node_changes == self._node_changes:
+            return
+        limit = wake.late_before or 0.0
+        is_time = group.may_wake(interest, None)
+        for queued in _to_send(group, ""):
+            if (is_time and queued.timestamp < limit) or queued.gate_failed:
+                yield queued, wake
 
     def _interested_groups(self, interest: Interest) -> list[Group]:
         if interest.is_wildcard:
@@ -142,36 +255,43 @@ class UnschedulablePods:
                     groups.update(rejected)
         return list(groups.values())
 
-    def _add_woken(
-        self,
-        group: Group,
-        observed: ObservedEvent,
-        woken: list[tuple[QueuedPodInfo, Strategy]],
-    ) -> None:
+    def _woken(self, group: Group, observed: ObservedEvent, but: str) -> Iterator[Step]:
         """Ask once for all pods of a group, and on its own for a pod that the event happened to."""
-        asked_per_pod = observed.interest.of(group.profile).asked_per_pod
-        subject_uid = observed.pod_uid
+        label, subject_uid = observed.interest.label, observed.pod_uid
+        if group.key.excess is not None and isinstance(observed.new, Node):
+            for queued in _to_send(group, but):
+                yield queued, Wake(Strategy.AFTER_BACKOFF, label)
+            return
+        alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
+        has_subject = subject_uid in group.members
+        is_each = alone or has_subject
         shared: Strategy | None = None
-        for uid, queued in group.members.items():
-            if uid == subject_uid or not asked_per_pod.isdisjoint(group.rejectors):
-                strategy = self._ask(group, queued.pod_info, observed)
+        for queued in list(group.members.values()) if is_each else _to_send(group, but):
+            uid = queued.pod_info.uid
+            if uid == subject_uid or alone:
+                strategy = self._ask(group, queued, observed)
             else:
                 if shared is None:
-                    shared = self._ask(group, queued.pod_info, observed)
-                if shared is Strategy.SKIP and subject_uid not in group.members:
+                    shared = self._ask(group, queued, observed)
+                if shared is Strategy.SKIP and not has_subject:
                     return
                 strategy = shared
-            if strategy is not Strategy.SKIP:
-                woken.append((queued, strategy))
+            if strategy is not Strategy.SKIP and uid != but:
+                yield queued, Wake(strategy, label)
 
-    def _ask(self, group: Group, pod: PodInfo, observed: ObservedEvent) -> Strategy:
-        return self._hints.strategy(pod, group.key[3], group.key[4], observed)
+    def _ask(self, group: Group, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
+        key = group.key
+        return self._hints.strategy(
+            queued.pod_info, key.unschedulable_plugins, key.pending_plugins, observed
+        )
+
+    # --- checks -----------------------------------------------------------------------------------
 
     def validate(self) -> Iterator[str]:
         """What is wrong, in words."""
         for uid, group in self._group_of.items():
             queued = group.members[uid]
-            if group.key != group_key(queued):
+            if group.key != group_key(queued, shares=self._shares(queued)):
                 yield f"pod {uid} changed while it was unschedulable"
             if not group.rejectors:
                 yield f"pod {uid} is unschedulable although nobody rejected it"
@@ -181,15 +301,36 @@ class UnschedulablePods:
             yield "a group has no pods"
         if self.gated_count != sum(1 for queued in self if queued.is_gated):
             yield "gated pods are miscounted"
+        if self._sent_by != {g.scout: g for g in self._groups.values() if g.scout}:
+            yield "scouts are not known to the groups that sent them"
+        if any(uid in self._group_of for uid in self._sent_by):
+            yield "a scout waits with those that wait for it"
+        if any(self._groups.get(group.key) is not group for group in self._standing.values()):
+            yield "the rejection of a group stands that does not exist"
+        yield from self._misfiled()
+
+    def _misfiled(self) -> Iterator[str]:
         indexed = {
             (profile, plugin, key)
             for (profile, plugin), groups in self._by_rejector.items()
             for key in groups
         }
+        excessive = {g.key for g in self._groups.values() if g.key.excess and not g.gating_plugin}
         expected = {
             (group.profile, plugin, key)
             for key, group in self._groups.items()
+            if key not in excessive
             for plugin in group.rejectors
         }
         if indexed != expected:
             yield "groups are indexed under other plugins than those that rejected them"
+        if {group.key for group in self._excesses} != excessive:
+            yield "groups that no node could hold are not filed as such"
+
+
+def _to_send(group: Group, but: str) -> list[QueuedPodInfo]:
+    """Who is to be tried of a group; nobody while its scout is under way."""
+    if group.scout:
+        return []
+    members = (queued for uid, queued in group.members.items() if uid != but)
+    return list(islice(members, 1 if group.key.shares else None))

@@ -6,10 +6,10 @@ from itertools import chain
 
 from scheduler.errors import SchedulerError
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.active import ActiveQueue
 from scheduler.queue.backoff import BackoffQueue
 from scheduler.queue.in_flight import InFlightPods
 from scheduler.queue.nominator import Nominator
-from scheduler.queue.pod_heap import PodHeap
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 
@@ -18,7 +18,7 @@ class QueueInvariantError(SchedulerError):
 
 
 def validate_queue(
-    active: PodHeap,
+    active: ActiveQueue,
     backoff: BackoffQueue,
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
@@ -33,6 +33,7 @@ def validate_queue(
         chain(
             _places(active, backoff, unschedulable, in_flight),
             _active(active),
+            active.validate(),
             _backoff(backoff),
             unschedulable.validate(),
             in_flight.validate(),
@@ -44,7 +45,7 @@ def validate_queue(
 
 
 def _places(
-    active: PodHeap,
+    active: ActiveQueue,
     backoff: BackoffQueue,
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
@@ -56,7 +57,7 @@ def _places(
             yield f"pod {uid} is in {count} places"
 
 
-def _active(active: PodHeap) -> Iterator[str]:
+def _active(active: ActiveQueue) -> Iterator[str]:
     for queued in active:
         if queued.is_gated:
             yield f"gated pod {queued.pod_info.uid} is active"

@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.engine.events import Answered, Event, ObjectGone, ObjectSet
-from scheduler.engine.instructions import Instruction
+from scheduler.engine.events import Answered, Configure, Event, ObjectGone, ObjectSet
+from scheduler.engine.instructions import Configured, Instruction
 from scheduler.extender import Answer, Filtered, NoAnswer, Preempted, Prioritized
 from scheduler.framework.runtime.shared_states import place_of
 from scheduler.recording.files import whole_file
@@ -70,13 +70,15 @@ class FlightRecorder:
             self._forget_oldest()
 
     def _forget_oldest(self) -> None:
-        event, self._begins_at, _, size = self._entries.popleft()
+        event, self._begins_at, answer, size = self._entries.popleft()
         self._bytes -= size
         self._is_complete = False
         if type(event) is ObjectSet:
             self._before[_key_of(event)] = event
         elif type(event) is ObjectGone:
             self._before.pop((event.kind, event.namespace, event.name), None)
+        elif type(event) is Configure and Configured() in answer:
+            self._header = replace(self._header, configuration=event.configuration)
 
     def dump(self) -> bytes:
         """What is kept, as a file. Safe in a thread of its own after `copy`."""

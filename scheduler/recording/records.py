@@ -27,6 +27,7 @@ from scheduler.engine.events import (
     Answered,
     BindFailed,
     Bound,
+    Configure,
     Decide,
     Event,
     Evicted,
@@ -70,6 +71,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         part: counts them from 1.
         version: of Stowage.
         configuration: the KubeSchedulerConfiguration in effect.
+        feature_gates: those that are on.
         seed: of the engine's chance.
         max_in_unschedulable_seconds: see `QueueSettings`.
         plugins: out-of-tree plugins, each with the version of its distribution.
@@ -83,6 +85,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
     version: str
     configuration: dict[str, Any]
+    feature_gates: tuple[str, ...] = ()
     seed: int
     max_in_unschedulable_seconds: float
     plugins: dict[str, str] = {}
@@ -153,6 +156,7 @@ _Readable: TypeAlias = (
     | Activate
     | Say
     | TookLong
+    | Configure
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from scheduler.engine import Engine
-from scheduler.engine.events import Event, ObjectGone, ObjectSet, Tick
+from scheduler.engine.events import Configure, Event, ObjectGone, ObjectSet, Tick
 from scheduler.framework.runtime.shared_states import place_of
 from scheduler.recording.records import Record, encode_answer
 
@@ -60,7 +60,7 @@ def restore(records: Iterable[Record], engine: Engine) -> None:
         RecordingError: a file is damaged.
     """
     for record in records:
-        if isinstance(record.event, ObjectSet | ObjectGone | Tick):
+        if isinstance(record.event, ObjectSet | ObjectGone | Tick | Configure):
             engine.handle(record.event, record.time)
 
 
@@ -71,6 +71,9 @@ def in_words(event: Event) -> str:
         node = getattr(event.object, "node_name", "")
         place = f" on {node}" if node else ""
         return f"ObjectSet {event.kind} {namespace}/{name}{place}"
+    if isinstance(event, Configure):
+        names = (profile["schedulerName"] for profile in event.configuration["profiles"])
+        return f"Configure profiles={','.join(names)}"
     fields = msgspec.structs.asdict(event)
     fields.pop("pod", None)
     told = " ".join(f"{name}={value}" for name, value in fields.items())

@@ -1,14 +1,13 @@
 """What can be looked at besides health: metrics, configuration, flags, cache and queue.
 
 Source: cmd/kube-scheduler/app server.go newEndpointsHandler; k8s.io/apiserver pkg/server/routes,
-statusz, flagz (1.36.3). Differs: /debug/cache, /debug/queue and
-/debug/recording are ours; there is no
-/debug/pprof and no /metrics/resources.
+statusz, flagz (1.36.3). Differs: /debug/cache, /debug/queue, /debug/explain and /debug/recording
+are ours; there is no /debug/pprof and no /metrics/resources.
 """
 
 import asyncio
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -42,6 +41,9 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
     debug: Mapping[str, Callable[[], object]] = {}
     """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
+    explain: Callable[[str, Collection[str], bool], Awaitable[bytes | None]] | None = None
+    """Served at /debug/explain: JSON about a pod, `namespace/name`, and some nodes (or all), with
+    what would help where that is asked for; None when there is no such pod."""
     recording: Callable[[], Callable[[], bytes]] | None = None
     """Served at /debug/recording; what it gives is called in a thread."""
     level_can_be_set: bool = True
@@ -73,6 +75,8 @@ class Endpoints:
             routes += health.routes()
         for name, show in shown.debug.items():
             routes.append(web.get(f"/debug/{name}", _dump(show)))
+        if shown.explain is not None:
+            routes.append(web.get("/debug/explain", _explain(shown.explain)))
         if shown.recording is not None:
             routes.append(web.get("/debug/recording", _download(shown.recording)))
         if shown.level_can_be_set:
@@ -115,6 +119,8 @@ _HEALTH_PATHS: Final = ("healthz", "livez", "readyz")
 
 async def _expose(request: web.Request, registry: CollectorRegistry) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE, **NOT_CACHED})
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(web.ContentCoding.gzip)
     await response.prepare(request)
     async for text in exposition(registry):
         await response.write(text)
@@ -132,6 +138,21 @@ def _dump(show: Callable[[], object]) -> Any:
             await asyncio.sleep(0)
         await response.write_eof()
         return response
+
+    return handle
+
+
+def _explain(ask: Callable[[str, Collection[str], bool], Awaitable[bytes | None]]) -> Any:
+    async def handle(request: web.Request) -> web.Response:
+        pod = request.query.get("pod", "")
+        if "/" not in pod:
+            wanted = "expected ?pod=NAMESPACE/NAME, and optionally &node=NAME and &changes=1\n"
+            return plain(wanted, status=400)
+        changes = request.query.get("changes", "") not in ("", "0", "false")
+        body = await ask(pod, request.query.getall("node", []), changes)
+        if body is None:
+            return plain(f"no pod {pod} that has not ended\n", status=404)
+        return as_json(body)
 
     return handle
 

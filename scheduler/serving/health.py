@@ -114,6 +114,7 @@ def scheduler_checks(
     is_shutting_down: Callable[[], bool],
     is_synced: Callable[[], bool],
     blind_kinds: Callable[[], Sequence[str]] = list,
+    port: Check | None = None,
 ) -> dict[str, dict[str, Check]]:
     """Give the checks of kube-scheduler by path.
 
@@ -122,11 +123,12 @@ def scheduler_checks(
         is_shutting_down: whether the process was asked to end.
         is_synced: whether every event handler has seen the whole cluster once.
         blind_kinds: kinds that have been without a watch for too long.
+        port: whether what serves the port goes on; a restart helps if it does not.
     """
     watchdog = {} if leader_election is None else {"leaderElection": leader_election}
     return {
         "healthz": {**watchdog},
-        "livez": {},
+        "livez": {} if port is None else {**_PING, "port": port},
         "readyz": {
             **watchdog,
             "shutdown": lambda: "process is shutting down" if is_shutting_down() else None,

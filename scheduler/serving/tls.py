@@ -1,6 +1,5 @@
 """TLS contexts that follow their files: a renewed certificate is served without a restart."""
 
-import asyncio
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from scheduler.serving.certificates import (
     server_pair_files,
 )
 from scheduler.serving.errors import ServingError
+from scheduler.serving.files import FollowedFiles, look_again_and_again
 
 RELOAD_SECONDS: Final = 10.0
 """How often files are looked at."""
@@ -69,26 +69,23 @@ class ServingTls:
         self._options = options
         self._files = server_pair_files(options, clock)
         self._own_pair = None if self._files is not None else self_signed_pair(clock)
-        self._seen = self._stamps()
+        self._followed = FollowedFiles(self._read_files())
         self.authorities, self._current = self._build()
         self.context = self._current
         self.context.sni_callback = self._use_current
 
     async def follow_files(self) -> None:
         """Look at the files again and again; run it as a task, which nothing ends."""
-        while True:
-            await asyncio.sleep(RELOAD_SECONDS)
-            try:
-                self.reload_if_changed()
-            except Exception as error:  # noqa: BLE001 - files hold anything; serving goes on
-                _log.error("TLS files cannot be looked at", exc_info=error)
+        await look_again_and_again(
+            self.reload_if_changed,
+            RELOAD_SECONDS,
+            lambda error: _log.error("TLS files cannot be looked at", exc_info=error),
+        )
 
     def reload_if_changed(self) -> bool:
         """Take changed files over; what cannot be used is reported and the old stays in use."""
-        stamps = self._stamps()
-        if stamps == self._seen:
+        if not self._followed.have_changed():
             return False
-        self._seen = stamps
         try:
             self.authorities, self._current = self._build()
         except ServingError as error:
@@ -126,24 +123,10 @@ class ServingTls:
             trust(context, trusted)
         return authorities, context
 
-    def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
+    def _read_files(self) -> list[Path]:
         options = self._options
-        paths = [*(self._files or ())]
-        paths += [
-            Path(path)
-            for path in (options.client_ca_file, options.requestheader_client_ca_file)
-            if path
-        ]
-        return tuple(_stamp(path) for path in paths)
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file is replaced; mounted Secrets replace by renaming."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        authorities = (options.client_ca_file, options.requestheader_client_ca_file)
+        return [*(self._files or ()), *(Path(path) for path in authorities if path)]
 
 
 def _load_pair(context: ssl.SSLContext, files: PairFiles) -> None:

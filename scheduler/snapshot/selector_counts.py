@@ -107,6 +107,10 @@ class SelectorCounts:
             self._recount(group, [c for c in group.classes if c not in now], -1, capacity)
             group.classes = now
 
+    def __len__(self) -> int:
+        """How many selectors are counted."""
+        return len(self._classes)
+
     def at(self, row: int) -> dict[PodSelector, int]:
         """How many pods of a row each class counts; classes that count none are left out."""
         counted = ((pods, cls.counts.at(row)) for pods, cls in self._classes.items())

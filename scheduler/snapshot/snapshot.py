@@ -53,6 +53,7 @@ class Snapshot:
         namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
         pod_log: rows on which pods came or went.
+        is_fork: whether it is somebody's "what if".
     """
 
     def __init__(self) -> None:
@@ -65,6 +66,7 @@ class Snapshot:
         self.namespace_epoch = 0
         self.node_log = RowLog()
         self.pod_log = RowLog()
+        self.is_fork = False
         self._labels = LabelColumns()
         self._selector_counts = SelectorCounts(self.namespaces)
         self._term_counts = TermCounts(self.namespaces, self._labels)
@@ -131,7 +133,7 @@ class Snapshot:
         fork._selectors = ForkedSelectorCounts(self._selectors, changes, fork.namespaces)
         fork._terms = ForkedTermCounts(self._terms, changes, fork.namespaces, self._labels)
         fork._forks = WeakSet()
-        fork._is_attached = True
+        fork._is_attached = fork.is_fork = True
         self._forks.add(fork)
         if changes:
             fork.epoch += 1
@@ -168,11 +170,24 @@ class Snapshot:
         """
         return self._terms.matching(kind, pod, self.table.capacity)
 
+    def each_term_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
+        """The same, each term by itself; for people."""
+        return self._terms.about(kind, pod)
+
+    def label_keys(self) -> Mapping[str, int]:
+        """How many nodes have a label of each key. Not to be written to."""
+        return self._labels.nodes_with
+
     def selected_pods(
         self, row: int, pods: Iterable[PodInfo]
     ) -> tuple[dict[PodSelector, int], dict[PodSelector, int]]:
         """How many pods of a row each selector in use counts, and how many of these it matches."""
         return self._selector_counts.at(row), self._selector_counts.recounted(pods)
+
+    @property
+    def counted_classes(self) -> int:
+        """How many selectors and terms are counted per row."""
+        return len(self._selector_counts) + len(self._term_counts)
 
     def terms_at(self, row: int) -> dict[TermKey, int]:
         """How often the pods of a row have each term."""

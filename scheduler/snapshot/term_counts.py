@@ -137,6 +137,10 @@ class TermCounts:
         """The labels of a namespace changed: forget which terms speak of which pods."""
         self._forget()
 
+    def __len__(self) -> int:
+        """How many terms are counted."""
+        return len(self._classes)
+
     def at(self, row: int) -> dict[TermKey, int]:
         """How many terms of each class the pods of a row have."""
         counted = ((key, cls.counts.at(row)) for key, cls in self._classes.items())

@@ -8,7 +8,8 @@ attempt of every pod that asks about its node.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol
+from itertools import chain
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ from scheduler.volumes.in_use import NodeUse, PodUse, VolumesInUse, use_of
 from scheduler.volumes.reach import Mask
 from scheduler.volumes.translation import BY_NAME, TranslationError, csi_source, inline_volume
 
+OVER_LIMIT: Final = "node(s) exceed max volume count"
+
 Attached = dict[CSISource, None]
 """Volumes as their drivers know them, in order."""
 
@@ -42,34 +45,6 @@ class ForeignClaimError(ValueError):
     """The claim of an ephemeral volume belongs to somebody else; the message is upstream's."""
 
 
-class Stored(Protocol):
-    """What the API server says, by name."""
-
-    @property
-    def claims(self) -> Mapping[str, PersistentVolumeClaim]:
-        """By `namespace/name`."""
-        ...
-
-    @property
-    def volumes(self) -> Mapping[str, PersistentVolume]:
-        """By name."""
-        ...
-
-    @property
-    def classes(self) -> Mapping[str, StorageClass]:
-        """By name."""
-        ...
-
-    @property
-    def csi_nodes(self) -> Mapping[str, CSINode]:
-        """By the node's name."""
-        ...
-
-    def attachments_of(self, node_name: str) -> Iterable[VolumeAttachment]:
-        """What is attached to a node."""
-        ...
-
-
 class Attachments:
     """Volumes per node and driver, as columns.
 
@@ -77,9 +52,21 @@ class Attachments:
     changes; who tells of the latter is `changed`.
     """
 
-    def __init__(self, stored: Stored, in_use: VolumesInUse) -> None:
-        self._stored = stored
+    def __init__(
+        self,
+        claims: Mapping[str, PersistentVolumeClaim],
+        volumes: Mapping[str, PersistentVolume],
+        classes: Mapping[str, StorageClass],
+        csi_nodes: Mapping[str, CSINode],
+        in_use: VolumesInUse,
+    ) -> None:
+        """Take what the API server says, as it changes, and what the pods of each node use."""
+        self._claims = claims
+        self._volumes = volumes
+        self._classes = classes
+        self._csi_nodes = csi_nodes
         self._in_use = in_use
+        self._attached: defaultdict[str, dict[str, VolumeAttachment]] = defaultdict(dict)
         self._used: dict[str, NDArray[np.float64]] = {}
         self._limit: dict[str, NDArray[np.float64]] = {}
         self._drivers_of: dict[int, tuple[str, ...]] = {}
@@ -89,6 +76,25 @@ class Attachments:
         self._stale_nodes: set[str] = set()
         self._log: RowLog | None = None
         self._position = -1
+
+    @property
+    def attached(self) -> Iterator[VolumeAttachment]:
+        """Everything that is attached to a node."""
+        return chain.from_iterable(each.values() for each in self._attached.values())
+
+    def attachment_changed(
+        self, old: VolumeAttachment | None, new: VolumeAttachment | None
+    ) -> None:
+        """Something is attached to a node, or is so no longer."""
+        if old is not None:
+            name = old.spec.node_name
+            self._attached[name].pop(old.metadata.name, None)
+            if not self._attached[name]:
+                del self._attached[name]
+            self.node_changed(name)
+        if new is not None:
+            self._attached[new.spec.node_name][new.metadata.name] = new
+            self.node_changed(new.spec.node_name)
 
     def node_changed(self, name: str) -> None:
         """What is known of a node's drivers or attachments has changed."""
@@ -109,7 +115,7 @@ class Attachments:
         found: Attached = {}
         for use in use_of((pod,)).pods:
             for name in use.claims:
-                claim = self._stored.claims.get(name.key)
+                claim = self._claims.get(name.key)
                 if claim is None:
                     raise MissingClaimError(f"looking up PVC {name.key}: {not_found(name.name)}")
                 if is_foreign(name, claim, pod):
@@ -121,7 +127,7 @@ class Attachments:
     def rows_over_limit(self, wanted: Attached, snapshot: Snapshot, rows: Rows) -> Mask:
         """Per row of the table whether the wanted volumes are too many; only those given count."""
         over = np.zeros(snapshot.table.size, np.bool_)
-        for driver, volumes in _by_driver(wanted).items():
+        for driver, volumes in by_driver(wanted).items():
             limit = self._limit.get(driver)
             if limit is None:
                 continue
@@ -163,7 +169,7 @@ class Attachments:
             rows.discard(row)
             if not rows:
                 del self._holders[volume]
-        limits = _limits(self._stored.csi_nodes.get(name)) if name else {}
+        limits = _limits(self._csi_nodes.get(name)) if name else {}
         if not limits:
             return
         held, counts = self._held(name, self._in_use.row(row), depends=name)
@@ -198,11 +204,11 @@ class Attachments:
                 held.update(dict.fromkeys(_inline(pod_use.migratable)))
         every = Counter(volume.driver for volume in held)
         attached = set()
-        for attachment in self._stored.attachments_of(name):
+        for attachment in self._attached.get(name, {}).values():
             volume_name = attachment.spec.source.persistent_volume_name
             if attachment.spec.attacher and volume_name is not None:
                 self._note("PersistentVolume", volume_name, depends)
-                volume = self._stored.volumes.get(volume_name)
+                volume = self._volumes.get(volume_name)
                 if volume is not None and volume.csi is not None:
                     attached.add(CSISource(attachment.spec.attacher, volume.csi.volume_handle))
         every.update(volume.driver for volume in attached if volume not in held)
@@ -211,7 +217,7 @@ class Attachments:
     def _add(self, use: PodUse, found: Attached, depends: str | None) -> None:
         for name in use.claims:
             self._note("PersistentVolumeClaim", name.key, depends)
-            claim = self._stored.claims.get(name.key)
+            claim = self._claims.get(name.key)
             if claim is None or is_foreign(name, claim, use.pod):
                 continue
             source = self._source_of(claim, name, depends)
@@ -224,7 +230,7 @@ class Attachments:
         """What a claim is to its driver; a volume that is not there yet has a handle of its own."""
         if claim.volume_name:
             self._note("PersistentVolume", claim.volume_name, depends)
-            volume = self._stored.volumes.get(claim.volume_name)
+            volume = self._volumes.get(claim.volume_name)
             if volume is not None:
                 if volume.csi is not None:
                     return volume.csi
@@ -235,7 +241,7 @@ class Attachments:
         if not claim.class_name:
             return None
         self._note("StorageClass", claim.class_name, depends)
-        found = self._stored.classes.get(claim.class_name)
+        found = self._classes.get(claim.class_name)
         if found is None:
             return None
         plugin = BY_NAME.get(found.provisioner)
@@ -248,7 +254,7 @@ class Attachments:
             self._dependents[kind, key].add(node_name)
 
     def _is_over(self, wanted: Attached, name: str, use: NodeUse) -> bool:
-        limits = _limits(self._stored.csi_nodes.get(name))
+        limits = _limits(self._csi_nodes.get(name))
         if not limits:
             return False
         held, counts = self._held(name, use)
@@ -269,7 +275,8 @@ def _limits(csi_node: CSINode | None) -> dict[str, int]:
     return {d.name: d.limit for d in csi_node.spec.drivers if d.limit is not None}
 
 
-def _by_driver(volumes: Attached) -> dict[str, list[CSISource]]:
+def by_driver(volumes: Attached) -> dict[str, list[CSISource]]:
+    """The volumes of each driver."""
     found: dict[str, list[CSISource]] = {}
     for volume in volumes:
         found.setdefault(volume.driver, []).append(volume)

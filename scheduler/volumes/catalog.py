@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, assume_cache.go
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from typing_extensions import override
@@ -17,10 +17,9 @@ from scheduler.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
-    VolumeAttachment,
 )
 from scheduler.framework.events import ObjectKind
-from scheduler.framework.handle import SharedState
+from scheduler.framework.handle import SharedState, Wake
 from scheduler.snapshot import Snapshot
 from scheduler.volumes.assume_cache import AssumeCache
 from scheduler.volumes.attachments import Attachments
@@ -38,8 +37,6 @@ CSI_DRIVER: Final = ObjectKind("CSIDriver", _STORAGE)
 CSI_STORAGE_CAPACITY: Final = ObjectKind("CSIStorageCapacity", _STORAGE)
 VOLUME_ATTACHMENT: Final = ObjectKind("VolumeAttachment", _STORAGE)
 
-Listener: TypeAlias = Callable[[], None]
-
 
 class VolumeCatalog(SharedState):
     """The storage of the cluster; shared by the four plugins that look at volumes.
@@ -49,6 +46,7 @@ class VolumeCatalog(SharedState):
         volumes: stored volumes by name.
         classes: classes by name.
         csi_nodes: by the node's name.
+        drivers: CSI drivers by name.
         assumed_claims: claims as they will be.
         assumed_volumes: volumes as they will be.
         in_use: what the pods of each node use.
@@ -70,10 +68,13 @@ class VolumeCatalog(SharedState):
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.csi_nodes: dict[str, CSINode] = {}
-        self._drivers: dict[str, CSIDriver] = {}
-        self._attachments: defaultdict[str, dict[str, VolumeAttachment]] = defaultdict(dict)
+        self.drivers: dict[str, CSIDriver] = {}
         self._capacity_objects: defaultdict[str, dict[str, CSIStorageCapacity]] = defaultdict(dict)
-        self._listeners: dict[str, tuple[Listener, ...]] = {}
+        self.in_use = VolumesInUse()
+        self.attachments = Attachments(
+            self.claims, self.volumes, self.classes, self.csi_nodes, self.in_use
+        )
+        self._listeners: defaultdict[str, list[Wake]] = defaultdict(list)
         self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
             CLAIM: self._take_claim,
             VOLUME: self._take_volume,
@@ -81,14 +82,12 @@ class VolumeCatalog(SharedState):
             CSI_NODE: self._take_csi_node,
             CSI_DRIVER: self._take_driver,
             CSI_STORAGE_CAPACITY: self._take_capacity,
-            VOLUME_ATTACHMENT: self._take_attachment,
+            VOLUME_ATTACHMENT: self.attachments.attachment_changed,
         }
         self.assumed_claims: AssumeCache[PersistentVolumeClaim] = AssumeCache(self.claims.get)
         self.assumed_volumes: AssumeCache[PersistentVolume] = AssumeCache(
             self.volumes.get, self._volume_changed
         )
-        self.in_use = VolumesInUse()
-        self.attachments = Attachments(self, self.in_use)
         self._free: dict[str, FreeVolumes] = {}
         self._seen: dict[str, PersistentVolume] = {}
         self._reserved: dict[str, tuple[str, ...]] = {}
@@ -110,18 +109,6 @@ class VolumeCatalog(SharedState):
     def claim(self, key: str) -> PersistentVolumeClaim | None:
         """A claim as it will be."""
         return self.assumed_claims.get(key)
-
-    def storage_class(self, name: str) -> StorageClass | None:
-        """A class."""
-        return self.classes.get(name)
-
-    def driver(self, name: str) -> CSIDriver | None:
-        """A CSI driver."""
-        return self._drivers.get(name)
-
-    def attachments_of(self, node_name: str) -> Iterable[VolumeAttachment]:
-        """What is attached to a node."""
-        return self._attachments.get(node_name, {}).values()
 
     def free_volumes(self, class_name: str) -> FreeVolumes | None:
         """The volumes of a class that nobody has; None for none."""
@@ -159,20 +146,21 @@ class VolumeCatalog(SharedState):
 
     # --- events -----------------------------------------------------------------------------------
 
-    def listen(self, claim_key: str, listener: Listener) -> Callable[[], None]:
-        """Call somebody after every event about a claim, or a volume that names it.
+    def listen(self, claims: Iterable[str], listener: Wake) -> Wake:
+        """Call somebody after every event about some claims, or a volume that names one of them.
 
         Returns:
             What ends it.
         """
-        self._listeners[claim_key] = (*self._listeners.get(claim_key, ()), listener)
+        keys = frozenset(claims)
+        for key in keys:
+            self._listeners[key].append(listener)
 
         def end() -> None:
-            left = tuple(kept for kept in self._listeners[claim_key] if kept is not listener)
-            if left:
-                self._listeners[claim_key] = left
-            else:
-                del self._listeners[claim_key]
+            for key in keys:
+                self._listeners[key].remove(listener)
+                if not self._listeners[key]:
+                    del self._listeners[key]
 
         return end
 
@@ -190,13 +178,12 @@ class VolumeCatalog(SharedState):
             (CLAIM, self.claims),
             (VOLUME, self.volumes),
             (CSI_NODE, self.csi_nodes),
-            (CSI_DRIVER, self._drivers),
+            (CSI_DRIVER, self.drivers),
         ):
             for obj in objects.values():
                 copy.on_event(kind, None, obj)
-        for attachments in self._attachments.values():
-            for attachment in attachments.values():
-                copy.on_event(VOLUME_ATTACHMENT, None, attachment)
+        for attachment in self.attachments.attached:
+            copy.on_event(VOLUME_ATTACHMENT, None, attachment)
         for capacities in self._capacity_objects.values():
             for capacity in capacities.values():
                 copy.on_event(CSI_STORAGE_CAPACITY, None, capacity)
@@ -229,7 +216,7 @@ class VolumeCatalog(SharedState):
         self.attachments.node_changed(key)
 
     def _take_driver(self, old: CSIDriver | None, new: CSIDriver | None) -> None:
-        _put(self._drivers, old, new)
+        _put(self.drivers, old, new)
 
     def _take_capacity(
         self, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None
@@ -249,19 +236,6 @@ class VolumeCatalog(SharedState):
                     found.put(key, capacity)
             else:
                 found.put(_key(new), new)
-
-    def _take_attachment(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
-        for attachment, is_there in ((old, False), (new, True)):
-            if attachment is not None:
-                name = attachment.spec.node_name
-                of_node = self._attachments[name]
-                if is_there:
-                    of_node[attachment.metadata.name] = attachment
-                else:
-                    of_node.pop(attachment.metadata.name, None)
-                if not of_node:
-                    del self._attachments[name]
-                self.attachments.node_changed(name)
 
     def _volume_changed(self, name: str) -> None:
         """Sort a volume, as it will be, into those that are free and those that are reserved."""
@@ -287,8 +261,8 @@ class VolumeCatalog(SharedState):
                 self._free.setdefault(new.class_name, FreeVolumes()).put(new)
 
     def _tell(self, claim_key: str) -> None:
-        for listener in self._listeners.get(claim_key, ()):
-            listener()
+        for wake in self._listeners.get(claim_key, ()):
+            wake()
 
 
 def _is_free(volume: PersistentVolume) -> bool:

@@ -6,7 +6,7 @@ findMatchingVolumes, checkVolumeProvisions) v1.36.
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 from scheduler.api.quantity import ceil
 from scheduler.api.storage import (
-    CSIDriver,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
 from scheduler.snapshot import Snapshot
-from scheduler.volumes.capacities import Capacities
+from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.claims import PodClaims
 from scheduler.volumes.free_volumes import NONE, FreeVolumes
-from scheduler.volumes.reach import Area, Mask, area_of_affinity, area_of_topologies
+from scheduler.volumes.reach import Mask, area_of_affinity, area_of_topologies
 from scheduler.volumes.translation import csi_affinity, plugin_of
 
 NODE_CONFLICT: Final = np.uint64(1)
@@ -42,42 +41,6 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _ZERO: Final = Decimal(0)
 
 Bits = NDArray[np.uint64]
-
-
-class Storage(Protocol):
-    """What there is, assumptions included."""
-
-    def volume(self, name: str) -> PersistentVolume | None:
-        """A volume."""
-        ...
-
-    def storage_class(self, name: str) -> StorageClass | None:
-        """A class."""
-        ...
-
-    def driver(self, name: str) -> CSIDriver | None:
-        """A CSI driver."""
-        ...
-
-    def free_volumes(self, class_name: str) -> FreeVolumes | None:
-        """The volumes of a class that nobody has; None for none."""
-        ...
-
-    def reserved_to(self, claim: PersistentVolumeClaim) -> Sequence[PersistentVolume]:
-        """The volumes that are reserved to the claim, those known longest first."""
-        ...
-
-    def capacities(self, class_name: str) -> Capacities | None:
-        """What can still be provided of a class; None when nobody says."""
-        ...
-
-    def rows_in(self, area: Area, snapshot: Snapshot) -> Mask:
-        """Per row whether its node lies in the area."""
-        ...
-
-    def rows_migrated(self, plugin_name: str, snapshot: Snapshot) -> Mask:
-        """Per row whether its node mounts volumes of the in-tree plugin through CSI."""
-        ...
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -147,13 +110,13 @@ class VolumeDecision:
         room: by class, per row the size of the pool that its volumes would be made from.
     """
 
-    def __init__(self, storage: Storage, claims: PodClaims, snapshot: Snapshot) -> None:
+    def __init__(self, catalog: VolumeCatalog, claims: PodClaims, snapshot: Snapshot) -> None:
         """Judge all rows.
 
         Raises:
             TranslationError: a volume of a migrated type has no counterpart.
         """
-        self._storage = storage
+        self._catalog = catalog
         self._snapshot = snapshot
         self._selected = [c for c in claims.delayed if c.selected_node is not None]
         self._matches: list[_Match] = []
@@ -193,12 +156,12 @@ class VolumeDecision:
         size = self._snapshot.table.size
         bits = np.zeros(size, np.uint64)
         for claim in claims:
-            volume = self._storage.volume(claim.volume_name)
+            volume = self._catalog.volume(claim.volume_name)
             if volume is None:
                 # The claims behind it are not looked at.
                 bits[bits == 0] = VOLUME_MISSING
                 break
-            bits[(bits == 0) & ~reach_of(volume, self._storage, self._snapshot)] = NODE_CONFLICT
+            bits[(bits == 0) & ~reach_of(volume, self._catalog, self._snapshot)] = NODE_CONFLICT
         return bits
 
     # --- claims that get one ----------------------------------------------------------------------
@@ -209,7 +172,7 @@ class VolumeDecision:
         for claim in claims:
             # A pod that names a claim twice needs two volumes for it, upstream too.
             reserved = None if claim.key in held else self._reserved(claim)
-            free = self._storage.free_volumes(claim.class_name)
+            free = self._catalog.free_volumes(claim.class_name)
             if reserved is not None:
                 match = self._match_reserved(claim, reserved)
                 held[claim.key] = match.found
@@ -223,7 +186,7 @@ class VolumeDecision:
 
     def _reserved(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """The volume reserved to the claim, which then takes no other."""
-        for volume in self._storage.reserved_to(claim):
+        for volume in self._catalog.reserved_to(claim):
             if (
                 volume.class_name == claim.class_name
                 and volume.capacity >= (claim.request or _ZERO)
@@ -235,7 +198,7 @@ class VolumeDecision:
         return None
 
     def _match_reserved(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> _Match:
-        found = self._storage.rows_in(area_of_affinity(volume.affinity), self._snapshot)
+        found = self._catalog.rows_in(area_of_affinity(volume.affinity), self._snapshot)
         return _Match(claim, found, np.where(found, float(volume.capacity), 0.0), lambda _: volume)
 
     def _match_free(
@@ -272,12 +235,12 @@ class VolumeDecision:
         """Note the rows among those given on which no volume can be made for the claim."""
         if not where.any():
             return
-        found = self._storage.storage_class(claim.class_name)
+        found = self._catalog.classes.get(claim.class_name)
         if found is None or found.provisioner in ("", NO_PROVISIONER):
             bits[where] = BIND_CONFLICT
             return
         area = area_of_topologies(found.allowed_topologies)
-        inside = self._storage.rows_in(area, self._snapshot)
+        inside = self._catalog.rows_in(area, self._snapshot)
         bits[where & ~inside] = BIND_CONFLICT
         if self._tells_capacity(claim, found):
             room = self._room(claim)
@@ -287,30 +250,30 @@ class VolumeDecision:
     def _tells_capacity(self, claim: PersistentVolumeClaim, found: StorageClass) -> bool:
         if claim.request is None:
             return False
-        driver = self._storage.driver(found.provisioner)
+        driver = self._catalog.drivers.get(found.provisioner)
         return driver is not None and bool(driver.spec.storage_capacity)
 
     def _room(self, claim: PersistentVolumeClaim) -> NDArray[np.float64]:
-        capacities = self._storage.capacities(claim.class_name)
+        capacities = self._catalog.capacities(claim.class_name)
         if capacities is None:
             return np.full(self._snapshot.table.size, -1.0)
         return capacities.room_for(ceil(claim.request or _ZERO), self._snapshot)
 
 
-def reach_of(volume: PersistentVolume, storage: Storage, snapshot: Snapshot) -> Mask:
+def reach_of(volume: PersistentVolume, catalog: VolumeCatalog, snapshot: Snapshot) -> Mask:
     """Per row whether its node reaches the volume, as it mounts it.
 
     Raises:
         TranslationError: a node mounts it through a CSI driver, for which it has no counterpart.
     """
-    reached = storage.rows_in(area_of_affinity(volume.affinity), snapshot)
+    reached = catalog.rows_in(area_of_affinity(volume.affinity), snapshot)
     plugin = plugin_of(volume.in_tree)
     if plugin is None or not plugin.is_migrated:
         return reached
-    migrated = storage.rows_migrated(plugin.name, snapshot)
+    migrated = catalog.rows_migrated(plugin.name, snapshot)
     if not migrated.any():
         return reached
-    translated = storage.rows_in(area_of_affinity(csi_affinity(volume)), snapshot)
+    translated = catalog.rows_in(area_of_affinity(csi_affinity(volume)), snapshot)
     return np.where(migrated, translated, reached)
 
 

@@ -5,10 +5,13 @@ Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.g
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
 from scheduler.api.objects import Volume
+
+DISK_TAKEN: Final = "node(s) had no available disk"
 
 
 class Disk(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,7 @@
 """Which volumes the pods of each node use: kept per row, and looked at again where pods changed."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -16,6 +16,11 @@ from scheduler.volumes.claims import ClaimName, claim_names
 from scheduler.volumes.disks import Disk, conflict, disks_of
 from scheduler.volumes.reach import Mask
 from scheduler.volumes.translation import plugin_of
+
+CLAIM_IN_USE: Final = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
 
 
 class PodUse(msgspec.Struct, frozen=True, gc=False):
@@ -89,6 +94,10 @@ class VolumesInUse:
     def row(self, row: int) -> NodeUse:
         """What the pods of a row use, as of the last `refresh`."""
         return self._rows[row]
+
+    def pods(self, where: Callable[[PodUse], bool]) -> Iterator[PodInfo]:
+        """The pods of which something holds; for people, as it looks at all of them."""
+        return (use.pod for row in self._rows for use in row.pods if where(use))
 
     def on_fork(self, snapshot: Snapshot, rows: Rows) -> Iterator[tuple[int, NodeUse]]:
         """The rows among those given on which other pods run than at the last `refresh`."""

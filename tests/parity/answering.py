@@ -80,18 +80,20 @@ def running(command: list[str]) -> Iterator[Answerer]:
         answerer.close()
 
 
-def oracle_command(*, admit: bool = True, preempt: bool = False) -> list[str]:
-    """Return the oracle's command line; `admit` makes it play the API server first."""
+def oracle_command(*flags: str, admit: bool = True) -> list[str]:
+    """Return the oracle's command line; `admit` makes it play the API server first.
+
+    Its flags for cases are those of `stowage explain`; see `families.FLAGS`.
+    """
     if not ORACLE.exists():
         message = f"the oracle is not built: {ORACLE} is missing (make oracle)"
         raise SystemExit(message)
-    return [str(ORACLE), *(["-admit"] if admit else []), *(["-preempt"] if preempt else [])]
+    return [str(ORACLE), *(["--admit"] if admit else []), *flags]
 
 
-def stowage_command(*, preempt: bool = False) -> list[str]:
+def stowage_command(*flags: str) -> list[str]:
     """Return the command line that answers cases with our own engine."""
-    command = [sys.executable, "-m", "scheduler", "explain", "--jsonl", "-o", "json"]
-    return [*command, *(["--preempt"] if preempt else [])]
+    return [sys.executable, "-m", "scheduler", "explain", "--jsonl", "-o", "json", *flags]
 
 
 def pipelined(answerer: Answerer, cases: Iterable[object]) -> Iterator[Any]:

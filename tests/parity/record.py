@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.parity.answering import oracle_command, pipelined, running
-from tests.parity.generator.families import FAMILIES, PREEMPTING, make_case
+from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -31,7 +31,7 @@ def main() -> int:
     """Record every family, or those named."""
     RECORDED.mkdir(exist_ok=True)
     for family in sys.argv[1:] or FAMILIES:
-        with running(oracle_command(preempt=family in PREEMPTING)) as oracle:
+        with running(oracle_command(*FLAGS.get(family, ()))) as oracle:
             seeds = range(FIRST_SEED, FIRST_SEED + CASES)
             answers = pipelined(oracle, (make_case(family, seed) for seed in seeds))
             lines = [_line(seed, admitted) for seed, admitted in zip(seeds, answers, strict=True)]

@@ -23,7 +23,7 @@ from tests.parity.answering import (
     stowage_command,
 )
 from tests.parity.compare import compare
-from tests.parity.generator.families import FAMILIES, PREEMPTING, make_case
+from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 
 PRINTED = 20
 """Differences printed per family before only counting goes on."""
@@ -106,13 +106,13 @@ class _Nobody:
 
 
 def _judge(family: str) -> Any:
-    return running(oracle_command(preempt=family in PREEMPTING))
+    return running(oracle_command(*FLAGS.get(family, ())))
 
 
 def _ours(arguments: argparse.Namespace, family: str) -> Any:
     if arguments.oracle_only:
         return _Nobody()
-    return running(stowage_command(preempt=family in PREEMPTING))
+    return running(stowage_command(*FLAGS.get(family, ())))
 
 
 def _run_family(family: str, seeds: range, oracle: Answerer, stowage: Answerer | None) -> Tally:
@@ -166,7 +166,7 @@ def _dump(name: str) -> int:
         admitted = oracle.receive()
     json.dump(admitted, sys.stdout, indent=1)
     if not admitted.get("invalid"):
-        with running(stowage_command(preempt=family in PREEMPTING)) as stowage:
+        with running(stowage_command(*FLAGS.get(family, ()))) as stowage:
             stowage.send({key: admitted[key] for key in ("config", "objects") if key in admitted})
             actual = stowage.receive()
         json.dump(actual, sys.stdout, indent=1)

@@ -21,6 +21,7 @@ REJECTING = {
     "preemption": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "configuration": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity"},
     "mixed": {"NodeResourcesFit", "TaintToleration", "PodTopologySpread", "InterPodAffinity"},
+    "storage-scores": {"VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone"},
     "volumes": {"VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone"},
 }
 """Plugins that must reject some node of a family's recorded cases; "" is a node-name set."""
@@ -32,6 +33,7 @@ SCORING = {
     "images": {"ImageLocality"},
     "spread": {"PodTopologySpread"},
     "inter-pod": {"InterPodAffinity"},
+    "storage-scores": {"VolumeBinding"},
 }
 """Plugins that must prefer some node over another."""
 

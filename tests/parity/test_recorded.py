@@ -3,41 +3,36 @@
 The recordings are made by `python -m tests.parity.record`; no Go is needed to replay them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
 from tests.parity.answering import Answerer, pipelined, running, stowage_command
 from tests.parity.compare import compare
-from tests.parity.generator.families import FAMILIES, PREEMPTING
+from tests.parity.generator.families import FAMILIES, FLAGS
 from tests.parity.record import CASES, recorded_cases
 
 pytestmark = pytest.mark.parity
 
 
 @pytest.fixture(scope="module")
-def stowage() -> Iterator[Answerer]:
-    """Run one `stowage explain --jsonl` for all families."""
-    with running(stowage_command()) as answerer:
-        yield answerer
-
-
-@pytest.fixture(scope="module")
-def preempting() -> Iterator[Answerer]:
-    """Run one `stowage explain --jsonl --preempt` for the families in which pods preempt."""
-    with running(stowage_command(preempt=True)) as answerer:
-        yield answerer
+def stowage() -> Iterator[Callable[..., Answerer]]:
+    """Give one `stowage explain --jsonl` for all families with the same flags."""
+    with ExitStack() as stack:
+        yield cache(lambda *flags: stack.enter_context(running(stowage_command(*flags))))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_recorded_clusters_get_the_same_answers(
-    family: str, stowage: Answerer, preempting: Answerer
+    family: str, stowage: Callable[..., Answerer]
 ) -> None:
     """Every verdict, score, total and message of the family's recorded cases is the same."""
     recorded = list(recorded_cases(family))
     questions = ({k: c[k] for k in ("config", "objects") if k in c} for c in recorded)
 
-    answers = list(pipelined(preempting if family in PREEMPTING else stowage, questions))
+    answers = list(pipelined(stowage(*FLAGS.get(family, ())), questions))
     differences = [
         f"{family}:{case['seed']} {difference}"
         for case, answer in zip(recorded, answers, strict=True)

@@ -1,7 +1,12 @@
 """The demo itself, small: two more processes, the real daemon, a real exit status."""
 
+import json
 import subprocess
 import sys
+import urllib.request
+from pathlib import Path
+
+import yaml
 
 
 def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -14,6 +19,22 @@ def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def node_of_a_new_pod(kubeconfig: Path) -> str:
+    """Create a pod that names no scheduler, and wait until it has a node."""
+    server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "mine"}, "spec": spec}
+    pods = f"{server}/api/v1/namespaces/default/pods"
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(pods, json.dumps(pod).encode(), headers)  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - loopback
+        version = json.load(answer)["metadata"]["resourceVersion"]
+    watch = f"{pods}?watch=1&resourceVersion={version}"
+    with urllib.request.urlopen(watch, timeout=20) as events:  # noqa: S310 - loopback
+        nodes = (json.loads(line)["object"]["spec"].get("nodeName", "") for line in events)
+        return next(node for node in nodes if node)
+
+
 def test_the_demo_keeps_its_promises() -> None:
     """It ends by itself with status 0, plain text, and a summary without complaints."""
     demo = run_demo("--nodes", "12", "--pods", "120")
@@ -23,6 +44,29 @@ def test_the_demo_keeps_its_promises() -> None:
     assert "pending giant: 0/" in demo.stdout
     assert "NOT" not in demo.stdout
     assert "\x1b" not in demo.stdout
+    summary = demo.stdout[demo.stdout.index("pods bound within") :].splitlines()
+    assert all(len(line) <= 80 for line in summary)
+    assert "stowage demo --keep" in demo.stdout
+
+
+def test_a_pod_that_names_no_scheduler_is_served(tmp_path: Path) -> None:
+    """As `kubectl run` makes one: it gets a node, in the cluster of `--keep` too."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scheduler", "demo", "--nodes", "12", "--pods", "120", "--keep"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        try:
+            assert demo.stdout is not None
+            kubeconfig = next(
+                line.partition("KUBECONFIG=")[2].strip()
+                for line in demo.stdout
+                if "KUBECONFIG=" in line
+            )
+            node = node_of_a_new_pod(Path(kubeconfig))
+        finally:
+            demo.terminate()
+    assert node.startswith("node-")
 
 
 def test_too_many_pods_for_the_nodes_are_refused() -> None:

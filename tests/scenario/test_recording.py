@@ -14,6 +14,7 @@ from scheduler.engine.instructions import Instruction
 from scheduler.recording.files import Recording, _lines, whole_file
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import Writer
+from scheduler.testing import Cluster, ClusterError
 from tests.scenario.world import BINDINGS, World, play, pod_object
 from tests.support.extender import Body, FakeExtender, failing, names_of, scores
 
@@ -207,7 +208,22 @@ def test_a_pod_is_explained_as_of_a_moment(recorded: list[Path]) -> None:
 
     assert before[0] == after[0] == 0
     assert "Insufficient cpu" in before[1]
-    assert "default/large is on node n12" in after[1]
+    assert "Is on n12. Placed again now it would fit on " in after[1]
+
+
+def test_a_recording_is_a_fixture_of_tests(recorded: list[Path]) -> None:
+    """A test goes on from where it was, or from a moment of it."""
+    end, before = Cluster(), Cluster()
+
+    end.replay(*recorded)
+    before.replay(*recorded, until=0.0)
+
+    assert end.node_of("large") == "n12"
+    end.schedule(pod_object("next", cpu="90")).must_land_on("n12")
+    end.schedule(pod_object("last", cpu="90")).must_wait(because="Insufficient cpu")
+    end.check()
+    with pytest.raises(ClusterError, match="there is no pod large; pods: none"):
+        before.node_of("large")
 
 
 def test_another_configuration_is_compared(recorded: list[Path], tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_malformed_object_is_left_out() -> None:
     async def story(world: World) -> None:
         world.node("n")
         await world.start_daemon(informer_options=QUICK)
-        pods = world.daemon.metrics.malformed_objects["pods"]
+        pods = world.daemon.metrics.informers.malformed_objects["pods"]
         broken = {
             "type": "ADDED",
             "object": {

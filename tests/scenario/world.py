@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, Self
 
 import uvloop
 
 from apistub import Sandbox, Settings
-from scheduler.bootstrap import implemented_plugins
+from scheduler.bootstrap import args_types_of, implemented_plugins
+from scheduler.bootstrap.configuration import read_configuration
 from scheduler.bootstrap.daemon import RunningDaemon
 from scheduler.client.connection import load_connection
 from scheduler.clock import SystemClock
@@ -49,8 +51,13 @@ class World:
         informer_options: InformerOptions | None = None,
         synced: bool = True,
         record: str = "",
+        secure_port: int = 0,
+        file: Path | None = None,
     ) -> RunningDaemon:
-        """Start a daemon as `stowage run` would, and wait until it knows the cluster."""
+        """Start a daemon as `stowage run` would, and wait until it knows the cluster.
+
+        With a file, that is its configuration, and it follows it.
+        """
         plugins = out_of_tree or {}
         implemented = implemented_plugins(plugins)
         document = {
@@ -61,9 +68,18 @@ class World:
         }
         own = {name: points for name, points in implemented.items() if name not in IN_TREE}
         clock = SystemClock()
+        options = RunOptions(
+            bind_address="127.0.0.1",
+            secure_port=secure_port,
+            serve_without_authorization=True,
+            record=record,
+            config=str(file or ""),
+        )
         daemon = RunningDaemon(
-            RunOptions(secure_port=0, record=record),
-            load_object(document, out_of_tree=own),
+            options,
+            read_configuration(options, plugins)[0]
+            if file
+            else load_object(document, out_of_tree=own, args_types=args_types_of(plugins)),
             await load_connection(master=self.sandbox.url, environ={}, clock=clock),
             clock,
             out_of_tree=plugins,

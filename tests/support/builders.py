@@ -68,6 +68,7 @@ def make_pod(
     volumes: Iterable[Volume] = (),
     host_network: bool = False,
     host_users: bool | None = None,
+    active_deadline_seconds: int | None = None,
     phase: str = "",
     nominated_node_name: str = "",
     start_time: str | None = None,
@@ -112,6 +113,7 @@ def make_pod(
         volumes=tuple(volumes),
         host_network=host_network,
         host_users=host_users,
+        active_deadline_seconds=active_deadline_seconds,
     )
     status = PodStatus(
         phase=phase or ("Running" if node_name else "Pending"),

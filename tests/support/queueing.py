@@ -62,6 +62,7 @@ class QueueUnderTest:
         profile: str = "stowage",
         settings: QueueSettings | None = None,
         now: float = 1000.0,
+        shares_rejections: Callable[[PodInfo], bool] = lambda _: False,
     ) -> None:
         self.clock = FakeClock(now)
         self.counts = QueueMetrics(Instruments())
@@ -77,7 +78,10 @@ class QueueUnderTest:
             by_priority,
             {
                 profile: QueueProfile(
-                    events or {}, framework.run_pre_enqueue_plugins, framework.run_queueing_hint
+                    events or {},
+                    framework.run_pre_enqueue_plugins,
+                    framework.run_queueing_hint,
+                    shares_rejections,
                 )
             },
             self.clock,

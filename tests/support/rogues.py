@@ -281,8 +281,8 @@ def rogue_framework(
     # A rogue's nomination is the last word; preemption could not say anything after it.
     enabled["postFilter"].reverse()
 
-    def limit() -> AbstractAsyncContextManager[None]:
-        return plugin_time_limit(0.001)
+    def limit(seconds: float) -> AbstractAsyncContextManager[None]:
+        return plugin_time_limit(seconds / 1e6)
 
     calls = make_calls(time_limit=limit, on_failed=swallowed.append)
     return Framework(PluginSet(enabled, plugins.__getitem__), calls), rogues

@@ -1,22 +1,34 @@
-"""What is in the wheels: the production image has no stand-in, the demo's has nothing else."""
+"""What is in the wheels, and what a plugin's package gets that depends on them.
 
+The production image has no stand-in, the demo's has nothing else.
+"""
+
+import json
 import shutil
 import subprocess
 import sys
+from importlib.metadata import requires, version
 from pathlib import Path
 from zipfile import ZipFile
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 
 
-def wheel(folder: str, work: Path) -> list[str]:
-    """The files in the wheel that pip makes of a folder of the repository."""
+def wheel(folder: str, work: Path, *, tag: str = "") -> list[str]:
+    """The files in the wheel that pip makes of a folder; without a tag it is no repository."""
     source = work / "source"
     unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
     for name in ("scheduler", "apistub"):
         shutil.copytree(ROOT / name, source / name, ignore=unwanted)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    if tag:
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+        for words in (("init",), (*who, "commit", "--allow-empty", "-m", "x"), ("tag", tag)):
+            git = str(shutil.which("git"))
+            subprocess.run([git, *words], cwd=source, check=True, capture_output=True)
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
          "--no-deps", "--no-build-isolation", "--wheel-dir", str(work), str(source / folder)],
@@ -25,6 +37,20 @@ def wheel(folder: str, work: Path) -> list[str]:
     [found] = work.glob("*.whl")
     with ZipFile(found) as archive:
         return archive.namelist()
+
+
+def made_up_wheel(folder: Path, name: str, version: str) -> None:
+    """A wheel with nothing in it."""
+    plain = name.replace("-", "_")
+    info = f"{plain}-{version}.dist-info"
+    with ZipFile(folder / f"{plain}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
 
 
 def modules(package: str) -> set[str]:
@@ -37,18 +63,58 @@ def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
     files = wheel(".", tmp_path)
 
     tops = {name.partition("/")[0] for name in files}
-    assert tops == {"scheduler", "stowage_scheduler-0.1.0.dist-info"}
+    assert tops == {"scheduler", "stowage_scheduler-0.0.0.dist-info"}
     assert {name for name in files if name.endswith(".py")} == modules("scheduler")
+    templates = (ROOT / "scheduler" / "cli" / "plugin_template").iterdir()
+    assert {str(path.relative_to(ROOT)) for path in templates} <= set(files)
+
+
+def test_a_plugin_gets_this_scheduler_and_no_other(tmp_path: Path) -> None:
+    """In an empty environment: `stowage` is somebody else's, newer or not.
+
+    The index is a folder: our wheel, empty ones of what it needs, and the other `stowage`.
+    """
+    wheel(".", tmp_path)
+    made_up_wheel(tmp_path, "stowage", "99.0")
+    for requirement in requires("stowage-scheduler") or ():
+        needed = Requirement(requirement)
+        if needed.marker is None:
+            made_up_wheel(tmp_path, needed.name, version(needed.name))
+    plugin = tmp_path / "plugin"
+    shutil.copytree(ROOT / "examples" / "plugins" / "cool-racks", plugin)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+         "--dry-run", "--ignore-installed", "--no-index", f"--find-links={tmp_path}",
+         "--no-build-isolation", "--report=-", str(plugin)],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+
+    report = json.loads(done.stdout)
+    chosen = {each["metadata"]["name"]: each["metadata"]["version"] for each in report["install"]}
+    [ours] = tmp_path.glob("stowage_scheduler-*.whl")
+    assert chosen["stowage-scheduler"] == ours.name.split("-")[1]
+    assert chosen["cool-racks"] == "0.1.0"
+    assert "stowage" not in chosen
+    assert "numpy" in chosen
 
 
 def test_the_wheel_of_the_demo_is_the_stand_in(tmp_path: Path) -> None:
     """It is the package `apistub`, whole, and brings the command."""
-    files = wheel("apistub", tmp_path)
+    files = wheel("apistub", tmp_path, tag="v1.2.3")
 
     tops = {name.partition("/")[0] for name in files}
-    assert tops == {"apistub", "stowage_scheduler_demo-0.1.0.dist-info"}
+    assert tops == {"apistub", "stowage_scheduler_demo-1.2.3.dist-info"}
     assert {name for name in files if name.endswith(".py")} == modules("apistub")
-    assert "stowage_scheduler_demo-0.1.0.dist-info/entry_points.txt" in files
+    assert "stowage_scheduler_demo-1.2.3.dist-info/entry_points.txt" in files
+
+
+def test_a_tag_is_the_version(tmp_path: Path) -> None:
+    """There is no other place that says it."""
+    files = wheel(".", tmp_path, tag="v3.2.1")
+
+    assert "stowage_scheduler-3.2.1.dist-info/METADATA" in files
 
 
 def test_the_image_is_built_without_the_stand_in() -> None:

@@ -95,6 +95,7 @@ class ChangedRows:
             PluginError: a plugin failed.
         """
         self.rows = rows
+        self._places = np.arange(len(rows))
         self._attempt = attempt
         self._snapshot = snapshot
         self._counted: list[_Counted] = []
@@ -222,10 +223,13 @@ class ChangedRows:
 
     def _judge(self, at: Indices, *, nominated: bool) -> Verdicts:
         attempt = self._attempt
-        found = self._blank(self.rows[at])
-        changes = self._changes[:, at]
-        if nominated:
-            changes += self._nominated[:, at]
+        # Mostly all rows are asked about, in order: a view spares copies.
+        is_all = len(at) == len(self.rows) and bool((at == self._places).all())
+        view = slice(None) if is_all else at
+        found = self._blank(self.rows[view])
+        changes = self._changes[:, view]
+        if nominated and self._has_nominated.any():
+            changes = changes + self._nominated[:, view]
         for counted in self._counted:
             each = counted.filter
             answer = attempt.calls.call(
@@ -239,13 +243,14 @@ class ChangedRows:
             )
             if answer is not None:
                 merge(each.index, answer, found.first, found.bits)
-        unheard = found.first > self._hidden_after[at]
+        unheard = found.first > self._hidden_after[view]
         if unheard.any():
             self._learn(at[unheard])
-        unchanging = self._unchanging.first[at]
+        unchanging = self._unchanging.first[view]
         comes_first = unchanging < found.first
-        found.first[comes_first] = unchanging[comes_first]
-        found.bits[comes_first] = self._unchanging.bits[at][comes_first]
+        if comes_first.any():
+            found.first[comes_first] = unchanging[comes_first]
+            found.bits[comes_first] = self._unchanging.bits[view][comes_first]
         if self._asked:
             self._ask(at, found, nominated=nominated)
         found.raise_failure()

@@ -13,6 +13,7 @@ from scheduler.framework.interface import Candidate
 from scheduler.framework.runtime.judging import FilterAttempt
 from scheduler.framework.runtime.verdicts import FEASIBLE, Verdicts
 from scheduler.framework.status import EXTENDER, Code, Status
+from scheduler.framework.types import Excess
 from scheduler.snapshot import Snapshot
 
 
@@ -29,7 +30,7 @@ class Reviewed(msgspec.Struct, frozen=True):
 
 
 class Diagnosis:
-    """Why one attempt found no node; asks no plugin any more.
+    """Why one attempt found no node; says it without asking plugins.
 
     Valid until the snapshot is updated next: its columns may be those of the pod's class.
 
@@ -93,6 +94,24 @@ class Diagnosis:
     def pending_plugins(self) -> frozenset[str]:
         """Every plugin that said Pending."""
         return self._plugins(pending=True)
+
+    def excess(self, snapshot: Snapshot) -> Excess | None:
+        """Why no node could hold the pod even if nothing ran there, if a trusted filter knows.
+
+        Raises:
+            PluginError: a filter failed.
+        """
+        attempt = self.attempt
+        if attempt is None or self.verdicts is None:
+            return None
+        asked = attempt.state, attempt.pod, snapshot
+        for plugin in (each.plugin for each in attempt.filters if each.is_trusted):
+            found: Excess | None = attempt.calls.call(
+                plugin, "Filter", None, None, plugin.excess, *asked
+            )
+            if found is not None:
+                return found
+        return None
 
     def status_of(self, node_name: str) -> Status:
         """The first rejection of one node."""

@@ -62,10 +62,12 @@ class NominatedPods:
 
     Attributes:
         version: grows with every nomination that is made or withdrawn.
+        withdrawals: grows with every nomination that is withdrawn: there may be room again.
     """
 
     def __init__(self) -> None:
         self.version = 0
+        self.withdrawals = 0
         self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_by_pod: dict[str, str] = {}
         self._slots: dict[str, int] = {}
@@ -134,6 +136,7 @@ class NominatedPods:
         if node_name is None:
             return
         self.version += 1
+        self.withdrawals += 1
         pods = self._pods_by_node[node_name]
         del pods[uid]
         if not pods:

@@ -3,21 +3,24 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from typing import Any, Final, TypeAlias, TypeVar
 
 from scheduler.errors import SchedulerError
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime.answers import WrongAnswerError
 from scheduler.framework.status import Code, Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
+
+_SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
 
 R = TypeVar("R")
 E = TypeVar("E")
 
-TimeLimit: TypeAlias = Callable[[], AbstractAsyncContextManager[object]]
-"""Makes what a call that may wait runs in; raises an Exception when the call takes too long."""
+TimeLimit: TypeAlias = Callable[[float], AbstractAsyncContextManager[object]]
+"""Makes what a call that may wait so many seconds runs in; an Exception when it takes longer."""
 
 
 class PluginError(SchedulerError):
@@ -69,6 +72,16 @@ class PluginCalls:
         """What follows, until the loop is given back, belongs to a new cycle."""
         self.sampled = sampled
         self.steps.clear()
+
+    @contextmanager
+    def unmeasured(self) -> Iterator[None]:
+        """Within this, calls are none of the scheduler's own: somebody asks what would be."""
+        before = self.metrics, self.sampled, self.steps
+        self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
+        try:
+            yield
+        finally:
+            self.metrics, self.sampled, self.steps = before
 
     def step(self, name: str) -> None:
         """Note that something else of the present cycle is done."""
@@ -132,7 +145,7 @@ class PluginCalls:
         method: Callable[..., Awaitable[Any]],
         *args: Any,
     ) -> R:
-        """The checked answer of a plugin that may wait for I/O, within the time limit.
+        """The checked answer of a plugin that may wait for I/O, within its patience.
 
         Raises:
             PluginError: the plugin raised, took too long, or answered what it must not.
@@ -140,7 +153,7 @@ class PluginCalls:
         # Whichever cycle `sampled` is about by now: it is a share of the calls all the same.
         sampled, start, status = self.sampled, self.now(), "Error"
         try:
-            async with self._time_limit():
+            async with self._time_limit(plugin.patience_seconds):
                 answer = await method(*args)
             checked = check(answer, expected)
             status = _status_name(checked)

@@ -1,6 +1,7 @@
 """The plugins of one profile, sorted by extension point once, when the profile is built."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, cast
 
 import msgspec
@@ -128,11 +129,25 @@ class PluginSet:
             raise PluginSetError(f"exactly one queueSort plugin is needed, got {names}")
         return found[0]
 
+    def filters_only(self, without: Container[str] = ()) -> "PluginSet":
+        """The same plugins where nodes are rejected, but for some; nothing is scored."""
+        part = copy(self)
+        part.pre_filter = [p for p in self.pre_filter if p.NAME not in without]
+        part.filter = [p for p in self.filter if p.NAME not in without]
+        part.pre_score, part.score = [], []
+        return part
+
     def rejecting(self) -> list[Plugin]:
         """The plugins that can reject pods; the others need no events."""
         points = (self.pre_enqueue, self.pre_filter, self.filter, self.reserve, self.permit)
         names = dict.fromkeys(plugin.NAME for point in points for plugin in point)
         return [self.by_name[name] for name in names]
+
+    @property
+    def judges_alike(self) -> bool:
+        """Whether all that decides about a pod before it has a node looks at no single pod."""
+        points = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
+        return all(self.is_trusted(plugin.NAME) for point in points for plugin in point)
 
     def is_trusted(self, name: str) -> bool:
         """Whether a plugin's columns need no check."""

@@ -40,8 +40,11 @@ class PodClasses:
         self.misses = 0
 
     def class_of(self, pod: PodInfo, snapshot: Snapshot) -> PodClass:
-        """The class of the pod; one made for this pod only where nothing can be shared."""
-        signature = self._signature(pod)
+        """The class of the pod; one made for this pod only where nothing can be shared.
+
+        What is kept is about the cluster as it is, and must not hear of a fork.
+        """
+        signature = None if snapshot.is_fork else self._signature(pod)
         if signature is not None:
             found = self._classes.get(signature)
             if found is not None:

@@ -55,12 +55,21 @@ class SharedStates:
         self._states: dict[type[SharedState], Any] = {}
         self._stores: dict[ObjectKind, ObjectStore] = {}
         self._owners: dict[type[SharedState], str] = {}
+        self._assumed: Callable[[], Iterable[PodInfo]] | None = None
 
     # --- for handles ----------------------------------------------------------------------------
 
     def watch(self, kinds: Iterable[ObjectKind]) -> None:
-        """Keep the objects of some kinds from now on."""
+        """Keep the objects of some kinds from now on.
+
+        Raises:
+            HandleError: there is a kind that nobody was told of from the start.
+        """
         for kind in kinds:
+            if kind not in self._stores and self._assumed is not None:
+                raise HandleError(
+                    f"{kind.kind} ({kind.api_version}) is not watched yet; that takes a restart"
+                )
             self._stores.setdefault(kind, ObjectStore())
 
     def lister(self, kind: ObjectKind) -> Lister:
@@ -74,14 +83,42 @@ class SharedStates:
         return self._stores[kind]
 
     def shared(self, state_type: type[StateT], plugin: str) -> StateT:
-        """The state of a type; made for the plugin that is the first to ask."""
+        """The state of a type; made for the plugin that is the first to ask.
+
+        One that is made late is told first what the others know.
+        """
         found: StateT | None = self._states.get(state_type)
         if found is None:
-            found = self._states[state_type] = state_type()
+            found = self._caught_up(state_type())
+            self._states[state_type] = found
             self._owners[state_type] = plugin
         return found
 
+    def known(self, state_type: type[StateT]) -> StateT | None:
+        """The state of a type if any plugin has asked for it."""
+        return self._states.get(state_type)
+
+    def _caught_up(self, state: StateT) -> StateT:
+        for kind in state.WATCHES:
+            for obj in self._stores.get(kind, ()):
+                state.on_event(kind, None, obj)
+        for pod in self._assumed() if self._assumed is not None else ():
+            state.reserve(pod, pod.node_name)
+        return state
+
     # --- for the engine -------------------------------------------------------------------------
+
+    def hear_of(self, kind: ObjectKind) -> bool:
+        """Whether anybody has declared the kind."""
+        return kind in self._stores
+
+    def begin(self, assumed: Callable[[], Iterable[PodInfo]]) -> None:
+        """From now on objects are told of: no further kinds can be watched.
+
+        Args:
+            assumed: the pods that are assumed on the nodes they name.
+        """
+        self._assumed = assumed
 
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
         """An object came (`old` is None), changed, or went (`new` is None)."""
@@ -109,6 +146,7 @@ class SharedStates:
         copy = SharedStates(self._metrics)
         copy._stores = {kind: store.fork() for kind, store in self._stores.items()}
         copy._owners = self._owners.copy()
+        copy._assumed = self._assumed
         for state_type, state in self._states.items():
             try:
                 copy._states[state_type] = state.fork()

@@ -4,7 +4,7 @@ Adding a feature to a family changes the cases of its seeds, so recorded cases a
 (see `tests.parity.record`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tests.parity.generator.cluster import Cluster, bind, new_namespaces, new_node, new_pod
 from tests.parity.generator.configuration import Configuration
@@ -21,7 +21,7 @@ from tests.parity.generator.placement import (
 from tests.parity.generator.preemption import Preemption
 from tests.parity.generator.queueing import Queueing
 from tests.parity.generator.resources import Resources
-from tests.parity.generator.storage import Storage
+from tests.parity.generator.storage import ScoredStorage, Storage
 from tests.parity.generator.topology import PodAffinity, Spread
 
 FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
@@ -89,7 +89,17 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Configuration(0.25),
         Storage(0.85, configured=0.3),
     ),
+    "storage-scores": lambda: (
+        NodeLabels(0.75),
+        Taints(0.1),
+        ScoredStorage(0.9, configured=0.5),
+    ),
 }
+FLAGS: Mapping[str, tuple[str, ...]] = {
+    "preemption": ("--preempt",),
+    "storage-scores": ("--feature-gates=StorageCapacityScoring=true",),
+}
+"""Flags with which the cases of a family are answered, by the oracle and by `stowage explain`."""
 PREEMPTING = frozenset({"preemption"})
 """Families in which pods that fit nowhere preempt; their nodes hold more pods."""
 NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)

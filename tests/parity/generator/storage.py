@@ -3,6 +3,8 @@
 Volumes that a claim could take differ in size: of equally large ones kube-scheduler takes any.
 """
 
+from typing import ClassVar
+
 from typing_extensions import override
 
 from tests.parity.generator.cluster import Cluster
@@ -50,6 +52,13 @@ STATES = (
 class Storage(Feature):
     """Pods with volumes; `density` is how many of the pods have any."""
 
+    annotated = 0.08
+    """How many of the claims name their class in an annotation."""
+    states: ClassVar[tuple[str, ...]] = STATES
+    """Of which a claim has one."""
+    told = 0.75
+    """How many of the drivers that say it tell their room."""
+
     def __init__(self, density: float = 0.8, *, configured: float = 0.0) -> None:
         super().__init__(density, configured=configured)
         self._made: set[str] = set()
@@ -66,16 +75,17 @@ class Storage(Feature):
                 cluster.others.append(_class(draw, name))
         for name in (DRIVER, EBS_DRIVER):
             if draw.maybe(0.8):
-                cluster.others.append(_driver(draw, name))
+                cluster.others.append(_driver(draw, name, self.told))
         names = [node["metadata"]["name"] for node in cluster.nodes]
-        cluster.others.extend(
-            _capacity(draw, f"cap-{i}", names) for i in range(draw.pick((0, 0, 2, 4, 8)))
-        )
+        cluster.others.extend(self._capacities(draw, names))
         for _ in range(draw.pick((0, 2, 4, 8, 12))):
             cluster.others.append(self._free_volume(draw, names))
         for name in names:
             if draw.maybe(0.75):
                 cluster.others.append(_csi_node(draw, name))
+
+    def _capacities(self, draw: Draw, nodes: list[str]) -> list[Object]:
+        return [_capacity(draw, f"cap-{i}", nodes) for i in range(draw.pick((0, 0, 2, 4, 8)))]
 
     @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
@@ -123,10 +133,10 @@ class Storage(Feature):
         self, draw: Draw, name: str, namespace: str, cluster: Cluster, owner: Object | None = None
     ) -> None:
         self._made.add(f"{namespace}/{name}")
-        state = draw.pick(STATES)
+        state = draw.pick(self.states)
         if state == "missing" and owner is None:
             return
-        claim = _claim(draw, name, namespace)
+        claim = _claim(draw, name, namespace, self.annotated)
         if owner is not None:
             claim["metadata"]["ownerReferences"] = [owner]
         nodes = [node["metadata"]["name"] for node in cluster.nodes]
@@ -223,7 +233,44 @@ class Storage(Feature):
         }
 
 
-def _claim(draw: Draw, name: str, namespace: str) -> Object:
+class ScoredStorage(Storage):
+    """Storage whose room decides between nodes, behind the gate StorageCapacityScoring.
+
+    A node has one pool of a class at most: of several kube-scheduler takes any for the score. Each
+    tells its size, and no claim names its class in the old annotation: kube-scheduler's score
+    panics over such.
+    """
+
+    annotated = 0.0
+    states: ClassVar[tuple[str, ...]] = ("waiting",) * 14 + ("bound", "bound", "selected", "lost")
+    told = 0.95
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        super().shape_cluster(draw, cluster)
+        args = cluster.plugin_args.get("VolumeBinding")
+        if args is not None and draw.maybe(0.7):
+            points = sorted(draw.some((0, 10, 35, 50, 80, 100), 1, 4))
+            args["shape"] = [
+                {"utilization": point, "score": draw.randint(0, 10)} for point in points
+            ]
+
+    @override
+    def _capacities(self, draw: Draw, nodes: list[str]) -> list[Object]:
+        return [
+            {
+                **_capacity(draw, f"cap-{class_name}-{node}", nodes),
+                "storageClassName": class_name,
+                "nodeTopology": {"matchLabels": {HOSTNAME: node}},
+                "capacity": draw.pick(("8Gi", "20Gi", "25000M", "60Gi", "100Gi")),
+            }
+            for class_name in ("fast", "other", "ebs")
+            for node in nodes
+            if draw.maybe(0.7)
+        ]
+
+
+def _claim(draw: Draw, name: str, namespace: str, annotated: float) -> Object:
     spec: Object = {
         "accessModes": [ONCE_POD] if draw.maybe(0.3) else [draw.pick(MODES)],
         "resources": {"requests": {"storage": draw.pick(SIZES)}},
@@ -236,7 +283,7 @@ def _claim(draw: Draw, name: str, namespace: str) -> Object:
     if draw.maybe(0.15):
         spec["selector"] = draw.label_selector(VOLUME_LABELS)
     metadata: Object = {"name": name, "namespace": namespace}
-    if draw.maybe(0.08):
+    if draw.maybe(annotated):
         key = "volume.beta.kubernetes.io/storage-class"
         metadata["annotations"] = {key: draw.pick(CLASSES)}
         del spec["storageClassName"]
@@ -373,10 +420,10 @@ def _class(draw: Draw, name: str) -> Object:
     return found
 
 
-def _driver(draw: Draw, name: str) -> Object:
+def _driver(draw: Draw, name: str, told: float) -> Object:
     spec: Object = {"attachRequired": True}
     if draw.maybe(0.7):
-        spec["storageCapacity"] = draw.maybe(0.75)
+        spec["storageCapacity"] = draw.maybe(told)
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIDriver",

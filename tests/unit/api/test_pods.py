@@ -50,6 +50,32 @@ def test_pods_of_one_template_have_one_shape_whatever_admission_adds() -> None:
     assert len({id(pod.spec) for pod in pods}) == 40
 
 
+def test_1000_pods_of_a_stateful_set_are_one_shape() -> None:
+    """Each has a host name, labels and claims of its own, as its controller makes them."""
+    pods = []
+    for i in range(1000):
+        claim = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-db-{i}"}}
+        labels = {
+            "app": "db",
+            "apps.kubernetes.io/pod-index": str(i),
+            "statefulset.kubernetes.io/pod-name": f"db-{i}",
+        }
+        spec = {
+            "containers": [{"name": "main", "image": "db:1"}],
+            "hostname": f"db-{i}",
+            "subdomain": "db",
+            "volumes": [claim],
+        }
+        manifest = {"metadata": {"name": f"db-{i}", "namespace": "ns", "labels": labels}}
+        body = msgspec.json.encode({**manifest, "spec": spec})
+        pods.append(pod_info(msgspec.json.decode(body, type=Pod)))
+
+    assert len({id(pod.shape) for pod in pods}) == 1
+    assert (
+        len({volume.persistent_volume_claim for pod in pods for volume in pod.pod.volumes}) == 1000
+    )
+
+
 def test_a_pod_keeps_the_volumes_that_scheduling_reads() -> None:
     """Claims and inline disks stay with the pod, also when it is placed; others are dropped."""
     pod = decoded(

@@ -66,6 +66,43 @@ def test_targets_are_met_missed_or_not_measured() -> None:
     assert found["memory with 50,000 nodes, 500,000 pods"].met is None
 
 
+@pytest.mark.parametrize(
+    ("wall", "measured", "met"),
+    [
+        pytest.param(210.0, "2.00 x (0.95 x wall-events's)", True, id="at the wall"),
+        pytest.param(800.0, "2.00 x (0.25 x wall-events's)", False, id="far from it"),
+    ],
+)
+def test_volumes_are_bound_four_times_as_fast_or_as_fast_as_anybody_could(
+    wall: float, measured: str, met: bool
+) -> None:
+    """Twice as fast is enough only where the API server and the binder let nobody be faster."""
+    speeds = ((KUBE_SCHEDULER, 100.0), (STOWAGE, 200.0), (WALL_WITH_EVENTS, wall))
+    runs = [_throughput(who, speed, workload="made-volumes") for who, speed in speeds]
+    title = load_workloads()["made-volumes"].title
+
+    found = {each.about: each for each in verdicts(Results(MACHINE, runs), load_workloads())}
+
+    assert found[f"{title}: pods/s to kube-scheduler's"][1:] == (
+        "at least 4 x, or 0.9 x wall-events's",
+        measured,
+        met,
+    )
+
+
+def test_what_claims_cost_in_memory_is_a_difference() -> None:
+    """Of the same cluster with and without them."""
+    runs = [
+        _throughput(STOWAGE, 100.0, workload=name, peak_memory_bytes=size * 10**6)
+        for name, size in (("start-30000", 120), ("start-30000-claims", 400))
+    ]
+
+    found = {each.about: each for each in verdicts(Results(MACHINE, runs), load_workloads())}
+
+    beyond = found["start-30000-claims: peak memory beyond start-30000"]
+    assert (beyond.measured, beyond.met) == ("280 MB", True)
+
+
 def test_other_sizes_do_not_count_for_targets() -> None:
     """A target about 5,000 nodes is not met with 500."""
     runs = [
@@ -206,12 +243,14 @@ def _throughput(
     contestant: str,
     pods_per_second: float,
     *,
+    workload: str = "plain",
     size: str = "5000",
+    peak_memory_bytes: int = 100,
     violations: tuple[str, ...] = (),
     note: str = "",
 ) -> Throughput:
     return Throughput(
-        workload="plain",
+        workload=workload,
         size=size,
         contestant=contestant,
         nodes=5000,
@@ -225,7 +264,7 @@ def _throughput(
         first_bind_seconds=1.0,
         cpu_ms_per_pod=0.5,
         cpu_ms_per_pod_ready=0.4,
-        peak_memory_bytes=100,
+        peak_memory_bytes=peak_memory_bytes,
         events=10000,
         server_cpu_ms_per_pod=1.0,
         foreign_share=0.0,

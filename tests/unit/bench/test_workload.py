@@ -96,7 +96,8 @@ def test_what_runs_from_the_start_obeys_its_own_rules(workload: Workload, size_n
     """A scheduler can be judged by the final placements only if the first ones were right."""
     size = workload.sizes[size_name]
     nodes = objects.nodes_of(workload.nodes, size.nodes)
-    factory = objects.PodFactory(workload.pods, [n["metadata"]["name"] for n in nodes], "pod")
+    template = workload.running_pods or workload.pods
+    factory = objects.PodFactory(template, [n["metadata"]["name"] for n in nodes], "pod")
     placements = Placements()
     for node in nodes:
         placements.add_node(node)

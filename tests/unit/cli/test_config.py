@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from scheduler.cli.config import config_command
+from scheduler.cli.config import Known, config_command
 from scheduler.config.load import default_configuration, load
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import ExtensionPoint
@@ -21,7 +21,7 @@ profiles:
 
 def _run(*arguments: str, stdin: str | None = None) -> Result:
     mine = {"Mine": frozenset((ExtensionPoint.FILTER,))}
-    command = config_command(lambda: {**IN_TREE, **mine})
+    command = config_command(lambda: Known({**IN_TREE, **mine}, {}))
     return CliRunner().invoke(command, arguments, input=stdin)
 
 
@@ -48,6 +48,17 @@ def test_reads_standard_input() -> None:
 def test_without_a_file_prints_the_defaults() -> None:
     """A start for one's own configuration."""
     assert load(_run().stdout) == default_configuration()
+
+
+def test_feature_gates_are_those_of_the_scheduler_that_is_meant() -> None:
+    """A gate that is on shows in the arguments; one that cannot be read is one message."""
+    gate = "--feature-gates=StorageCapacityScoring"
+
+    assert "shape:" not in _run(f"{gate}=false").stdout
+    assert "shape:" in _run(f"{gate}=true").stdout
+    broken = _run(gate)
+    assert broken.exit_code == 2
+    assert "expected Name=true or Name=false" in broken.stderr
 
 
 @pytest.mark.parametrize(

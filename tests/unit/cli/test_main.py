@@ -1,5 +1,6 @@
 """The command group."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -8,11 +9,11 @@ import pytest
 from click import Context
 from click.testing import CliRunner
 
-from scheduler import __version__
 from scheduler.cli import main as main_module
 from scheduler.cli.main import main
+from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
 
-COMMANDS = ("run", "explain", "simulate", "config", "demo")
+COMMANDS = ("run", "explain", "simulate", "replay", "config", "version", "demo")
 
 
 def test_every_command_exists() -> None:
@@ -45,7 +46,35 @@ def test_the_version_is_told() -> None:
     """As in the package."""
     result = CliRunner().invoke(main, ["--version"])
 
-    assert result.output == f"stowage, version {__version__}\n"
+    assert result.output == f"stowage, version {stowage_version()}\n"
+
+
+def test_version_says_what_a_report_needs() -> None:
+    """For people, and for machines."""
+    text = CliRunner().invoke(main, ["version"])
+    told = json.loads(CliRunner().invoke(main, ["version", "-o", "json"]).output)
+
+    assert told.keys() == {"stowage", "gitCommit", "kubernetes", "python", "platform"}
+    assert told["kubernetes"] == f"v{KUBERNETES_VERSION}"
+    assert (text.exit_code, told["stowage"]) == (0, stowage_version())
+    assert all(value in text.output for value in told.values())
+
+
+def test_help_has_a_short_name() -> None:
+    """`-h` everywhere; in a process of its own, as click remembers how a command was asked."""
+    code = (
+        "from click.testing import CliRunner\n"
+        "from scheduler.cli.main import main\n"
+        f"for command in {['', *COMMANDS]!r}:\n"
+        "    words = command.split()\n"
+        "    short = CliRunner().invoke(main, [*words, '-h'])\n"
+        "    long = CliRunner().invoke(main, [*words, '--help'])\n"
+        "    assert (short.exit_code, short.output) == (0, long.output), command\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_unknown_command_is_no_traceback() -> None:

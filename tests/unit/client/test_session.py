@@ -8,7 +8,6 @@ import pytest
 import uvloop
 from aiohttp import web
 
-from scheduler import __version__
 from scheduler.client.direct import Response
 from scheduler.client.errors import (
     ApiError,
@@ -23,6 +22,7 @@ from scheduler.client.errors import (
     UnavailableError,
 )
 from scheduler.client.session import STRATEGIC_MERGE_PATCH
+from scheduler.observability.build_info import stowage_version
 from tests.unit.client.scripted_server import (
     dropped,
     hang,
@@ -50,7 +50,7 @@ def test_a_request_carries_exactly_what_it_needs() -> None:
         assert (seen.method, seen.path, seen.body) == ("PATCH", "/api/v1/x?a=b%20c", b'{"a":1}')
         del seen.headers["Host"]
         assert seen.headers == {
-            "User-Agent": f"stowage/{__version__} scheduler",
+            "User-Agent": f"stowage/{stowage_version()} scheduler",
             "Accept": "application/json",
             "Accept-Encoding": "identity",
             "Content-Type": STRATEGIC_MERGE_PATCH,
@@ -301,6 +301,8 @@ def test_qps_limits_requests_but_not_the_lease() -> None:
             await asyncio.gather(
                 *(session.request("PUT", "/x", b"{}", is_urgent=True) for _ in range(6))
             )
+            waits = session._metrics.rate_limiter_duration["POST", server.url.partition("//")[2]]
+            assert (sum(waits.counts), waits.sum > 0.1) == (6, True)
             return throttled, loop.time() - started
 
     throttled, urgent = uvloop.run(scenario())

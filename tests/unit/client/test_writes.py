@@ -12,6 +12,7 @@ from aiohttp import web
 
 from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.client.errors import (
+    ApiError,
     ConflictError,
     FencedError,
     ForbiddenError,
@@ -25,6 +26,8 @@ from scheduler.client.reviews import Reviews, User
 from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.client.throttle import TokenBucket
 from scheduler.client.writes import PodWrites
+from scheduler.observability.client_metrics import ReviewMetrics
+from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
 from tests.unit.client.scripted_server import Seen, json_answer, serving, status_answer
 
@@ -433,6 +436,34 @@ class TestReviews:
             groups=("g1", "g2"),
             extra={"k": ("v",)},
         )
+
+    def test_every_review_is_counted(self) -> None:
+        """By what it is about and how the server answered."""
+        metrics = ReviewMetrics(Instruments())
+
+        async def ask(session: ApiSession) -> None:
+            reviews = Reviews(session, metrics)
+            await reviews.review_token("t0")
+            with pytest.raises(ApiError):
+                await reviews.review_access(User(name="n"), "/metrics", "get")
+
+        async def give(request: web.Request) -> web.Response:
+            if request.path.endswith("tokenreviews"):
+                return web.json_response({"status": {}}, status=201)
+            return web.json_response({"code": 403, "message": "no"}, status=403)
+
+        async def scenario() -> None:
+            async with serving(give) as (_, session):
+                await ask(session)
+
+        uvloop.run(scenario())
+
+        counted = {
+            about: {code: child.value for code, child in family.items()}
+            for about, family in metrics.requests.items()
+        }
+        assert counted == {"authn": {"201": 1}, "authz": {"403": 1}}
+        assert sum(metrics.duration["authn"]["201"].counts) == 1
 
     def test_an_invalid_token_is_nobody(self) -> None:
         """The server answers without a user."""

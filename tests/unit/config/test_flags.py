@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
+from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING, turned_on
 from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.config.problems import ConfigError
@@ -51,6 +52,7 @@ def test_every_flag_of_kube_scheduler_is_known() -> None:
 
     assert theirs - set(BY_NAME) == set()
     assert set(BY_NAME) - theirs == {
+        "allow-unsupported",
         "record",
         "serve-without-authorization",
         "authentication-token-audiences",
@@ -147,6 +149,18 @@ def test_flags_without_effect_are_named_once_by_reason() -> None:
     ]
 
 
+def test_the_last_setting_of_a_gate_counts() -> None:
+    """Those that have an effect are not named as being without."""
+    options = _understood(
+        "--feature-gates=StorageCapacityScoring=false",
+        "--feature-gates=kube:StorageCapacityScoring=1",
+    )
+
+    assert turned_on(options.feature_gates) == {STORAGE_CAPACITY_SCORING}
+    assert options.notices == ()
+    assert turned_on((*options.feature_gates, f"{STORAGE_CAPACITY_SCORING}=false")) == frozenset()
+
+
 def test_help_shows_what_has_an_effect_and_lists_the_rest() -> None:
     """Own options, then groups; defaults are told."""
     text = " ".join(_run("--help").output.split())
@@ -155,7 +169,7 @@ def test_help_shows_what_has_an_effect_and_lists_the_rest() -> None:
     assert "Leader election" in text
     assert "[default: 10259]" in text
     assert "[default: 5m0s]" in text
-    assert text.index("Accepted without effect") < text.index("--feature-gates")
+    assert text.index("Accepted without effect") < text.index("--emulated-version")
 
 
 def test_without_a_file_the_deprecated_flags_count() -> None:
@@ -185,7 +199,7 @@ def test_with_a_file_only_leader_election_flags_count(tmp_path: Path) -> None:
     options = options_from_flags(
         [
             ("config", str(path)),
-            ("kubeconfig", "/k"),
+            ("kubeconfig", "/from/file"),
             ("kube-api-qps", "20"),
             ("leader-elect-resource-name", "theirs"),
         ]
@@ -196,8 +210,28 @@ def test_with_a_file_only_leader_election_flags_count(tmp_path: Path) -> None:
     assert config.client_connection.kubeconfig == "/from/file"
     assert config.leader_election.lease_duration_seconds == 30.0
     assert config.leader_election.resource_name == "theirs"
-    assert notices == (
-        "--kubeconfig, --kube-api-qps: ignored because --config is given; the file says it",
+    assert notices == ("--kube-api-qps: ignored because --config is given; the file says it",)
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        pytest.param(FILE, 'got "/from/file"', id="another one"),
+        pytest.param(FILE.replace("/from/file", '""'), "got nothing", id="none"),
+    ],
+)
+def test_file_and_flag_must_name_one_cluster(tmp_path: Path, text: str, got: str) -> None:
+    """One message that says what to do, and no guess."""
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    options = options_from_flags([("config", str(path)), ("kubeconfig", "/k")])
+
+    with pytest.raises(ConfigError) as caught:
+        effective_configuration(options)
+
+    assert str(caught.value) == (
+        f'{path}: clientConnection.kubeconfig: expected "/k" as in --kubeconfig, {got}; with '
+        "--config the file says which cluster: write it there, or leave the flag out"
     )
 
 

@@ -3,14 +3,18 @@
 import pytest
 
 from scheduler.config.args import (
+    STORAGE_SHAPE,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
 )
 from scheduler.config.expansion import expand
+from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
 from scheduler.config.load import default_configuration, load, load_object
-from scheduler.config.notices import not_in_effect
+from scheduler.config.notices import not_in_effect, unsupported
 from scheduler.config.plugin_sets import DEFAULT_MULTI_POINT, IN_TREE
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import ExtensionPoint
@@ -59,6 +63,41 @@ def test_arguments_are_found_by_their_type() -> None:
     assert profile.args(PodTopologySpreadArgs) == PodTopologySpreadArgs()
     assert profile.raw_args("Mine") == {"a": [1]}
     assert profile.raw_args("NotThere") is None
+
+
+SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+
+
+@pytest.mark.parametrize(
+    ("gates", "written", "shape"),
+    [
+        pytest.param((), {}, None, id="off"),
+        pytest.param((STORAGE_CAPACITY_SCORING,), {}, STORAGE_SHAPE, id="on"),
+        pytest.param(
+            (STORAGE_CAPACITY_SCORING,),
+            {"shape": SHAPE},
+            (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10)),
+            id="on, with a shape of its own",
+        ),
+    ],
+)
+def test_storage_has_scores_behind_its_feature_gate(
+    gates: tuple[str, ...], written: dict[str, object], shape: object
+) -> None:
+    """The default of the arguments says it, so a configuration in effect can be read again."""
+    profile = {"pluginConfig": [{"name": "VolumeBinding", "args": written}]}
+    config = load_object({**HEAD, "profiles": [profile]}, feature_gates=gates)
+
+    assert config.profiles[0].args(VolumeBindingArgs).shape == shape
+    assert load(to_yaml(config), feature_gates=gates) == config
+
+
+def test_a_shape_of_storage_is_checked_like_any_other() -> None:
+    """Also with the gate."""
+    profile = {"pluginConfig": [{"name": "VolumeBinding", "args": {"shape": SHAPE[::-1]}}]}
+
+    with pytest.raises(ConfigError, match=r"args\.shape\[1\]\.utilization: expected more than 100"):
+        load_object({**HEAD, "profiles": [profile]}, feature_gates=(STORAGE_CAPACITY_SCORING,))
 
 
 def test_a_profile_without_a_percentage_is_told_from_one_with_0() -> None:
@@ -133,13 +172,17 @@ def test_notices_name_what_has_no_effect() -> None:
         }
     )
 
-    notices = not_in_effect(config, IN_TREE.keys() - {"VolumeZone", "VolumeBinding"})
+    notices = not_in_effect(config)
+    lacking = unsupported(config, IN_TREE.keys() - {"VolumeZone", "VolumeBinding"})
 
     assert [notice.split()[0] for notice in notices] == [
-        "These",
         "delayCacheUntilActive",
         "parallelism",
         "clientConnection.contentType",
     ]
-    assert notices[0].endswith("without them: VolumeBinding, VolumeZone")
-    assert not_in_effect(default_configuration(), IN_TREE) == ()
+    assert [str(problem).partition(";")[0] for problem in lacking] == [
+        'profiles[0].plugins.multiPoint.enabled: "VolumeBinding" is not part of this version',
+        'profiles[0].plugins.multiPoint.enabled: "VolumeZone" is not part of this version',
+    ]
+    assert list(not_in_effect(default_configuration())) == []
+    assert list(unsupported(default_configuration(), IN_TREE)) == []

@@ -17,7 +17,7 @@ PAGES = [
     CHECKOUT / "CONTRIBUTING.md",
     *sorted((CHECKOUT / "docs").glob("*.md")),
 ]
-_OF_ANY_COMMAND = {"--help", "--version"}
+_OF_ANY_COMMAND = {"-h", "--help", "--version"}
 
 
 def shown(text: str, program: str) -> Iterator[str]:

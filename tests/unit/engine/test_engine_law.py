@@ -12,7 +12,10 @@ from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.types import Extender
 from scheduler.engine import Engine
 from scheduler.engine.engine import EngineSettings
-from scheduler.engine.instructions import Ask
+from scheduler.engine.events import Configure
+from scheduler.engine.instructions import Ask, Configured
+from scheduler.engine.profiles import Rules
+from scheduler.errors import SchedulerError
 from scheduler.extender import Verb
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ObjectKind
@@ -36,6 +39,8 @@ from tests.unit.engine.driven import Holds, Prepares, Room
 STEPS = 800
 QUICK = QueueSettings(BackoffSettings(0.5, 2.0), max_in_unschedulable_seconds=10.0)
 SERVICE = ObjectKind("Service")
+BROKEN = 3
+"""A configuration that cannot be built."""
 
 
 class Ledger(SharedState):
@@ -190,4 +195,53 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
     if not extenders:
         assert cluster.evicted
     assert engine.attempts.hearing_counts() == (0, 0)
+    assert states.shared(Evictions, "").under_way == set()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nobody_is_lost_while_the_configuration_changes(seed: int) -> None:
+    """Plugins, their arguments and the back-off change under pods in every state."""
+    states = SharedStates(FrameworkMetrics(Instruments()))
+    states.watch((SERVICE, BUDGETS))
+    backing = Backing(states, Instruments(), lambda: 0.0)
+
+    def rules_of(configuration: dict[str, Any]) -> Rules:
+        variant = configuration["variant"]
+        if variant == BROKEN:
+            raise SchedulerError("broken")
+        handle = Handle(backing, watches=(BUDGETS,))
+        args = DefaultPreemptionArgs(100, 100)
+        plugins = (
+            (Room(2), DefaultPreemption(args, handle), Holds("Rows", 5.0), Prepares()),
+            (Room(4), Holds("Cluster", 5.0)),
+            (Room(3), DefaultPreemption(args, handle), Prepares()),
+        )[variant]
+        framework = Framework(make_plugin_set(plugins), make_calls("test"))
+        return Rules({"test": framework}, 0, BackoffSettings(variant + 0.5, 2.0 + variant))
+
+    first = rules_of({"variant": 0})
+    engine = Engine(
+        first.frameworks,
+        EngineSettings(seed, queue=QUICK, is_validating=True),
+        backing=backing,
+        states=states,
+        kinds={"services": SERVICE},
+        rules_of=rules_of,
+    )
+    cluster = Cluster(engine, "test", Random(seed))
+
+    for number in range(STEPS):
+        cluster.step()
+        if number % 15 == 0:
+            before = engine.core.frameworks
+            variant = cluster.draw.randrange(BROKEN + 1)
+            cluster.handle(Configure({"variant": variant}))
+            answer = cluster.instructions[-1]
+            assert answer == Configured("broken" if variant == BROKEN else "")
+            assert (engine.core.frameworks is before) == (variant == BROKEN)
+    cluster.settle()
+
+    cluster.check()
+    cluster.check_columns()
+    assert cluster.known == cluster.pods
     assert states.shared(Evictions, "").under_way == set()

@@ -469,7 +469,7 @@ def test_no_status_for_a_pod_whose_binding_was_sent(state: AttemptState) -> None
     assert driven.stage(pod) == state.value
 
 
-@in_every_state
+@pytest.mark.parametrize("state", [S.HELD, *SENT], ids=lambda s: s.value)
 def test_the_node_goes_away_under_an_attempt(state: AttemptState) -> None:
     """The attempt ends as it would; a node that comes back has its pods."""
     driven, pod = engine_at(state)
@@ -481,6 +481,19 @@ def test_the_node_goes_away_under_an_attempt(state: AttemptState) -> None:
     assert driven.used == 1
     driven.gone(pod)
     assert driven.used == 0
+
+
+def test_the_node_goes_away_while_plugins_prepare_it() -> None:
+    """Nobody waits for what will not be needed: the work is ended and the pod tried again."""
+    driven, pod = engine_at(S.PREBINDING)
+    attempt = driven.attempt(pod).id
+
+    told = driven.handle(ObjectGone("nodes", "", "n", "uid-of-n"))
+
+    assert Cancel(attempt) in told
+    assert driven.stage(pod) == "backoff"
+    assert 'node "n" not found' in driven.notes[-1]
+    assert driven.engine.core.cache.nodes == {}
 
 
 def test_the_node_goes_away_and_the_binding_fails() -> None:

@@ -64,6 +64,12 @@ class FakeApi:
         self.compacted = self.version
         self._lists.clear()
 
+    def set_back(self, objects: dict[str, Json], version: int) -> None:
+        """Restores a backup: nobody was told of what is different now."""
+        self.objects, self.version, self.compacted = dict(objects), version, 0
+        self._history = [each for each in self._history if each[0] <= version]
+        self._lists.clear()
+
     def cut(self, problem: Exception | None = None) -> None:
         """Ends all watches, in good order or with an error."""
         for watch in self._watches:
@@ -98,6 +104,9 @@ class FakeApi:
         if token and (self.continues_expire or token not in self._lists):
             raise GoneError(path, status=410, reason="Expired")
         items = self._lists.pop(token) if token else list(self.objects.values())
+        key, _, name = query.get("fieldSelector", "").partition("=")
+        if key == "metadata.name":
+            items = [each for each in items if each["metadata"]["name"] == name]
         version = token.split("/")[0] if token else str(self.version)
         limit = int(query.get("limit", "0")) or len(items) or 1
         meta = {"resourceVersion": version}

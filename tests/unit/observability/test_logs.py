@@ -86,6 +86,34 @@ def test_no_value_begins_a_line_of_its_own(form: str) -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize("form", [TEXT, JSON])
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param("\x9b2J", id="C1: clear the screen"),
+        pytest.param("\x85E0202 00:00:00.000000 engine]", id="C1: next line"),
+        pytest.param("\x7f\x7f", id="delete"),
+        pytest.param("\u2028E0202", id="line separator"),
+        pytest.param("\u202egnp.exe", id="writing turned around"),
+    ],
+)
+def test_no_value_commands_a_terminal(form: str, forged: str) -> None:
+    """Such characters are written out; what is only foreign is left as it is."""
+    stream = _logged(form)
+    foreign = "\u9875-\u00fc"
+
+    get_logger("scheduler.engine").info("Said", pod=forged, reasons=[forged], foreign=foreign)
+    problem = ValueError(f"{forged}\nE0202 00:00:00.000000 engine] Forged")
+    get_logger("scheduler.engine").error("Failed", exc_info=problem)
+
+    text = stream.getvalue()
+    assert forged[0] not in text
+    assert f"\\u{ord(forged[0]):04x}" in text
+    assert not any(line.startswith("E0202") for line in text.split("\n"))
+    if form == TEXT:
+        assert foreign in text
+
+
 def test_levels_are_asked_for_first() -> None:
     """`verbose` follows its level at once, as PUT /debug/flags/v sets it."""
     _logged(TEXT, level=2)
@@ -105,7 +133,7 @@ def test_an_exception_is_told_with_its_trace() -> None:
 
     lines = stream.getvalue().splitlines()
     assert lines[0].endswith('x] "Unexpected"')
-    assert lines[1] == "Traceback (most recent call last):"
+    assert lines[1] == "  Traceback (most recent call last):"
     assert lines[-1].endswith(f"'Bearer {HIDDEN}'")
 
 

@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from together import GROUP, SIZE, Together
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.bootstrap import args_types_of, implemented_plugins
 from scheduler.config.load import load_object
 from scheduler.config.types import ExtensionPoint
 from scheduler.framework.cycle_state import CycleState
@@ -135,7 +137,9 @@ class Story(ReservePlugin, PermitPlugin, PreEnqueuePlugin):
     ("name", "expected", "unreserved"),
     [
         pytest.param("plain", ("n", ""), [], id="placed"),
-        pytest.param("waits", ("n", ""), [], id="nobody waits in a simulation"),
+        pytest.param(
+            "waits", (None, "has a place, and is held by Story"), ["waits"], id="nobody lets it go"
+        ),
         pytest.param(
             "reserved",
             (None, "0/1 nodes are available: 1 taken."),
@@ -189,6 +193,39 @@ def test_out_of_tree_plugins_take_part(
     assert found["other"] == ("n", "")
     # It is tried again, as it says of no event that this would not help.
     assert set(Story.log) == set(unreserved)
+
+
+@pytest.mark.parametrize(
+    ("members", "placed"),
+    [
+        pytest.param(3, {"m0": "n", "m1": "n", "m2": "n", "other": "n"}, id="complete"),
+        pytest.param(2, {"m0": None, "m1": None, "other": "n"}, id="incomplete"),
+    ],
+)
+def test_a_group_is_placed_when_all_of_it_is_there(
+    members: int, placed: dict[str, str | None]
+) -> None:
+    """Pods that a plugin holds are let go by that plugin; their room is others' if not."""
+    own: dict[str, type[Plugin]] = {"Together": Together}
+    config = load_object(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Together"}]}}}],
+        },
+        out_of_tree=implemented_plugins(own),
+        args_types=args_types_of(own),
+    )
+    labels = {GROUP: "g", SIZE: "3"}
+    pods = [
+        pod_manifest(f"m{i}", labels=labels, requests={"cpu": "1"}, priority=9)
+        for i in range(members)
+    ]
+    other = pod_manifest("other", requests={"cpu": str(4 - members + (members < 3))})
+
+    found = outcome(node_manifest("n"), *pods, other, profiles=Profiles(config, own))
+
+    assert {name: node for name, (node, _) in found.items()} == placed
 
 
 def test_the_less_important_make_room() -> None:

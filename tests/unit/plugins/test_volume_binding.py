@@ -11,15 +11,20 @@ import pytest
 from scheduler.api.objects import LabelSelector, ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSIDriver, CSIStorageCapacity
-from scheduler.config.args import VolumeBindingArgs
+from scheduler.bootstrap.time_limit import plugin_time_limit
+from scheduler.client.writes import PodWrites
+from scheduler.config.args import STORAGE_SHAPE, VolumeBindingArgs
 from scheduler.errors import SchedulerError
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.runtime import answers
 from scheduler.framework.status import SKIP, SUCCESS, Code, error, unresolvable
 from scheduler.plugins.volume_binding import VolumeBinding
 from scheduler.snapshot import Snapshot
 from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.decision import REASONS
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
+from tests.support.clock import FakeClock
+from tests.support.fake_plugins import make_calls
 from tests.support.handles import make_handle
 from tests.support.storage import (
     bound_claim,
@@ -31,6 +36,7 @@ from tests.support.storage import (
     make_volume,
     tell,
 )
+from tests.support.virtual_time import run_in
 
 NODES = [make_node(f"n{i}", zone=f"z{i}") for i in range(3)]
 DRIVER = msgspec.convert(
@@ -44,7 +50,9 @@ class RefusedError(SchedulerError):
 
 
 class FakeApi:
-    """Takes writes down; `answer` says what comes of each."""
+    """Takes writes down; `answer` says what comes of each. It waits as the real one does."""
+
+    until = staticmethod(PodWrites.until)
 
     def __init__(self, answer: Callable[[str, Any], None] = lambda *_: None) -> None:
         self.writes: list[tuple[str, Any]] = []
@@ -73,8 +81,8 @@ class Attempt:
         self.pod = pod
         self.snapshot = snapshot or cluster_of(NODES)
         handle = make_handle({VolumeCatalog: catalog}, api=api, snapshot=self.snapshot)
-        args = VolumeBindingArgs(bind_timeout_seconds=timeout)
-        self.plugin = VolumeBinding(args, handle, storage_capacity_scoring=scoring)
+        args = VolumeBindingArgs(timeout, shape=STORAGE_SHAPE if scoring else None)
+        self.plugin = VolumeBinding(args, handle)
         self.state = CycleState()
         _, self.pre_filter = self.plugin.pre_filter(self.state, pod, self.snapshot)
 
@@ -280,6 +288,24 @@ def test_time_runs_out() -> None:
     status = asyncio.run(attempt.pre_bind("n1"))
 
     assert status == error("binding volumes: context deadline exceeded")
+
+
+def test_a_longer_wait_than_usual_is_waited_out() -> None:
+    """The limit on calls of plugins does not cut `bindTimeoutSeconds`; nobody sleeps for it."""
+    catalog = make_catalog(make_class(), make_volume("pv"), make_claim("c"))
+    attempt = Attempt(catalog, api=FakeApi(), timeout=3600)
+    assert attempt.reserve("n1") == SUCCESS
+    calls, clock = make_calls(time_limit=plugin_time_limit), FakeClock()
+    plugin, method = attempt.plugin, attempt.plugin.pre_bind
+    arguments = (attempt.state, POD, "n1")
+
+    status = run_in(
+        clock,
+        calls.call_async(plugin, "PreBind", answers.status, answers.OK_OR_NOT, method, *arguments),
+    )
+
+    assert status == error("binding volumes: context deadline exceeded")
+    assert clock.now == FakeClock().now + 3600
 
 
 def test_a_refused_write_gives_everything_back() -> None:

@@ -6,7 +6,7 @@ the attempt has ended, by asking what the event would have done to the pod had i
 """
 
 from collections import Counter
-from math import floor
+from math import floor, inf
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
@@ -31,6 +31,7 @@ from scheduler.framework.events import (
 from scheduler.framework.property_changes import pod_scheduling_properties_change
 from scheduler.framework.status import SUCCESS, Status, unschedulable
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.active import FAIR_AFTER_SECONDS
 from tests.support.builders import make_pod_info
 from tests.support.queueing import QueueUnderTest
 
@@ -157,6 +158,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.model: dict[str, Record] = {}
         self.flying: list[QueuedPodInfo] = []
         self.count = 0
+        self.in_vain_since = inf
+        """When a pod was rejected first since none was active."""
 
         for team in (*TEAMS, *TEAMS):
             self.add(priority=0, team=team, gated=False)
@@ -193,6 +196,8 @@ class QueueMachine(RuleBasedStateMachine):
         early = [
             r for r in self.model.values() if r.place == "backoff" and (r.rejectors or r.pending)
         ]
+        if not active:
+            self.in_vain_since = inf
         if queued is None:
             assert not active
             assert not early
@@ -200,8 +205,11 @@ class QueueMachine(RuleBasedStateMachine):
         record = self.model[queued.pod_info.uid]
         if active:
             best = min((-r.pod.priority, r.timestamp) for r in active)
+            fair = min((r.rejections + r.errors, -r.timestamp) for r in active)
             assert record.place == "active"
-            assert (-record.pod.priority, record.timestamp) == best
+            is_best = (-record.pod.priority, record.timestamp) == best
+            is_fair = (record.rejections + record.errors, -record.timestamp) == fair
+            assert is_best or (is_fair and self.now - self.in_vain_since >= FAIR_AFTER_SECONDS)
         else:
             first = min((r.release, -r.pod.priority, r.timestamp) for r in early)
             assert record.place == "backoff"
@@ -273,6 +281,7 @@ class QueueMachine(RuleBasedStateMachine):
         record.timestamp = self.now
         if rejectors or pending:
             record.rejections, record.errors = record.rejections + 1, 0
+            self.in_vain_since = min(self.in_vain_since, self.now)
         else:
             record.errors += 1
         self.put_back(record)

@@ -36,6 +36,7 @@ from scheduler.engine.events import (
     Answered,
     BindFailed,
     Bound,
+    Configure,
     Decide,
     Event,
     ObjectGone,
@@ -48,7 +49,15 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
-from scheduler.engine.instructions import Ask, Bind, Instruction, Report, Tell, WakeMeAt
+from scheduler.engine.instructions import (
+    Ask,
+    Bind,
+    Configured,
+    Instruction,
+    Report,
+    Tell,
+    WakeMeAt,
+)
 from scheduler.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
 from scheduler.recording.directory import DirectoryRecorder
 from scheduler.recording.files import Recording, whole_file
@@ -131,6 +140,7 @@ EVENTS: list[Event] = [
     Activate(("u", "v")),
     Say(TELL),
     TookLong(1.5),
+    Configure({"profiles": [{"schedulerName": "a"}]}),
 ]
 
 
@@ -318,6 +328,18 @@ def test_what_is_older_remains_as_objects(tmp_path: Path) -> None:
 
     assert not is_complete
     assert events == [ObjectSet("pods", old), ObjectSet("pods", new), Tick()]
+
+
+def test_the_configuration_that_was_in_force_remains(tmp_path: Path) -> None:
+    """Of those that were taken over and forgotten, the newest; none that was refused."""
+    flight = FlightRecorder(HEADER, kept_seconds=10.0)
+    flight.note(Configure({"number": 1}), 100.0, [Configured()])
+    flight.note(Configure({"number": 2}), 101.0, [Configured("broken")])
+    flight.note(Tick(), 112.0, [])
+
+    assert kept(flight, tmp_path) == (False, [Tick()])
+    path = tmp_path / "flight.recording"
+    assert Recording([path]).header.configuration == {"number": 1}
 
 
 def test_memory_is_bounded_in_bytes(tmp_path: Path) -> None:

@@ -104,7 +104,10 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
         configuration=lambda: {"kind": "KubeSchedulerConfiguration"},
         flags=(("secure-port", str(port)),),
         checks=scheduler_checks(
-            lambda: state["lease"], lambda: state["stopping"], lambda: state["synced"]
+            lambda: state["lease"],
+            lambda: state["stopping"],
+            lambda: state["synced"],
+            port=lambda: server.check_healthy(),  # noqa: PLW0108 - it comes later
         ),
         debug={"cache": lambda: {"nodes": {"n1": {1, 2}}}, "queue": list},
         level_can_be_set=given.pop("level_can_be_set", True),

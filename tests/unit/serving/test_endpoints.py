@@ -39,7 +39,10 @@ def _tell(story: Story, **options: Any) -> None:
             id="healthy in detail",
         ),
         pytest.param(
-            {}, "/livez?verbose", (200, "[+]ping ok\nlivez check passed\n"), id="alive in detail"
+            {},
+            "/livez?verbose",
+            (200, "[+]ping ok\n[+]port ok\nlivez check passed\n"),
+            id="alive in detail",
         ),
         pytest.param(
             {"synced": False},
@@ -102,7 +105,7 @@ def test_metrics_are_served_and_reset() -> None:
     """DELETE sets to zero what accumulates."""
 
     async def story(instance: Instance) -> None:
-        attempts = instance.metrics.schedule_attempts["scheduled", "p"]
+        attempts = instance.metrics.engine.schedule_attempts["scheduled", "p"]
         attempts.inc(3)
         status, text, headers = await instance.get("/metrics")
         deleted = await instance.get("/metrics", method="DELETE")
@@ -112,6 +115,20 @@ def test_metrics_are_served_and_reset() -> None:
         assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
         assert deleted[:2] == (200, "metrics start anew\n")
         assert attempts.value == 0
+
+    _tell(story)
+
+
+def test_metrics_are_compressed_for_who_wants_it() -> None:
+    """Prometheus does; what is read is the same."""
+
+    async def story(instance: Instance) -> None:
+        plain = await instance.get("/metrics", headers={"Accept-Encoding": "identity"})
+        packed = await instance.get("/metrics", headers={"Accept-Encoding": "gzip"})
+
+        assert "Content-Encoding" not in plain[2]
+        assert packed[2]["Content-Encoding"] == "gzip"
+        assert "stowage_build_info" in packed[1]
 
     _tell(story)
 

@@ -178,7 +178,7 @@ def test_a_caller_that_hangs_up_is_no_news(capfd: pytest.CaptureFixture[str]) ->
 
     async def story(instance: Instance) -> None:
         for i in range(3000):
-            instance.metrics.schedule_attempts["scheduled", f"p{i}"].inc()
+            instance.metrics.engine.schedule_attempts["scheduled", f"p{i}"].inc()
         for how in ("close", "abort"):
             for size in (0, 100):
                 reader, writer = await connected(instance)
@@ -355,5 +355,22 @@ def test_whatever_is_sent_the_port_goes_on(
             writer.close()
         assert (await instance.get("/healthz"))[0] == 200
         assert instance.server.check_healthy() is None
+
+    tell(story)
+
+
+def test_a_task_of_the_port_that_ended_is_told() -> None:
+    """The process is not alive enough: a restart is what helps."""
+
+    async def story(instance: Instance) -> None:
+        assert (await instance.get("/livez"))[0] == 200
+        follower = instance.server._tasks[1]
+        follower.cancel()
+        await asyncio.gather(follower, return_exceptions=True)
+
+        status, body, _ = await instance.get("/livez")
+
+        assert status == 500
+        assert "[-]port failed" in str(body)
 
     tell(story)

@@ -265,7 +265,7 @@ def test_only_events_about_the_claim_are_told() -> None:
     """A pod that waits is not woken by everybody's volumes."""
     catalog = VolumeCatalog()
     told: list[str] = []
-    end = catalog.listen("default/c", lambda: told.append("c"))
+    end = catalog.listen(["default/c"], lambda: told.append("c"))
 
     tell(catalog, None, make_claim("other"))
     tell(catalog, None, make_volume("other"))

@@ -218,3 +218,19 @@ def test_on_a_terminal_everything_is_at_a_glance() -> None:
     shown = output.getvalue()
     for part in ("2/3 bound", "z", "2 nodes, 2 pods", "25% full", "a → n0", "no room", "cordoned"):
         assert part in shown
+
+
+def test_it_fits_a_small_terminal() -> None:
+    """24 lines of 80 columns, however long the names and sentences are."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
+    pods = [pod(f"a-rather-long-name-{index}", "n0") for index in range(20)]
+    waiting = [pod(f"b{index}-1", reason="no room " * 30) for index in range(8)]
+    screen = screen_for(console, cluster_of(*pods, *waiting), 598, lambda: 7.0)
+    assert isinstance(screen, LiveScreen)
+    for _ in range(9):
+        screen.tell("something happened that takes many words to tell " * 3)
+
+    lines = console.render_lines(screen._picture(), pad=False)
+
+    assert len(lines) < 24
+    assert all(sum(segment.cell_length for segment in line) <= 80 for line in lines)

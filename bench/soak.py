@@ -1,0 +1,232 @@
+"""``python -m bench.soak``: pods and nodes come and go for minutes; does anything grow?
+
+One daemon, one control plane. At first the cluster is filled, then pods are created and the oldest
+deleted at a steady rate. Each sample is memory, open files, pods that wait, events owed and the
+longest stall of the daemon's loop since the sample before. What is asked: memory flat after the
+warm-up, no stall over 100 ms, no backlog that grows.
+
+    python -m bench.soak                                                       # a minute, small
+    python -m bench.soak --nodes 10000 --pods 200000 --minutes 20 --rate 150   # the real one
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import click
+from rich.progress import track
+
+from bench.stalls import longest_stall_ms, stalls_in
+from e2e.support.api import Api, Call
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.objects import Json, make_nodes, make_pod
+from e2e.support.processes import Program
+from e2e.support.scraping import fetch, total
+from e2e.support.stowage import start_stowage
+
+_NAMESPACE: Final = "soak"
+_PODS: Final = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+_UNBOUND: Final = f"{_PODS}?fieldSelector=spec.nodeName%3D&limit=1"
+_STALL_MS: Final = 100
+_GROWTH: Final = 1.05
+"""Of memory, from the first third of the samples after warm-up to the last."""
+_BACKLOG_SECONDS: Final = 2
+"""How many seconds' worth of pods may wait at a sample."""
+_WARM_UP_SHARE: Final = 0.25
+_CONCURRENCY: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The daemon at one moment."""
+
+    seconds: float
+    resident_mib: float
+    files: int
+    waiting: int
+    stall_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether one of the questions is answered as it should be."""
+
+    question: str
+    answer: str
+    holds: bool
+
+
+def verdicts(samples: Sequence[Sample], rate: int) -> Iterator[Verdict]:
+    """Judges what was measured after the warm-up."""
+    steady = samples[int(len(samples) * _WARM_UP_SHARE) :]
+    third = max(1, len(steady) // 3)
+    begin = median(each.resident_mib for each in steady[:third])
+    end = median(each.resident_mib for each in steady[-third:])
+    yield Verdict("memory is flat", f"{begin:.0f} MiB, then {end:.0f}", end <= begin * _GROWTH)
+    stall = max(each.stall_ms for each in steady)
+    yield Verdict("no long stall", f"none over {stall:g} ms", stall <= _STALL_MS)
+    first = median(each.waiting for each in steady[:third])
+    last = median(each.waiting for each in steady[-third:])
+    holds = last <= max(first * _GROWTH, rate * _BACKLOG_SECONDS)
+    yield Verdict("no backlog grows", f"{first:.0f} pods waited, then {last:.0f}", holds)
+    files = max(each.files for each in steady) - min(each.files for each in steady)
+    yield Verdict("files are bounded", f"they vary by {files}", files <= 2 * _CONCURRENCY)
+
+
+class Soak:
+    """One run against one API server."""
+
+    def __init__(self, api: Api, daemon: Program, pods: int, rate: int) -> None:
+        self._api = api
+        self._daemon = daemon
+        self._pods = pods
+        self._rate = rate
+        self._made = 0
+        self._gone = 0
+
+    async def fill(self) -> None:
+        """Creates as many pods as there are to be, no faster than they are placed."""
+        for _ in track(range(0, self._pods, 1000), "filling"):
+            await self._api.call_all(self._creations(min(1000, self._pods - self._made)))
+            await self._wait_until_waiting(2000)
+        await self._wait_until_waiting(0)
+
+    async def _wait_until_waiting(self, most: int) -> None:
+        while waiting_pods(await self._scraped()) > most:  # noqa: ASYNC110 - it is another process
+            await asyncio.sleep(0.5)
+
+    async def run(self, seconds: float, every_seconds: float) -> list[Sample]:
+        """Lets pods come and go for so long."""
+        samples: list[Sample] = []
+        begun = time.monotonic()
+        stalls = stalls_in(await self._scraped())
+        async with self._changing():
+            while time.monotonic() - begun < seconds:
+                await asyncio.sleep(every_seconds)
+                text = await self._scraped()
+                now = stalls_in(text)
+                samples.append(
+                    Sample(
+                        time.monotonic() - begun,
+                        resident_mib(self._daemon.pid),
+                        len(list(Path(f"/proc/{self._daemon.pid}/fd").iterdir())),  # noqa: ASYNC240 - no disk
+                        waiting_pods(text),
+                        longest_stall_ms(now, stalls) or 0.0,
+                    )
+                )
+                stalls = now
+                print(_line(samples[-1]), flush=True)
+        return samples
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._change())
+        try:
+            yield
+        finally:
+            task.cancel()
+            ended = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(ended[0], Exception):
+                raise ended[0]
+
+    async def _change(self) -> None:
+        """Each second so many come, and the oldest go. Late seconds are made up for."""
+        loop = asyncio.get_running_loop()
+        begun, seconds = loop.time(), 0
+        while True:
+            await self._api.call_all((*self._creations(self._rate), *self._deletions()))
+            seconds += 1
+            await asyncio.sleep(max(0.0, begun + seconds - loop.time()))
+
+    def _creations(self, count: int) -> Iterator[Call]:
+        for _ in range(count):
+            self._made += 1
+            app = f"app-{self._made % 500}"
+            pod = make_pod(
+                f"pod-{self._made:08}",
+                namespace=_NAMESPACE,
+                labels={"app": app},
+                requests={"cpu": "100m", "memory": "64Mi"},
+            )
+            yield Call("POST", _PODS, pod)
+
+    def _deletions(self) -> Iterator[Call]:
+        while self._made - self._gone > self._pods:
+            self._gone += 1
+            yield Call("DELETE", f"{_PODS}/pod-{self._gone:08}?gracePeriodSeconds=0")
+
+    async def _scraped(self) -> str:
+        return await asyncio.to_thread(fetch, f"{self._daemon.url}/metrics")
+
+
+def waiting_pods(scraped: str) -> int:
+    """Pods in any of the daemon's queues."""
+    return int(total(scraped, "scheduler_pending_pods"))
+
+
+def resident_mib(pid: int) -> float:
+    """Memory of a process that is in use."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+
+
+@click.command()
+@click.option("--nodes", default=200, show_default=True)
+@click.option("--pods", default=2000, show_default=True, help="There are at a time.")
+@click.option("--rate", default=40, show_default=True, help="Created, and deleted, a second.")
+@click.option("--minutes", default=1.0, show_default=True, help="After the cluster is full.")
+@click.option("--every", "every_seconds", default=5.0, show_default=True, help="Seconds.")
+def main(nodes: int, pods: int, rate: int, minutes: float, every_seconds: float) -> None:
+    """Soak one daemon; ends with 1 when something grew or stalled."""
+    room = Options(audit_level=None)
+    with ControlPlane(room) as control_plane, tempfile.TemporaryDirectory() as directory:
+        daemon = start_stowage(
+            control_plane.kubeconfig,
+            Path(directory),
+            name="soak",
+            arguments=["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"],
+        )
+        with daemon:
+            samples = asyncio.run(
+                _soak(control_plane, daemon, nodes, pods, rate, minutes, every_seconds)
+            )
+    broken = False
+    for verdict in verdicts(samples, rate):
+        broken |= not verdict.holds
+        print(f"{'holds ' if verdict.holds else 'BROKEN'} {verdict.question}: {verdict.answer}")
+    raise SystemExit(int(broken))
+
+
+async def _soak(
+    control_plane: ControlPlane,
+    daemon: Program,
+    nodes: int,
+    pods: int,
+    rate: int,
+    minutes: float,
+    every_seconds: float,
+) -> list[Sample]:
+    async with Api.connect(control_plane.kubeconfig) as api:
+        await api.post("/api/v1/namespaces", {"metadata": {"name": _NAMESPACE}})
+        made: list[Json] = make_nodes(nodes)
+        await api.create_all("/api/v1/nodes", made)
+        soak = Soak(api, daemon, pods, rate)
+        await soak.fill()
+        return await soak.run(minutes * 60, every_seconds)
+
+
+def _line(sample: Sample) -> str:
+    return (
+        f"{sample.seconds:7.0f} s  {sample.resident_mib:7.1f} MiB  {sample.files:4} files  "
+        f"{sample.waiting:6} wait  stalls up to {sample.stall_ms:g} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()

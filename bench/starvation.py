@@ -1,0 +1,211 @@
+"""``python -m bench.starvation``: how long hopeless pods delay one that fits.
+
+Hopeless pods of higher priority wait, something happens that wakes them, and at the same moment a
+pod comes that fits. The engine is told what a daemon tells it, and its time is the CPU time that it
+takes: what is printed is the time from the pod's arrival to the instruction to bind it.
+"""
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from math import floor
+from multiprocessing import get_context
+from time import thread_time_ns
+from typing import Any, Final
+
+import click
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.engine import Engine
+from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet, Tick
+from scheduler.engine.instructions import Bind
+from scheduler.offline.cluster import Profiles
+from scheduler.offline.reading import objects_from_documents
+
+BOUND_SECONDS: Final = 1.0
+"""What is promised; see docs/configuration.md."""
+FLUSH_SECONDS: Final = 331.0
+"""When pods that wait have waited too long, and somebody has looked."""
+
+Json = dict[str, Any]
+
+HOPELESS: Final[dict[str, Callable[[int], Json]]] = {
+    "too big for any node": lambda i: {"cpu": f"{64_000 + i}m"},
+    "no room": lambda i: {"cpu": f"{2000 + i % 1900}m", "memory": f"{1 + i // 1900}Mi"},
+}
+"""By why they are: what they request; pods of one shape all request what the first does."""
+SHAPES: Final = ("one shape", "all unlike")
+EVENTS: Final = ("they arrive", "a pod ends", "a node is added", "patience ends")
+
+
+@click.command()
+@click.option("--nodes", default=1000, show_default=True)
+@click.option("--pods", default=100_000, show_default=True, help="Hopeless ones.")
+@click.option("--why", "whys", multiple=True, type=click.Choice(list(HOPELESS)))
+@click.option("--shapes", multiple=True, type=click.Choice(SHAPES))
+@click.option("--event", "events", multiple=True, type=click.Choice(EVENTS))
+@click.option("--limit", default=30.0, show_default=True, help="Seconds after which to give up.")
+def main(
+    *,
+    nodes: int,
+    pods: int,
+    whys: Sequence[str],
+    shapes: Sequence[str],
+    events: Sequence[str],
+    limit: float,
+) -> None:
+    """Time how long hopeless pods delay one that fits."""
+    longest = 0.0
+    for why in whys or tuple(HOPELESS):
+        for shape in shapes or SHAPES:
+            for event in events or EVENTS:
+                case = Case(nodes, pods, why, shape, event, limit)
+                # Nothing of the cluster before is in its memory.
+                with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+                    delay, stall, tried = processes.submit(measure, case).result()
+                longest = max(longest, delay)
+                told = f"{delay:.2f} s" if delay < limit else f"more than {limit:g} s"
+                print(
+                    f"{pods:,} pods, {why}, {shape}; {event}: the pod that fits is bound after "
+                    f"{told} ({tried:,} others tried; longest step {1000 * stall:.0f} ms)",
+                    flush=True,
+                )
+    print(f"longest: {longest:.2f} s; promised: {BOUND_SECONDS:g} s")
+    sys.exit(longest > BOUND_SECONDS)
+
+
+class Case(msgspec.Struct, frozen=True):
+    """What to measure; see the options."""
+
+    nodes: int
+    pods: int
+    why: str
+    shapes: str
+    event: str
+    limit: float
+
+
+class Timed:
+    """An engine whose time is what it takes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.now = floor(engine.core.now) + 10.0
+        self.longest = 0.0
+        self.tried = 0
+        self._next_tick = self.now
+
+    def handle(self, event: Event) -> list[Bind]:
+        """Tell it something; gives what is to be bound."""
+        start = thread_time_ns()
+        told = self.engine.handle(event, self.now)
+        seconds = (thread_time_ns() - start) / 1e9
+        self.now += seconds
+        self.longest = max(self.longest, seconds)
+        return [each for each in told if isinstance(each, Bind)]
+
+    def decide(self) -> list[Bind]:
+        """Decide about one pod, after the tick that is due."""
+        if self.now >= self._next_tick:
+            self._next_tick = floor(self.now) + 1.0
+            self.handle(Tick())
+        self.tried += 1
+        return self.handle(Decide())
+
+    def settle(self) -> None:
+        """Let everybody be tried, however long that takes."""
+        # Long enough for back-off to be over.
+        for _ in range(20):
+            while self.engine.has_ready:
+                self.engine.handle(Decide(), self.now)
+            self.now += 1.0
+            self.engine.handle(Tick(), self.now)
+        self._next_tick = self.now
+
+
+def measure(case: Case) -> tuple[float, float, int]:
+    """The delay, the longest step and how many others were tried meanwhile."""
+    engine = Profiles(None).load(objects_from_documents(_cluster(case.nodes))).engine
+    timed = Timed(engine)
+    for pod in _hopeless(case):
+        engine.handle(ObjectSet("pods", pod), timed.now)
+    if case.event != "they arrive":
+        timed.settle()
+    # As the daemon does once its caches are filled.
+    gc.collect()
+    gc.freeze()
+    happens = _EVENTS[case.event](case)
+    if case.event == "patience ends":
+        timed.now += FLUSH_SECONDS
+    fitting = _pod_info(_pod("fits", "50m", 0))
+    start = timed.now
+    timed.handle(happens)
+    timed.handle(ObjectSet("pods", fitting))
+    while timed.now - start < case.limit and engine.has_ready:
+        binds = timed.decide()
+        for bind in binds:
+            timed.handle(Bound(bind.attempt))
+        if any(bind.name == "fits" for bind in binds):
+            break
+    return timed.now - start, timed.longest, timed.tried - 1
+
+
+_EVENTS: Final[dict[str, Callable[[Case], Event]]] = {
+    "they arrive": lambda _: Tick(),
+    "a pod ends": lambda _: ObjectGone("pods", "default", "running-0", "uid-running-0"),
+    "a node is added": lambda case: ObjectSet("nodes", _node_object(case.nodes)),
+    "patience ends": lambda _: Tick(),
+}
+
+
+def _node_object(number: int) -> Any:
+    return objects_from_documents([("bench", _node(number))]).nodes[0]
+
+
+def _cluster(nodes: int) -> Iterator[tuple[str, Json]]:
+    """Nodes that are full but for a little, of pods that nobody here may evict."""
+    for i in range(nodes):
+        yield "bench", _node(i)
+    for i in range(nodes):
+        pod = _pod(f"running-{i}", "3900m", 1000)
+        pod["spec"]["nodeName"] = f"node-{i}"
+        yield "bench", pod
+
+
+def _node(number: int) -> Json:
+    name = f"node-{number}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}},
+    }
+
+
+def _hopeless(case: Case) -> Iterator[PodInfo]:
+    requests = HOPELESS[case.why]
+    for i in range(case.pods):
+        pod = _pod(f"hopeless-{i}", "0", 10)
+        wanted = requests(0 if case.shapes == "one shape" else i)
+        pod["spec"]["containers"][0]["resources"]["requests"] = wanted
+        yield _pod_info(pod)
+
+
+def _pod(name: str, cpu: str, priority: int) -> Json:
+    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {"containers": [container], "priority": priority},
+    }
+
+
+def _pod_info(body: Json) -> PodInfo:
+    return objects_from_documents([("bench", body)]).pods[0]
+
+
+if __name__ == "__main__":
+    main()

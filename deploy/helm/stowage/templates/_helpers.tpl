@@ -1,0 +1,18 @@
+{{/* The labels by which pods are selected, of every object as well. */}}
+{{- define "stowage.labels" -}}
+app.kubernetes.io/component: scheduler
+app.kubernetes.io/name: {{ .Release.Name }}
+{{- end }}
+
+{{/* What the daemon is given as its configuration. */}}
+{{- define "stowage.configuration" -}}
+{{- $election := dict "leaderElect" true "resourceName" .Release.Name "resourceNamespace" .Release.Namespace -}}
+{{- $head := dict "apiVersion" "kubescheduler.config.k8s.io/v1" "kind" "KubeSchedulerConfiguration" "leaderElection" $election -}}
+{{- toYaml (mergeOverwrite $head (deepCopy .Values.configuration)) -}}
+{{- end }}
+
+{{- define "stowage.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,295 @@
+"""Lets things go wrong one after the other, waits until all is well, and judges."""
+
+import re
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGUSR2
+from typing import Final
+
+from e2e.chaos.checker import Violation, Window, checked
+from e2e.chaos.faults import CATALOGUE, DiskFull, Fault, mount_small, unmount
+from e2e.chaos.replicas import Kind, Replica
+from e2e.chaos.world import Size, World
+from e2e.support.audit import read_audit_log
+from e2e.support.objects import Json
+from e2e.support.waiting import WaitedTooLongError, wait_for
+
+RECOVERY_SECONDS: Final = 15.0
+IN_TIME: Final = "every pod bound within 15 s after the last fault"
+_PATIENCE_SECONDS: Final = 90.0
+"""When a pod that is not bound by then counts as lost."""
+_POLL_SECONDS: Final = 0.1
+_COMBINED_SHARE: Final = 0.25
+_REQUESTS_PER_SECOND: Final = 100
+"""What a replica may ask in any second while the server is not there."""
+_MEMORY_FACTOR: Final = 1.5
+_FILES_MORE: Final = 40
+"""A replica that leads by now has connections for 32 requests at a time."""
+_RECORDINGS_MEBIBYTES: Final = 16
+
+_COMPARED: Final = "Cache comparer finished"
+_MISMATCH: Final = "Cache mismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """One fault, or two at once, and what came of it."""
+
+    faults: tuple[str, ...]
+    recovery_seconds: float
+    lost: int
+
+
+@dataclass
+class Report:
+    """What a run has shown."""
+
+    kind: Kind
+    seed: int
+    seconds: float = 0.0
+    injections: list[Injection] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    bindings: int = 0
+    evictions: int = 0
+    repeated_evictions: int = 0
+    restarts: int = 0
+    most_requests: int = 0
+    """In one second, by one replica, while the server was not there."""
+    resources: list[str] = field(default_factory=list)
+    """What the replicas used when all was over."""
+
+    @property
+    def lost(self) -> int:
+        return sum(each.lost for each in self.injections)
+
+    def rows(self) -> Iterator[tuple[str, int, float, float, int]]:
+        """Fault, how often, recovery p50 and max in seconds, pods lost; combinations last."""
+        by_name: dict[str, list[Injection]] = {}
+        for each in self.injections:
+            name = each.faults[0] if len(each.faults) == 1 else "two of these at once"
+            by_name.setdefault(name, []).append(each)
+        order = [fault.name for fault in CATALOGUE]
+        for name in sorted(by_name, key=lambda n: order.index(n) if n in order else len(order)):
+            group = by_name[name]
+            times = [each.recovery_seconds for each in group]
+            lost = sum(each.lost for each in group)
+            yield name, len(group), statistics.median(times), max(times), lost
+
+
+class Harness:
+    """One run."""
+
+    def __init__(
+        self,
+        *,
+        kind: Kind = Kind.STOWAGE,
+        seed: int = 1,
+        faults: Sequence[type[Fault]] = CATALOGUE,
+        size: Size | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self._faults = [fault for fault in faults if kind is Kind.STOWAGE or fault is not DiskFull]
+        self._kind = kind
+        self._seed = seed
+        self._windows: list[Window] = []
+        self._size = size or Size()
+        self._directory = directory
+        self.report = Report(kind, seed)
+
+    def run(self, minutes: float | None = None, *, combine: bool = True) -> Report:
+        """Injects faults for so long, or each of them once; then checks what must have held."""
+        with World(self._kind, self._seed, self._size, self._directory) as world:
+            mounted = self._give_disks(world)
+            try:
+                self._play(world, minutes, combine=combine)
+            finally:
+                for replica in world.replicas:
+                    replica.close()
+                for replica in mounted:
+                    unmount(replica.recordings)
+        return self.report
+
+    def _give_disks(self, world: World) -> list[Replica]:
+        """Small disks to record on, where that can be had; else nothing is recorded."""
+        mounted: list[Replica] = []
+        if DiskFull not in self._faults:
+            return mounted
+        for replica in world.replicas:
+            if mount_small(replica.recordings, _RECORDINGS_MEBIBYTES):
+                mounted.append(replica)
+                replica.record = True
+        if not mounted:
+            print("no small disk can be mounted here: a full one is left out", flush=True)
+            self._faults.remove(DiskFull)
+        return mounted
+
+    def _play(self, world: World, minutes: float | None, *, combine: bool) -> None:
+        world.start()
+        self._settle(world)
+        before = {replica.name: _used(replica) for replica in world.replicas}
+        begun = time.monotonic()
+        for chosen in self._choices(world, minutes, begun, combine=combine):
+            self._inject(world, chosen)
+        self.report.seconds = time.monotonic() - begun
+        world.run(world.load.stop())
+        self._judge(world, before)
+
+    def _settle(self, world: World) -> None:
+        """Until there are as many pods as there are to be, for memory to be compared with."""
+        world.pause(min(10.0, self._size.population / self._size.pods_per_second / 4))
+        wait_for(lambda: not world.waiting(), "the first pods to be bound", 60, 0.5)
+
+    def _choices(
+        self, world: World, minutes: float | None, begun: float, *, combine: bool
+    ) -> Iterator[tuple[type[Fault], ...]]:
+        """Each once in a drawn order, and again while there is time; now and then two at once."""
+        while True:
+            for fault in world.draw.sample(self._faults, len(self._faults)):
+                if minutes is not None and time.monotonic() - begun > minutes * 60:
+                    return
+                others = [each for each in self._faults if each.combines and each is not fault]
+                if combine and fault.combines and others and world.draw.random() < _COMBINED_SHARE:
+                    yield fault, world.draw.choice(others)
+                yield (fault,)
+            if minutes is None:
+                return
+
+    # --- one injection ----------------------------------------------------------------------------
+
+    def _inject(self, world: World, chosen: Sequence[type[Fault]]) -> None:
+        faults, begin = [each() for each in chosen], time.time()
+        name = " + ".join(each.name for each in chosen)
+        for fault in faults:
+            fault.begin(world)
+        world.pause(max(fault.seconds for fault in faults))
+        for fault in reversed(faults):
+            fault.end(world)
+        self._windows.append(Window(name, begin, time.time()))
+        world.count()
+        seconds, lost = self._await_recovery(world)
+        self._windows[-1] = Window(name, begin, time.time())
+        world.count()
+        self.report.injections.append(Injection(tuple(f.name for f in faults), seconds, lost))
+        print(f"{name}: {seconds:.1f} s" + (f", {lost} lost" if lost else ""), flush=True)
+        if seconds > RECOVERY_SECONDS:
+            what = f"{name}: {seconds:.1f} s"
+            self._violated(IN_TIME, what)
+
+    def _await_recovery(self, world: World) -> tuple[float, int]:
+        """Seconds until everything that waited is bound or gone, and how many never were."""
+        begun = time.monotonic()
+        wanted = {world.run(world.load.probe())}
+        wanted |= {pod["metadata"]["uid"] for pod in world.waiting()}
+
+        def has_recovered() -> bool:
+            nonlocal wanted
+            world.supervise()
+            wanted &= {pod["metadata"]["uid"] for pod in world.waiting()}
+            return not wanted
+
+        try:
+            wait_for(has_recovered, "pods to be bound", _PATIENCE_SECONDS, _POLL_SECONDS)
+        except WaitedTooLongError:
+            lost = [pod for pod in world.waiting() if pod["metadata"]["uid"] in wanted]
+            print(*map(_why, lost), sep="\n", flush=True)
+            return _PATIENCE_SECONDS, len(lost)
+        return time.monotonic() - begun, 0
+
+    # --- at the end -------------------------------------------------------------------------------
+
+    def _judge(self, world: World, before: dict[str, tuple[int, int]]) -> None:
+        report = self.report
+        try:
+            wait_for(lambda: not world.waiting(), "all pods to be bound", RECOVERY_SECONDS)
+        except WaitedTooLongError:
+            self._violated(IN_TIME, "; ".join(map(_why, world.waiting()[:5])))
+        world.pause(2)
+        for replica in world.replicas:
+            self._judge_use(replica, before[replica.name])
+            if self._kind is Kind.STOWAGE:
+                self._compare(world, replica)
+            report.restarts += replica.restarts
+        self._judge_requests(world)
+        audit_log = world.control_plane.audit_log
+        assert audit_log is not None, "an audit log was asked for"
+        users = [replica.user for replica in world.replicas]
+        events = list(read_audit_log(audit_log))
+        checker = checked(events, users, self._windows, world.rewinds, world.censuses)
+        report.violations += checker.violations
+        report.bindings = sum(checker.bindings[user] for user in users)
+        report.evictions = checker.evictions
+        report.repeated_evictions = checker.repeated
+        for problem, count in world.load.problems.most_common(5):
+            print(f"the load met, {count} times: {problem}", flush=True)
+
+    def _judge_use(self, replica: Replica, before: tuple[int, int]) -> None:
+        memory, files = _used(replica)
+        self.report.resources.append(
+            f"{replica.name}: {before[0] / 2**20:.0f} MiB and {before[1]} files before, "
+            f"{memory / 2**20:.0f} MiB and {files} files after"
+        )
+        if memory > before[0] * _MEMORY_FACTOR or files > before[1] + _FILES_MORE:
+            self._violated("memory and files return to where they were", self.report.resources[-1])
+
+    def _compare(self, world: World, replica: Replica) -> None:
+        """Cache, queue and snapshot against what the API server says, by the daemon's own word."""
+        program = replica.program
+        assert program is not None, "every replica was started"
+        wait_for(program.is_running, f"{replica.name} to run")
+        log = program.log
+        offset = log.stat().st_size
+        wait_for(lambda: "Caches are synced" in program.log.read_text(), f"{replica.name} to sync")
+        program.signal(SIGUSR2)
+
+        def said() -> str:
+            with log.open("rb") as lines:
+                lines.seek(offset)
+                return lines.read().decode(errors="replace")
+
+        wait_for(lambda: _COMPARED in said(), f"{replica.name} to compare", 20)
+        for line in said().splitlines():
+            if _MISMATCH in line:
+                self._violated("cache, snapshot and API agree", f"{replica.name}: {line[:300]}")
+        counted = _counted_nodes(said())
+        there = len(world.run(world.cluster.api.list_items("/api/v1/nodes")))
+        if counted is not None and counted != there:
+            what = f"{replica.name} knows {counted} nodes, the API server {there}"
+            self._violated("cache, snapshot and API agree", what)
+
+    def _judge_requests(self, world: World) -> None:
+        for replica in world.replicas:
+            times = [each.at for each in replica.proxy.records]
+            for begin, end in world.downs:
+                by_second = Counter(int(at - begin) for at in times if begin < at < end)
+                most = max(by_second.values(), default=0)
+                self.report.most_requests = max(self.report.most_requests, most)
+        if self.report.most_requests > _REQUESTS_PER_SECOND:
+            what = f"{self.report.most_requests} in a second while the server was not there"
+            self._violated("requests per second stay bounded", what)
+
+    def _violated(self, promise: str, what: str) -> None:
+        self.report.violations.append(Violation(time.time(), promise, what))
+
+
+def _used(replica: Replica) -> tuple[int, int]:
+    """Bytes of memory and open files of a replica."""
+    return replica.resident_bytes(), replica.open_files()
+
+
+def _why(pod: Json) -> str:
+    """A pod that waits, and why, as far as anybody told."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    told = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
+    labels = pod["metadata"]["labels"]
+    return f"{pod['metadata']['name']} ({labels.get('kind')}): {''.join(told) or 'nobody said why'}"
+
+
+def _counted_nodes(said: str) -> int | None:
+    """How many nodes a dump of the cache shows that are not only ghosts; None without a dump."""
+    if "Dump of cached NodeInfo" not in said:
+        return None
+    return len(re.findall(r'"ghost": false', said))

@@ -1,0 +1,348 @@
+"""Steady change: pods and nodes come and go, claims and preemptors among them.
+
+It also is the kubelets (pods being deleted go), the pod collector (pods of nodes that are gone go)
+and the volume controller (a volume that was promised to a claim is bound to it) of the cluster.
+Each second it looks at what is there and mends it, so it minds no fault, not even a cluster that
+is set back. From a seed, every pod can run at any time, but for those labelled ``MAY_WAIT``.
+"""
+
+import asyncio
+import datetime as dt
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from random import Random
+from typing import Any, Final
+
+import aiohttp
+
+from e2e.support.api import Api, ApiRefusedError
+from e2e.support.objects import Json, make_node, make_pod
+
+NAMESPACE: Final = "chaos"
+MAY_WAIT: Final = "chaos.stowage.dev/may-wait"
+FOREIGN: Final = "default-scheduler"
+
+_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_CLAIMS: Final = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+_VOLUMES: Final = "/api/v1/persistentvolumes"
+_NODES: Final = "/api/v1/nodes"
+_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_STORAGE_CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
+
+_GROUPS: Final = ("apart-a", "apart-b", "apart-c")
+_PORTS: Final = (8080, 8081)
+_TIGHT: Final = {"dedicated": "tight"}
+_STABLE_NODES: Final = 16
+_FLUX_NODES: Final = 4
+_TIGHT_NODES: Final = 2
+_MOST_OF_A_KIND: Final = 6
+"""Pods of one anti-affinity group, or on one host port: fewer than there are stable nodes."""
+_LOW_PODS: Final = 4
+_HIGH_PODS: Final = 2
+_NEVER_FIT: Final = 3
+_MOST_WAITING: Final = 120
+_TICK_SECONDS: Final = 1.0
+_CLAIM_SECONDS: Final = 5.0
+"""After so long a claim that no pod has is nobody's."""
+
+
+class Load:
+    """One namespace of pods that come and go.
+
+    Attributes:
+        foreign_share: of pods that another scheduler is to place.
+        problems: answers that nobody expected, by what they say.
+    """
+
+    def __init__(self, api: Api, seed: int, *, pods_per_second: int, population: int) -> None:
+        self._api = api
+        self._draw = Random(seed)
+        self._rate = pods_per_second
+        self._population = population
+        self._serial = 0
+        self._ticks = 0
+        self._task: asyncio.Task[None] | None = None
+        self.foreign_share = 0.0
+        self.problems: Counter[str] = Counter()
+
+    async def prepare(self) -> None:
+        """Makes nodes, classes, volumes and the first pods."""
+        await self._api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        for name, value in (("chaos-low", 10), ("chaos-high", 1000)):
+            await self._api.post(_CLASSES, {"metadata": {"name": name}, "value": value})
+        local = {"provisioner": "kubernetes.io/no-provisioner"}
+        local["volumeBindingMode"] = "WaitForFirstConsumer"
+        await self._api.post(_STORAGE_CLASSES, {"metadata": {"name": "chaos"}, **local})
+        await self._api.create_all(_NODES, self._stable_nodes())
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Ends the change; what is there stays."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def pods(self) -> list[Json]:
+        return await self._api.list_items(_PODS)
+
+    async def recreate_pods(self, count: int) -> None:
+        """Deletes some pods and creates others under their names at once."""
+        pods = await self.pods()
+        for pod in self._draw.sample(pods, min(count, len(pods))):
+            if "claim" in pod["metadata"]["labels"] or MAY_WAIT in pod["metadata"]["labels"]:
+                continue
+            name = pod["metadata"]["name"]
+            await self._try(self._delete(f"{_PODS}/{name}"))
+            await self._try(self._api.post(_PODS, self._plain(name)))
+
+    async def recreate_nodes(self, count: int) -> None:
+        """Deletes some nodes and creates others under their names at once."""
+        for index in self._draw.sample(range(_STABLE_NODES), count):
+            await self._try(self._api.delete(f"{_NODES}/stable-{index:02}"))
+            await self._try(self._api.post(_NODES, _node(index)))
+
+    async def probe(self) -> str:
+        """Creates a pod that any node takes, and answers its UID."""
+        made = await self._api.post(_PODS, self._plain(self._name("probe")))
+        return str(made["metadata"]["uid"])
+
+    # --- each second ------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            begun = loop.time()
+            await self._try(self._tick())
+            await asyncio.sleep(max(0.05, begun + _TICK_SECONDS - loop.time()))
+
+    async def _tick(self) -> None:
+        self._ticks += 1
+        async with asyncio.timeout(5):
+            pods, nodes = await self.pods(), await self._api.list_items(_NODES)
+        names = {node["metadata"]["name"] for node in nodes}
+        work = [*self._leave(pods, names), *self._come(pods), *self._change_nodes(names)]
+        if self._ticks % 2:
+            work.append(self._bind_volumes(pods))
+        pause = _TICK_SECONDS / (len(work) + 1)
+        tasks = [self._later(number * pause, each) for number, each in enumerate(work)]
+        async with asyncio.timeout(5):
+            await asyncio.gather(*tasks)
+
+    def _leave(self, pods: list[Json], nodes: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
+        """The oldest pods that run, those that are asked to end, those whose node is gone."""
+        pods = sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+        runs = [pod for pod in pods if pod["spec"].get("nodeName")]
+        surplus = len(pods) - self._population
+        for pod in runs:
+            path = f"{_PODS}/{pod['metadata']['name']}"
+            if "deletionTimestamp" in pod["metadata"] or pod["spec"]["nodeName"] not in nodes:
+                yield self._delete(path)
+            elif surplus > 0 and MAY_WAIT not in pod["metadata"]["labels"]:
+                surplus -= 1
+                yield self._delete(path)
+
+    def _come(self, pods: list[Json]) -> Iterator[Coroutine[Any, Any, object]]:
+        waiting = sum(not pod["spec"].get("nodeName") for pod in pods)
+        if waiting > _MOST_WAITING:
+            return
+        kinds = Counter(pod["metadata"]["labels"].get("kind", "") for pod in pods)
+        for _ in range(self._rate):
+            yield self._create(kinds)
+        if self._ticks % 3 == 0 and kinds["high"] < _HIGH_PODS:
+            yield self._api.post(_PODS, self._tight("high", "chaos-high"))
+        for _ in range(_LOW_PODS + 2 - kinds["low"]):
+            yield self._api.post(_PODS, self._tight("low", "chaos-low"))
+        for _ in range(_NEVER_FIT - kinds["never"]):
+            pod = make_pod(
+                self._name("never"),
+                namespace=NAMESPACE,
+                labels={"kind": "never", MAY_WAIT: ""},
+                nodeSelector={"chaos.stowage.dev/nowhere": self._name("x")},
+            )
+            yield self._api.post(_PODS, pod)
+
+    def _change_nodes(self, names: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
+        """Nodes in flux come and go; a stable one changes a label."""
+        name = f"flux-{self._draw.randrange(_FLUX_NODES)}"
+        if self._ticks % 4 == 0:
+            if name in names:
+                yield self._api.delete(f"{_NODES}/{name}")
+            else:
+                yield self._api.post(_NODES, make_node(name, zone="zone-1"))
+        elif self._ticks % 4 == 2:
+            stable = f"stable-{self._draw.randrange(_STABLE_NODES):02}"
+            labels = {"labels": {"chaos.stowage.dev/tick": str(self._ticks)}}
+            yield self._api.patch(f"{_NODES}/{stable}", {"metadata": labels})
+
+    async def _bind_volumes(self, pods: list[Json]) -> None:
+        """What the volume controller does once the scheduler has promised a volume to a claim."""
+        used = {pod["metadata"]["labels"].get("claim") for pod in pods}
+        claims = {each["metadata"]["uid"]: each for each in await self._api.list_items(_CLAIMS)}
+        for claim in claims.values():
+            # The pod of a claim comes right after it.
+            if claim["metadata"]["name"] not in used and _age(claim) > _CLAIM_SECONDS:
+                await self._delete(f"{_CLAIMS}/{claim['metadata']['name']}")
+        volumes = await self._api.list_items(_VOLUMES)
+        for volume in volumes:
+            reference = volume["spec"].get("claimRef")
+            if reference is None:
+                continue
+            name = volume["metadata"]["name"]
+            bound = claims.get(reference.get("uid", ""))
+            if bound is None:
+                await self._delete(f"{_VOLUMES}/{name}")
+            elif not bound["spec"].get("volumeName"):
+                await self._bind_claim(bound["metadata"]["name"], name)
+        there = {volume["metadata"]["name"]: volume for volume in volumes}
+        for index in range(_STABLE_NODES):
+            name = f"volume-{index:02}"
+            if name not in there:
+                await self._api.post(_VOLUMES, _volume(index))
+            elif there[name].get("status", {}).get("phase") not in ("Available", "Bound"):
+                await self._set_phase(name, "Available")
+
+    async def _set_phase(self, volume: str, phase: str) -> None:
+        await self._api.patch(f"{_VOLUMES}/{volume}/status", {"status": {"phase": phase}})
+
+    async def _bind_claim(self, claim: str, volume: str) -> None:
+        completed = {"pv.kubernetes.io/bind-completed": "yes"}
+        body: Json = {"metadata": {"annotations": completed}, "spec": {"volumeName": volume}}
+        await self._api.patch(f"{_CLAIMS}/{claim}", body)
+        capacity = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
+        status: Json = {"status": {**capacity, "accessModes": ["ReadWriteOnce"]}}
+        await self._api.patch(f"{_CLAIMS}/{claim}/status", status)
+        await self._set_phase(volume, "Bound")
+
+    # --- pods -------------------------------------------------------------------------------------
+
+    async def _create(self, kinds: Counter[str]) -> None:
+        kind = self._draw.choices(
+            ("plain", "spread", *_GROUPS, *map(str, _PORTS), "claim"),
+            (70, 8, 4, 4, 4, 4, 4, 4),
+        )[0]
+        if kind not in ("plain", "spread") and kinds[kind] >= _MOST_OF_A_KIND:
+            kind = "plain"
+        kinds[kind] += 1
+        name = self._name("pod")
+        pod = self._plain(name)
+        pod["metadata"]["labels"]["kind"] = kind
+        spec = pod["spec"]
+        if kind in _GROUPS:
+            term = {"labelSelector": {"matchLabels": {"kind": kind}}}
+            term["topologyKey"] = "kubernetes.io/hostname"  # type: ignore[assignment]
+            rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            spec["affinity"] = {"podAntiAffinity": rule}
+        elif kind == "spread":
+            spec["topologySpreadConstraints"] = [
+                {
+                    "maxSkew": 5,
+                    "topologyKey": "topology.kubernetes.io/zone",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {"kind": kind}},
+                }
+            ]
+        elif kind == "claim":
+            pod["metadata"]["labels"]["claim"] = name
+            await self._api.post(_CLAIMS, _claim(name))
+            source = {"persistentVolumeClaim": {"claimName": name}}
+            spec["volumes"] = [{"name": "data", **source}]
+        elif kind != "plain":
+            spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": int(kind)}]
+        elif self._draw.random() < self.foreign_share:
+            spec["schedulerName"] = FOREIGN
+        await self._api.post(_PODS, pod)
+
+    def _plain(self, name: str) -> Json:
+        cpu = self._draw.choice(("50m", "100m", "200m", "400m"))
+        requests = {"cpu": cpu, "memory": "64Mi"}
+        return make_pod(name, namespace=NAMESPACE, labels={"kind": "plain"}, requests=requests)
+
+    def _tight(self, kind: str, priority: str) -> Json:
+        """A pod of the few nodes on which there is room for none but by preemption."""
+        labels = {"kind": kind, "app": kind}
+        if kind == "low":
+            labels[MAY_WAIT] = ""
+        return make_pod(
+            self._name(kind),
+            namespace=NAMESPACE,
+            labels=labels,
+            requests={"cpu": "500m"},
+            priorityClassName=priority,
+            nodeSelector=_TIGHT,
+            tolerations=[{"operator": "Exists", "key": "dedicated"}],
+            # Victims stay for a while, and could be evicted again.
+            terminationGracePeriodSeconds=30,
+        )
+
+    def _name(self, prefix: str) -> str:
+        self._serial += 1
+        return f"{prefix}-{self._serial:06}"
+
+    def _stable_nodes(self) -> Iterator[Json]:
+        yield from map(_node, range(_STABLE_NODES))
+        taints = [{"key": "dedicated", "value": "tight", "effect": "NoSchedule"}]
+        for index in range(_TIGHT_NODES):
+            yield make_node(
+                f"tight-{index}", allocatable={"cpu": "1"}, labels=_TIGHT, taints=taints
+            )
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    async def _delete(self, path: str) -> None:
+        await self._api.delete(f"{path}?gracePeriodSeconds=0")
+
+    async def _later(self, seconds: float, work: Coroutine[Any, Any, object]) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            work.close()
+            raise
+        await self._try(work)
+
+    async def _try(self, work: Coroutine[Any, Any, object]) -> None:
+        """What does not work is tried again when it is next looked at."""
+        try:
+            await work
+        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
+            self.problems[type(problem).__name__] += 1
+        except ApiRefusedError as problem:
+            if problem.status not in (404, 409):
+                self.problems[str(problem)] += 1
+
+
+def _node(index: int) -> Json:
+    return make_node(
+        f"stable-{index:02}", zone=f"zone-{index % 3 + 1}", allocatable={"memory": "8Gi"}
+    )
+
+
+def _age(made: Json) -> float:
+    created = dt.datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+    return (dt.datetime.now(dt.UTC) - created).total_seconds()
+
+
+def _claim(name: str) -> Json:
+    return {
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "storageClassName": "chaos",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def _volume(index: int) -> Json:
+    there = {"key": "kubernetes.io/hostname", "operator": "In", "values": [f"stable-{index:02}"]}
+    return {
+        "metadata": {"name": f"volume-{index:02}"},
+        "spec": {
+            "storageClassName": "chaos",
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "local": {"path": "/data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}},
+        },
+    }

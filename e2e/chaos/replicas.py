@@ -1,0 +1,249 @@
+"""Two replicas of the scheduler, each behind a network of its own that can be made to fail.
+
+A replica speaks TLS to a wire (bytes go wrong there), the wire leads to a proxy (requests go wrong
+there), and the proxy to the API server. It shows a token from a file, as a pod does, so that the
+audit log knows who asked. Whoever ends is started again, as a kubelet would.
+"""
+
+import resource
+import ssl
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.kubeconfig import write_kubeconfig
+from e2e.support.processes import Program
+from e2e.support.proxy import FaultProxy
+from e2e.support.rights import rules
+from e2e.support.stowage import start_stowage
+from e2e.support.waiting import wait_for
+from e2e.support.wire import Wire
+
+ACCOUNTS = "chaos-accounts"
+"""Namespace of the replicas' service accounts and of their lease."""
+LEASE = "chaos"
+LEASE_SECONDS = 8.0
+"""Half of the default, so that a lease that must run out leaves time to bind within 15 s."""
+_RENEW_SECONDS = 6.0
+_RETRY_SECONDS = 1.0
+_TOKEN_SECONDS = 6 * 3600
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_PAUSE_SECONDS = 1.0
+"""Before a replica that ended is started again."""
+
+
+class Kind(StrEnum):
+    """Which scheduler is put through it."""
+
+    STOWAGE = "stowage"
+    KUBE_SCHEDULER = "kube-scheduler"
+
+
+@dataclass
+class Replica:
+    """One replica and its way to the API server.
+
+    Attributes:
+        name: also that of its service account.
+        user: whom the audit log names.
+        restarts: how often it ended and was started again.
+    """
+
+    name: str
+    kind: Kind
+    cluster: Cluster
+    directory: Path
+    record: bool = False
+    user: str = ""
+    restarts: int = 0
+    program: Program | None = None
+    _secret: str = ""
+    _secrets: int = 0
+    _ended: float | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def open(self) -> None:
+        """Makes its account, its token and its way to the API server."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.user = f"system:serviceaccount:{ACCOUNTS}:{self.name}"
+        account = {"metadata": {"name": self.name}}
+        self._post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts", account)
+        self.token_file = self.directory / "token"
+        self.renew_token()
+        own = self.control_plane
+        server = write_kubeconfig(self.directory / "server", own.server, authority=own.ca)
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(own.directory / "serving.crt", own.directory / "serving.key")
+        self.proxy = self._stack.enter_context(FaultProxy(server, tls=tls))
+        port = int(self.proxy.url.rpartition(":")[2])
+        self.wire = self._stack.enter_context(Wire(port))
+        self.kubeconfig = write_kubeconfig(
+            self.directory / "kubeconfig",
+            f"https://127.0.0.1:{self.wire.port}",
+            authority=own.ca,
+            token_file=self.token_file,
+        )
+
+    @property
+    def control_plane(self) -> ControlPlane:
+        assert self.cluster.control_plane is not None, "the harness runs the control plane"
+        return self.cluster.control_plane
+
+    @property
+    def recordings(self) -> Path:
+        """Where it records, which is small enough to be filled."""
+        return self.directory / "recordings"
+
+    def start(self) -> None:
+        flags = [
+            f"--leader-elect-lease-duration={LEASE_SECONDS:g}s",
+            f"--leader-elect-renew-deadline={_RENEW_SECONDS:g}s",
+            f"--leader-elect-retry-period={_RETRY_SECONDS:g}s",
+            f"--leader-elect-resource-name={LEASE}",
+            f"--leader-elect-resource-namespace={ACCOUNTS}",
+        ]
+        if self.kind is Kind.STOWAGE:
+            if self.record:
+                flags.append(f"--record={self.recordings}")
+            self.program = start_stowage(
+                self.kubeconfig,
+                self.directory,
+                name=self.name,
+                leader_elect=True,
+                arguments=flags,
+                wait=False,
+            )
+        else:
+            # With a file, flags about leader election do not count.
+            election = {
+                "leaderElect": True,
+                "leaseDuration": f"{LEASE_SECONDS:g}s",
+                "renewDeadline": f"{_RENEW_SECONDS:g}s",
+                "retryPeriod": f"{_RETRY_SECONDS:g}s",
+                "resourceName": LEASE,
+                "resourceNamespace": ACCOUNTS,
+                "resourceLock": "leases",
+            }
+            self.program = self.control_plane.start_kube_scheduler(
+                {"leaderElection": election, "profiles": [{"schedulerName": "stowage"}]},
+                kubeconfig=self.kubeconfig,
+                name=self.name,
+                wait=False,
+            )
+
+    def supervise(self) -> None:
+        """Starts it again some time after it ended."""
+        if self.program is None or self.program.is_running():
+            return
+        now = time.monotonic()
+        if self._ended is None:
+            self._ended = now
+        elif now - self._ended > _PAUSE_SECONDS:
+            self._ended = None
+            self.restarts += 1
+            self._forget_program()
+            self.start()
+
+    def close(self) -> None:
+        self._forget_program()
+        self._stack.close()
+
+    def _forget_program(self) -> None:
+        if self.program is not None:
+            self.program.stop()
+            if self.program in self.control_plane.programs:
+                self.control_plane.programs.remove(self.program)
+
+    @property
+    def pid(self) -> int:
+        assert self.program is not None, "the replica was not started"
+        return self.program.pid
+
+    # --- what it uses -----------------------------------------------------------------------------
+
+    def open_files(self) -> int:
+        """Counts its file descriptors; 0 when it has ended."""
+        try:
+            return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+        except FileNotFoundError:
+            return 0
+
+    def resident_bytes(self) -> int:
+        return self._size("VmRSS:")
+
+    def limit_files(self, count: int) -> None:
+        _, hard = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (min(count, hard), hard))
+
+    def limit_memory(self, spare_bytes: int | None) -> None:
+        """Lets it have so much address space more than it has now; None as much as it wants."""
+        _, hard = resource.prlimit(self.pid, resource.RLIMIT_AS)
+        soft = hard if spare_bytes is None else self._size("VmSize:") + spare_bytes
+        resource.prlimit(self.pid, resource.RLIMIT_AS, (soft, hard))
+
+    def _size(self, name: str) -> int:
+        try:
+            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        except FileNotFoundError:
+            return 0
+        return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), 0)
+
+    # --- its credentials --------------------------------------------------------------------------
+
+    def renew_token(self) -> str:
+        """Puts a new token into its file; answers what the old one hangs on."""
+        old, self._secrets = self._secret, self._secrets + 1
+        self._secret = f"{self.name}-{self._secrets}"
+        path = f"/api/v1/namespaces/{ACCOUNTS}/secrets"
+        made = self._post(path, {"metadata": {"name": self._secret}})
+        bound = {"kind": "Secret", "apiVersion": "v1"}
+        bound |= {"name": self._secret, "uid": made["metadata"]["uid"]}
+        request = {"spec": {"expirationSeconds": _TOKEN_SECONDS, "boundObjectRef": bound}}
+        answer = self._post(
+            f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{self.name}/token", request
+        )
+        # As a kubelet does it: never half a token.
+        fresh = self.token_file.with_suffix(".new")
+        fresh.write_text(answer["status"]["token"])
+        fresh.replace(self.token_file)
+        return old
+
+    def revoke(self, secret: str) -> None:
+        """What hangs on the secret is no token any more."""
+        path = f"/api/v1/namespaces/{ACCOUNTS}/secrets/{secret}"
+        self.cluster.run(self.cluster.api.delete(path))
+
+    def _post(self, path: str, body: object) -> dict[str, dict[str, str]]:
+        return self.cluster.run(self.cluster.api.post(path, body))
+
+
+def grant_rights(cluster: Cluster) -> None:
+    """Gives the replicas' accounts what the manifests grant, under the lease's own name."""
+    cluster.create_namespace(ACCOUNTS)
+    own = [{k: rule[k] for k in rule if k != "resourceNames"} for rule in rules()]
+    cluster.run(
+        cluster.api.post(f"{_RBAC}/clusterroles", {"metadata": {"name": "chaos"}, "rules": own})
+    )
+    group = "rbac.authorization.k8s.io"
+    accounts = {"kind": "Group", "apiGroup": group, "name": f"system:serviceaccounts:{ACCOUNTS}"}
+    # kube-scheduler asks for what its own role allows.
+    for role in ("chaos", "system:kube-scheduler", "system:volume-scheduler"):
+        binding = {
+            "metadata": {"name": f"chaos-{role.replace(':', '-')}"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [accounts],
+        }
+        cluster.run(cluster.api.post(f"{_RBAC}/clusterrolebindings", binding))
+    wait_for(lambda: _may_bind(cluster), "the API server to know the replicas' rights")
+
+
+def _may_bind(cluster: Cluster) -> bool:
+    attributes = {"verb": "create", "resource": "pods", "subresource": "binding"}
+    groups = [f"system:serviceaccounts:{ACCOUNTS}"]
+    review = {"spec": {"user": "chaos", "groups": groups, "resourceAttributes": attributes}}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return bool(cluster.run(cluster.api.post(path, review))["status"]["allowed"])

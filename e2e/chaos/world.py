@@ -1,0 +1,180 @@
+"""What faults happen to: a control plane, two replicas of a scheduler, and the load on them."""
+
+import time
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Self, TypeVar
+
+from e2e.chaos.checker import AUDIT_RULES, Census, Rewind
+from e2e.chaos.load import FOREIGN, MAY_WAIT, NAMESPACE, Load
+from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.objects import Json
+from e2e.support.waiting import wait_for
+
+Result = TypeVar("Result")
+
+_UNBOUND = "spec.nodeName%3D,spec.schedulerName%3D"
+_NOT_ADMITTING = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection")
+"""Nobody would take back what these add, or make what they wait for."""
+_RECENT = 400
+"""Requests of a replica among which its last renewal of the lease is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much goes on."""
+
+    pods_per_second: int = 8
+    population: int = 200
+
+
+@dataclass
+class World:
+    """Use it as a context manager.
+
+    Attributes:
+        kept: where everything is put and left; else a temporary folder.
+        rewinds: backups that were put back.
+        censuses: which pods there were at some moments.
+        downs: when the API server was not there, on the monotonic clock.
+        draw: the one source of chance; faults take theirs from it.
+    """
+
+    kind: Kind
+    seed: int
+    size: Size
+    kept: Path | None = None
+    replicas: list[Replica] = field(default_factory=list)
+    rewinds: list[Rewind] = field(default_factory=list)
+    censuses: list[Census] = field(default_factory=list)
+    downs: list[tuple[float, float]] = field(default_factory=list)
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _down: float = 0.0
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _open(self) -> None:
+        self.draw = Random(self.seed)
+        options = Options(
+            directory=self.kept,
+            audit_rules=AUDIT_RULES,
+            api_server_arguments=(
+                f"--disable-admission-plugins={','.join(_NOT_ADMITTING)}",
+                "--audit-log-maxsize=1000",
+            ),
+        )
+        self.control_plane = self._stack.enter_context(ControlPlane(options))
+        self.directory = self.control_plane.directory / "chaos"
+        self.directory.mkdir()
+        self.cluster = self._stack.enter_context(
+            Cluster(
+                "chaos",
+                self.control_plane.kubeconfig,
+                self.directory,
+                control_plane=self.control_plane,
+            )
+        )
+        grant_rights(self.cluster)
+        self.load = Load(
+            self.cluster.api,
+            self.seed,
+            pods_per_second=self.size.pods_per_second,
+            population=self.size.population,
+        )
+        self.run(self.load.prepare())
+        for name in ("replica-a", "replica-b"):
+            replica = Replica(name, self.kind, self.cluster, self.directory / name)
+            self._stack.callback(replica.close)
+            replica.open()
+            self.replicas.append(replica)
+
+    def start(self) -> None:
+        """Starts the replicas, then the load."""
+        for replica in self.replicas:
+            replica.start()
+        wait_for(self._leader_or_none, "a replica to lead", 60)
+        self.run(self.load.start())
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return self.cluster.run(work)
+
+    def pause(self, seconds: float) -> None:
+        """Lets time pass, while who has ended is started again."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.supervise()
+            time.sleep(0.1)
+
+    def supervise(self) -> None:
+        for replica in self.replicas:
+            replica.supervise()
+
+    def leader(self) -> Replica:
+        """The replica that holds the lease and runs."""
+        found = wait_for(self._supervised_leader, "a replica to lead", 60, 0.2)
+        assert found is not None, "it was waited for"
+        return found
+
+    def _supervised_leader(self) -> Replica | None:
+        self.supervise()
+        return self._leader_or_none()
+
+    def _leader_or_none(self) -> Replica | None:
+        """Who has renewed the lease last, and not long ago; each has a proxy of its own."""
+        renewals = [
+            (each.at, replica.name, replica)
+            for replica in self.replicas
+            for each in replica.proxy.records[-_RECENT:]
+            if each.method == "PUT"
+            and each.status == 200
+            and each.path.partition("?")[0].endswith(f"/{LEASE}")
+        ]
+        if not renewals:
+            return None
+        at, _, replica = max(renewals)
+        is_running = replica.program is not None and replica.program.is_running()
+        return replica if is_running and time.monotonic() - at < LEASE_SECONDS else None
+
+    # --- what is there ----------------------------------------------------------------------------
+
+    def waiting(self) -> list[Json]:
+        """The pods that could run and have no node."""
+        return [
+            pod for pod in self._unbound("stowage") if MAY_WAIT not in pod["metadata"]["labels"]
+        ]
+
+    def count(self) -> None:
+        """Takes down which pods there are."""
+        at = time.time()
+        pods = self.run(self.load.pods())
+        self.censuses.append(Census(at, frozenset(pod["metadata"]["uid"] for pod in pods)))
+
+    def wait_for_foreign(self) -> None:
+        """Waits until the other scheduler has placed what is its to place."""
+        wait_for(lambda: not self._unbound(FOREIGN), "the other scheduler's pods", 60, 0.5)
+
+    def _unbound(self, scheduler: str) -> list[Json]:
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods?fieldSelector={_UNBOUND}{scheduler}"
+        return self.run(self.cluster.api.list_items(path))
+
+    # --- the server is not there ------------------------------------------------------------------
+
+    def down_begins(self) -> None:
+        self._down = time.monotonic()
+
+    def down_ends(self) -> None:
+        self.downs.append((self._down, time.monotonic()))

@@ -1,0 +1,181 @@
+"""Storage of a cluster with kube-controller-manager: objects that tests make, and a provisioner."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from e2e.support.api import ApiRefusedError
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.objects import Json
+from e2e.support.waiting import wait_for
+
+CONTROLLERS = (
+    "persistentvolume-binder-controller",
+    "ephemeral-volume-controller",
+    "statefulset-controller",
+    "serviceaccount-controller",
+    "node-lifecycle-controller",
+)
+"""They bind volumes, and make the claims and pods that others ask for."""
+STORAGE = "/apis/storage.k8s.io/v1"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+PROVISIONER = "e2e.stowage.dev"
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@contextmanager
+def storage_cluster(directory: Path) -> Iterator[Cluster]:
+    """A control plane whose controllers bind volumes and make pods of StatefulSets."""
+    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
+    with (
+        ControlPlane(options) as own,
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
+        yield cluster
+
+
+class Storage:
+    """Makes storage objects, and looks at them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._paths: list[str] = []
+
+    def create(self, path: str, body: Json) -> Json:
+        """Create an object; it is removed at the end."""
+        made = self._cluster.run(self._cluster.api.post(path, body))
+        self._paths.append(f"{path}/{made['metadata']['name']}")
+        return made
+
+    def get(self, path: str) -> Json:
+        """Return an object."""
+        return self._cluster.run(self._cluster.api.get(path))
+
+    def patch(self, path: str, body: Json) -> Json:
+        """Change an object."""
+        return self._cluster.run(self._cluster.api.patch(path, body))
+
+    def delete(self, path: str) -> None:
+        """Delete an object at once."""
+        try:
+            self.patch(path, {"metadata": {"finalizers": None}})
+            self._cluster.run(self._cluster.api.delete(path))
+        except ApiRefusedError as error:
+            if error.status not in (404, 409):
+                raise
+
+    def remove(self) -> None:
+        """Delete everything that was made."""
+        for path in reversed(self._paths):
+            self.delete(path)
+
+    def storage_class(self, name: str, provisioner: str = "kubernetes.io/no-provisioner") -> str:
+        """Make a class that waits for its first consumer."""
+        body = {
+            "metadata": {"name": name},
+            "provisioner": provisioner,
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+        self.create(f"{STORAGE}/storageclasses", body)
+        return name
+
+    def volume(self, name: str, class_name: str, node: str, **spec: Any) -> None:
+        """Make a local volume of a node."""
+        term = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
+        body = {
+            "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": class_name,
+                "local": {"path": "/data"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+                **spec,
+            },
+        }
+        self.create("/api/v1/persistentvolumes", body)
+        path = f"/api/v1/persistentvolumes/{name}"
+        wait_for(lambda: self.get(path)["status"].get("phase") != "Pending", f"{name} to be seen")
+
+    def claim(self, namespace: str, name: str, class_name: str, **spec: Any) -> None:
+        """Make a claim."""
+        body = {"metadata": {"name": name}, "spec": {**claim_spec(class_name), **spec}}
+        self.create(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", body)
+
+    def claims(self, namespace: str) -> dict[str, Json]:
+        """Return the claims by name."""
+        path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+        found = self._cluster.run(self._cluster.api.list_items(path))
+        return {claim["metadata"]["name"]: claim for claim in found}
+
+    def node_of(self, volume: str) -> str:
+        """Return the node that a local volume is on."""
+        affinity = self.get(f"/api/v1/persistentvolumes/{volume}")["spec"]["nodeAffinity"]
+        (term,) = affinity["required"]["nodeSelectorTerms"]
+        return str(term["matchExpressions"][0]["values"][0])
+
+
+def claim_spec(class_name: str) -> Json:
+    """What claims ask for."""
+    return {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": class_name,
+    }
+
+
+def uses(*claims: str) -> list[Json]:
+    """Volumes of a pod that name these claims."""
+    return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+
+
+@contextmanager
+def provisioner(
+    cluster: Cluster, storage: Storage, namespace: str, *, refusals: int = 0, seconds: float = 0
+) -> Iterator[list[str]]:
+    """Make volumes for claims that were told a node; refuse some first, or take time.
+
+    Yields the names of the nodes that were asked for, refused ones included.
+    """
+    asked: list[str] = []
+    done: set[str] = set()
+    ended = threading.Event()
+
+    def look() -> None:
+        for name, claim in storage.claims(namespace).items():
+            node = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
+            if node is None or name in done:
+                continue
+            asked.append(node)
+            path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
+            if len(asked) <= refusals:
+                storage.patch(path, {"metadata": {"annotations": {SELECTED_NODE: None}}})
+                continue
+            ended.wait(seconds)
+            done.add(name)
+            meta = claim["metadata"]
+            reference = {
+                "kind": "PersistentVolumeClaim",
+                "apiVersion": "v1",
+                "namespace": namespace,
+                "name": name,
+                "uid": meta["uid"],
+            }
+            class_name = claim["spec"]["storageClassName"]
+            storage.volume(f"made-{meta['uid']}", class_name, node, claimRef=reference)
+
+    def run() -> None:
+        while not ended.wait(0.1):
+            look()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield asked
+    finally:
+        ended.set()
+        thread.join(30)

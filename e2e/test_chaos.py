@@ -1,0 +1,37 @@
+"""Promise: whatever goes wrong, no pod is lost, bound twice, or put where there is no room.
+
+The short form of ``make chaos``: few faults, one seed, no table. How long recovery takes is for
+machines that have nothing else to do, and not judged here; that it comes is.
+"""
+
+from e2e.chaos.faults import (
+    ApiServerKilled,
+    CutMidLine,
+    EtcdRestored,
+    LeaderKilled,
+    LostAnswer,
+    PodsRecreated,
+    TooMany,
+)
+from e2e.chaos.harness import IN_TIME, Harness
+from e2e.chaos.world import Size
+
+FAULTS = (
+    ApiServerKilled,
+    CutMidLine,
+    EtcdRestored,
+    LeaderKilled,
+    LostAnswer,
+    PodsRecreated,
+    TooMany,
+)
+
+
+def test_no_promise_is_broken_whatever_goes_wrong() -> None:
+    """Two replicas under load; each of these faults once."""
+    report = Harness(seed=7, faults=FAULTS, size=Size(6, 80)).run(combine=False)
+
+    assert [each for each in report.violations if each.promise != IN_TIME] == []
+    assert report.lost == 0
+    assert len(report.injections) == len(FAULTS)
+    assert report.bindings > 50

@@ -1,0 +1,167 @@
+"""Promise: the Helm chart gives what kustomize gives, and helm installs, changes and removes it."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.support.cluster import Cluster
+from e2e.support.go_programs import CHECKOUT, HELM, BuildError, build
+from e2e.test_deployment import kubectl
+from scheduler.config.load import load
+
+CHART = "deploy/helm/stowage"
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def helm_program() -> Path:
+    try:
+        return build(HELM)
+    except BuildError as problem:
+        pytest.skip(f"no helm: {problem}")
+
+
+def helm(
+    program: Path, *arguments: str, kubeconfig: Path | None = None, fails: bool = False
+) -> str:
+    """Run helm; gives what it prints, or what it complains about where it is to fail."""
+    where = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
+    done = subprocess.run(
+        [str(program), *arguments, *where],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=CHECKOUT,
+    )
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def rendered(program: Path, *arguments: str, name: str = "stowage") -> Objects:
+    """What the chart gives."""
+    text = helm(program, "template", name, CHART, f"--namespace={name}", *arguments)
+    return by_name(text)
+
+
+def by_name(text: str) -> Objects:
+    documents = filter(None, yaml.safe_load_all(text))
+    return {(found["kind"], found["metadata"]["name"]): found for found in documents}
+
+
+def without_hash(objects: Objects) -> Objects:
+    """Kustomize names a ConfigMap after its content; text is compared by its meaning."""
+    text = yaml.safe_dump_all(objects.values())
+    for kind, name in objects:
+        if kind == "ConfigMap":
+            text = text.replace(name, "stowage-config")
+    found = by_name(text)
+    data = found["ConfigMap", "stowage-config"]["data"]
+    data["config.yaml"] = yaml.safe_load(data["config.yaml"])
+    return found
+
+
+def test_the_same_objects_as_kustomize(cluster: Cluster, helm_program: Path) -> None:
+    """With the values as they are; the namespace is helm's --create-namespace."""
+    ours = by_name(kubectl(cluster, "kustomize", "deploy/base"))
+    del ours["Namespace", "stowage"]
+
+    theirs = rendered(helm_program, "--set=image.tag=dev")
+
+    assert without_hash(theirs) == without_hash(ours)
+
+
+def test_a_release_of_another_name_shares_nothing(helm_program: Path) -> None:
+    """Names, selectors, lease and rights are its own."""
+    one, other = rendered(helm_program), rendered(helm_program, name="second")
+
+    assert one.keys().isdisjoint(other.keys())
+    assert "stowage" not in str(other["ClusterRoleBinding", "second"])
+    assert other["Role", "second-leader-election"]["rules"][1]["resourceNames"] == ["second"]
+    config = load(other["ConfigMap", "second-config"]["data"]["config.yaml"])
+    election = config.leader_election
+    assert (election.resource_name, election.resource_namespace) == ("second", "second")
+
+
+def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
+    """Monitoring is found by kube-prometheus-stack; flags and mounts go together."""
+    values = ("serving.secretName=tls", "serving.tokenAudiences={stowage}", "monitoring.rules=true")
+    more = ("monitoring.serviceMonitor=true", "monitoring.dashboard=true")
+    restart = ("restartOnConfigurationChange=true", "extraArgs={--allow-unsupported}")
+
+    found = rendered(helm_program, *(f"--set={value}" for value in (*values, *more, *restart)))
+
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        labels = found[kind, "stowage"]["metadata"]["labels"]
+        assert labels["release"] == "kube-prometheus-stack"
+    rules = yaml.safe_load((CHECKOUT / "deploy/monitoring/prometheusrule.yaml").read_text())
+    assert found["PrometheusRule", "stowage"]["spec"] == rules["spec"]
+    pod = found["Deployment", "stowage"]["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    assert container["args"][4:] == [
+        "--tls-cert-file=/etc/stowage-serving/tls.crt",
+        "--tls-private-key-file=/etc/stowage-serving/tls.key",
+        "--authentication-token-audiences=stowage",
+        "--allow-unsupported",
+    ]
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in pod["spec"]["volumes"]} == {"config", "serving"}
+    assert len(pod["metadata"]["annotations"]["stowage.dev/configuration"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        pytest.param("replicas=0", "replicas", id="no replica"),
+        pytest.param("image.digest=latest", "digest", id="no digest"),
+        pytest.param("replica=1", "replica", id="misspelt"),
+        pytest.param("monitoring.serviceMonitor=true", "needs serving.secretName", id="no secret"),
+    ],
+)
+def test_wrong_values_are_refused(helm_program: Path, value: str, said: str) -> None:
+    """By the schema, before anything is sent."""
+    told = helm(helm_program, "template", "stowage", CHART, f"--set={value}", fails=True)
+
+    assert said in told
+
+
+@pytest.fixture
+def installed(cluster: Cluster, helm_program: Path) -> Iterator[str]:
+    kubeconfig = cluster.kubeconfig
+    yield helm(
+        helm_program,
+        *("install", "first", CHART, "--namespace=helmed", "--create-namespace"),
+        kubeconfig=kubeconfig,
+    )
+    helm(helm_program, "uninstall", "first", "--namespace=helmed", kubeconfig=kubeconfig)
+    left = kubectl(cluster, "-n", "helmed", "get", "deploy,cm,sa,svc,pdb,role", "-o", "name")
+    assert "first" not in left
+
+
+def test_installed_and_changed(cluster: Cluster, helm_program: Path, installed: str) -> None:
+    """The notes say the next step; an upgrade changes what the running daemon reads, no pod."""
+    assert "kubectl -n helmed rollout status deployment/first" in installed
+    assert "spec.schedulerName is stowage" in installed
+    before = deployment(cluster)
+
+    helm(
+        helm_program,
+        *("upgrade", "first", CHART, "--namespace=helmed", "--set=replicas=2"),
+        "--set=configuration.profiles[0].schedulerName=stowage",
+        "--set=configuration.podMaxBackoffSeconds=5",
+        kubeconfig=cluster.kubeconfig,
+    )
+
+    text = kubectl(cluster, "-n", "helmed", "get", "cm", "first-config", "-o", "yaml")
+    config = load(yaml.safe_load(text)["data"]["config.yaml"])
+    assert config.pod_max_backoff_seconds == 5
+    assert config.leader_election.resource_name == "first"
+    assert deployment(cluster) == before
+
+
+def deployment(cluster: Cluster) -> Any:
+    text = kubectl(cluster, "-n", "helmed", "get", "deploy", "first", "-o", "yaml")
+    return yaml.safe_load(text)["spec"]

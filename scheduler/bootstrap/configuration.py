@@ -1,0 +1,32 @@
+"""What the command line names, read and held against what this version does."""
+
+from collections.abc import Mapping
+
+from scheduler.bootstrap.frameworks import args_types_of, implemented_plugins, own_plugins
+from scheduler.config.notices import not_in_effect, unsupported
+from scheduler.config.options import RunOptions, effective_configuration
+from scheduler.config.problems import ConfigError
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.framework.interface import Plugin
+
+
+def read_configuration(
+    options: RunOptions, out_of_tree: Mapping[str, type[Plugin]]
+) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
+    """The configuration, and what people should know of it, one sentence each.
+
+    Args:
+        options: flags.
+        out_of_tree: plugin classes by name.
+
+    Raises:
+        ConfigError: it cannot be read or used, or asks for what this version does not do and
+            nobody has allowed that.
+    """
+    config, notices = effective_configuration(
+        options, own_plugins(out_of_tree), args_types_of(out_of_tree)
+    )
+    lacking = tuple(unsupported(config, implemented_plugins(out_of_tree).keys()))
+    if lacking and not options.allow_unsupported:
+        raise ConfigError(options.config or "command line", lacking)
+    return config, (*notices, *not_in_effect(config), *map(str, lacking))

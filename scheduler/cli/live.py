@@ -1,0 +1,95 @@
+"""A cluster as its API server shows it, for commands that look at it once. Only reads."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import uvloop
+
+from scheduler.client.connection import load_connection
+from scheduler.client.errors import ApiError, ForbiddenError, UnauthorizedError
+from scheduler.client.session import ApiSession
+from scheduler.clock import SystemClock
+from scheduler.errors import SchedulerError
+from scheduler.framework.events import ObjectKind
+from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
+from scheduler.informers.listing import list_all
+from scheduler.offline.reading import ClusterObjects
+from scheduler.offline.strictness import missing_nodes
+
+
+class LiveError(SchedulerError):
+    """The cluster cannot be looked at; one message says why."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which cluster: a kubeconfig and a context, or what they are by default."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+
+def read_cluster(place: Place, kinds: Iterable[ObjectKind]) -> ClusterObjects:
+    """The nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
+
+    Raises:
+        SchedulerError: it cannot be worked out how to reach the cluster, a right is missing, or
+            there is no answer.
+    """
+    return uvloop.run(_read(place, tuple(kinds)))
+
+
+async def _read(place: Place, watched: tuple[ObjectKind, ...]) -> ClusterObjects:
+    clock = SystemClock()
+    connection = await load_connection(
+        kubeconfig=place.kubeconfig, context=place.context, clock=clock
+    )
+    kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES, *map(watched_kind, watched)]
+    async with ApiSession(connection, clock=clock) as session:
+        lists = [list_all(session, kind) for kind in kinds]
+        answers = await asyncio.gather(*lists, return_exceptions=True)
+    refused: dict[str, BaseException] = {}
+    found: list[list[Any]] = []
+    objects = ClusterObjects()
+    for kind, answer in zip(kinds, answers, strict=True):
+        if isinstance(answer, BaseException):
+            refused[_called(kind)] = answer
+        else:
+            found.append(answer[0])
+            objects.warnings.extend(answer[1])
+    if refused:
+        raise LiveError(_refusal(connection.access.server, refused))
+    pods, nodes, namespaces, *others = found
+    objects.pods = sorted(pods, key=lambda pod: (pod.namespace, pod.name))
+    objects.nodes = sorted(nodes, key=lambda node: str(node.metadata.name))
+    objects.namespaces = namespaces
+    for declared, items in zip(watched, others, strict=True):
+        objects.watched.extend((declared, item) for item in items)
+    objects.warnings.extend(missing_nodes(objects.nodes, objects.pods))
+    return objects
+
+
+def _called(kind: Kind[Any]) -> str:
+    """A kind as RBAC calls it: `replicasets.apps`."""
+    parts = kind.path.split("/")
+    return f"{kind.name}.{parts[2]}" if parts[1] == "apis" else kind.name
+
+
+def _refusal(server: str, refused: dict[str, BaseException]) -> str:
+    """One message for all that went wrong."""
+    [(name, first), *_] = refused.items()
+    forbidden = [name for name, problem in refused.items() if isinstance(problem, ForbiddenError)]
+    if forbidden:
+        told = next(p for p in refused.values() if isinstance(p, ForbiddenError))
+        return (
+            f"{server} does not let you list {', '.join(forbidden)}, which decisions depend on: "
+            f"{told.message}"
+        )
+    if isinstance(first, UnauthorizedError):
+        return f"{server} does not know who you are: {first.message or 'Unauthorized'}"
+    if not isinstance(first, ApiError):
+        raise first
+    if first.status == 0:
+        return f"{server} cannot be reached: {first.message}"
+    return f"{server} does not list {name}: {first.message or first.reason or first.status}"

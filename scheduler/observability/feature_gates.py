@@ -1,0 +1,39 @@
+"""Which of kube-scheduler's feature gates Stowage behaves like, as a metric.
+
+Source: kubernetes pkg/features/kube_features.go; k8s.io/component-base/metrics/prometheus/feature
+(1.36.3). Gates that nothing here depends on are left out.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from scheduler.observability.instruments import Instruments
+
+GATES: Final[Mapping[str, tuple[str, bool]]] = {
+    "SchedulerAsyncPreemption": ("BETA", True),
+    "SchedulerPopFromBackoffQ": ("BETA", True),
+    "SchedulerQueueingHints": ("", True),
+    "NominatedNodeNameForExpectation": ("BETA", False),
+    "NodeDeclaredFeatures": ("BETA", True),
+    "MutableCSINodeAllocatableCount": ("", True),
+    "DynamicResourceAllocation": ("", False),
+    "OpportunisticBatching": ("BETA", False),
+    "SchedulerAsyncAPICalls": ("BETA", False),
+    "StorageCapacityScoring": ("ALPHA", False),
+    "TaintTolerationComparisonOperators": ("ALPHA", False),
+    "GenericWorkload": ("ALPHA", False),
+    "GangScheduling": ("ALPHA", False),
+}
+"""Stage (empty once it is general) and whether pods are placed as with the gate on."""
+
+
+def declare_feature_gates(instruments: Instruments) -> None:
+    """Say what is on."""
+    enabled = instruments.gauge(
+        "kubernetes_feature_enabled",
+        "1 for a feature gate whose behaviour is there, else 0.",
+        "name",
+        "stage",
+    )
+    for name, (stage, is_on) in GATES.items():
+        enabled[name, stage].set(int(is_on))

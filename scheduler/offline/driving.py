@@ -1,0 +1,62 @@
+"""A driver that does at once whatever an engine wants: no API server, no time, nothing refused."""
+
+from scheduler.engine import Engine
+from scheduler.engine.events import Answered, Bound, Event, Evicted, ObjectGone, ObjectSet, PreBound
+from scheduler.engine.instructions import Ask, Bind, Evict, Instruction, RunPreBind
+from scheduler.offline.asking import Asker
+
+
+class Driving:
+    """Carries out what changes the cluster; PreBind and Bind plugins are not run.
+
+    Attributes:
+        engine: what is driven.
+        now: the time of events, in seconds.
+    """
+
+    def __init__(self, engine: Engine, asker: Asker | None = None) -> None:
+        """Take what is driven.
+
+        Args:
+            engine: what decides.
+            asker: asks extenders; needed where the engine has any.
+        """
+        self.engine = engine
+        self._asker = asker
+        self.now = engine.core.now
+
+    def handle(self, event: Event) -> None:
+        """Tell the engine, and do as it says."""
+        for instruction in self.engine.handle(event, self.now):
+            self.carry_out(instruction)
+
+    def carry_out(self, instruction: Instruction) -> None:
+        """Do one thing; what people would be told is nothing."""
+        if isinstance(instruction, RunPreBind):
+            self.handle(PreBound(instruction.attempt))
+        elif isinstance(instruction, Bind):
+            self.bind(instruction)
+        elif isinstance(instruction, Evict):
+            self.evict(instruction)
+        elif isinstance(instruction, Ask):
+            self.ask(instruction)
+
+    def ask(self, ask: Ask) -> None:
+        """An extender is asked, and waited for."""
+        found = self.engine.attempts.question(ask.question)
+        if found is not None and self._asker is not None:
+            question, pod = found
+            self.handle(Answered(ask.question, self._asker.ask(question, pod.uid)))
+
+    def bind(self, bind: Bind) -> None:
+        """The pod is bound, and the watch says so: those who wait for such a pod are woken."""
+        attempt = self.engine.attempts.get(bind.attempt)
+        if attempt is not None:
+            pod = attempt.pod
+            self.handle(Bound(bind.attempt))
+            self.handle(ObjectSet("pods", pod))
+
+    def evict(self, evict: Evict) -> None:
+        """The victim is gone at once."""
+        self.handle(Evicted(evict.uid))
+        self.handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))

@@ -1,0 +1,110 @@
+"""Pods that are ready to be tried, and whose turn it is.
+
+It is the turn of the most important pod, as everywhere. But pods that fit nowhere can be many, more
+important than others, and woken again and again; all they do is to take time. Once most turns have
+been in vain for a while, every second turn is another pod's: of those that were rejected least
+often, which are new ones for the most part, the one that came last. Serving the newest first keeps
+waiting times short for most when a queue is too long to be served.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from scheduler.clock import MonotonicClock
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.pod_heap import PodHeap
+
+FAIR_AFTER_SECONDS: Final = 0.5
+"""For so long the order is kube-scheduler's whatever happens; half of the second promised."""
+_REMEMBERED_TURNS: Final = 128
+
+
+class ActiveQueue:
+    """A heap in the order of importance, and the same pods in the order of fair turns."""
+
+    def __init__(self, clock: MonotonicClock) -> None:
+        self._clock = clock
+        self._by_importance = PodHeap()
+        self._by_failures = PodHeap()
+        self._turns = 0
+        self._in_vain = 0
+        """How many of these ended in a rejection."""
+        self._wasting_since: float | None = None
+        """Since when half of them or more have."""
+        self._is_fair_turn = False
+
+    def __len__(self) -> int:
+        return len(self._by_importance)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._by_importance
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """The pods, in no useful order."""
+        return iter(self._by_importance)
+
+    def in_order(self) -> list[QueuedPodInfo]:
+        """The pods, most important ones first."""
+        return self._by_importance.in_order()
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        """The pod with this UID, or None."""
+        return self._by_importance.get(uid)
+
+    def push(self, uid: str, queued: QueuedPodInfo, key: Any) -> None:
+        """Add a pod that is not here."""
+        self._by_importance.push(uid, queued, key)
+        failures = queued.unschedulable_count + queued.consecutive_errors_count
+        self._by_failures.push(uid, queued, (queued.is_slow, failures, -queued.timestamp))
+
+    def rekey(self, uid: str, key: Any) -> None:
+        """Give a pod another importance; its arrival stays."""
+        self._by_importance.rekey(uid, key)
+
+    def remove(self, uid: str) -> QueuedPodInfo | None:
+        """Take out the pod with this UID, if it is here."""
+        self._by_failures.remove(uid)
+        return self._by_importance.remove(uid)
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take out the pod whose turn it is, None when there is none."""
+        if not len(self):
+            self._turns = self._in_vain = 0
+            self._wasting_since = None
+            return None
+        order, other = self._by_importance, self._by_failures
+        if self._wasting_since is not None and self._is_fair(self._wasting_since):
+            order, other = other, order
+        queued = order.pop()
+        if queued is not None:
+            other.remove(queued.pod_info.pod.metadata.uid)
+        self._turns += 1
+        self._weigh()
+        return queued
+
+    def note_rejection(self) -> None:
+        """A pod was tried in vain."""
+        self._in_vain += 1
+        self._weigh()
+
+    def validate(self) -> Iterator[str]:
+        """What is wrong, in words."""
+        one, other = set(self._by_importance), set(self._by_failures)
+        if one != other:
+            yield "active pods have turns without importance, or importance without turns"
+
+    def _weigh(self) -> None:
+        if self._turns >= _REMEMBERED_TURNS:
+            self._turns //= 2
+            self._in_vain //= 2
+        if 2 * self._in_vain < self._turns:
+            self._wasting_since = None
+        elif self._wasting_since is None:
+            self._wasting_since = self._clock.monotonic()
+
+    def _is_fair(self, wasting_since: float) -> bool:
+        """Whether it is a fair turn."""
+        if self._clock.monotonic() - wasting_since < FAIR_AFTER_SECONDS:
+            return False
+        self._is_fair_turn = not self._is_fair_turn
+        return self._is_fair_turn

@@ -1,0 +1,65 @@
+"""Groups of pods that ask for more than any node has: they wait for nodes, and for nothing else.
+
+Nobody's leaving can help them, so no other event is looked at for them; and of nodes only those
+count that have as much of the resource as they ask for.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from scheduler.api.objects import Node
+from scheduler.api.resources import whole_units
+from scheduler.framework.types import Excess
+from scheduler.queue.groups import Group
+
+_Line: TypeAlias = list[tuple[int, int, Group]]
+"""Amounts, numbers and groups; numbers differ, so groups are never compared."""
+
+
+class Excesses:
+    """Such groups, by resource and amount.
+
+    Cost: O(log groups) comparisons to add, remove and find.
+    """
+
+    def __init__(self) -> None:
+        self._by_resource: dict[str, _Line] = {}
+        self._numbers: dict[int, int] = {}
+        """By identity of the group."""
+        self._last = 0
+
+    def __iter__(self) -> Iterator[Group]:
+        return (group for line in self._by_resource.values() for _, _, group in line)
+
+    def add(self, group: Group, excess: Excess) -> None:
+        """Take in a group."""
+        self._last += 1
+        self._numbers[id(group)] = self._last
+        line = self._by_resource.setdefault(excess.resource, [])
+        insort(line, (excess.amount, self._last, group), key=_amount_and_number)
+
+    def remove(self, group: Group, excess: Excess) -> None:
+        """Let a group go."""
+        line = self._by_resource[excess.resource]
+        wanted = (excess.amount, self._numbers.pop(id(group)))
+        del line[bisect_left(line, wanted, key=_amount_and_number)]
+        if not line:
+            del self._by_resource[excess.resource]
+
+    def that_fit(self, node: Node) -> list[Group]:
+        """The groups whose pods the node could hold, as far as the resource they lacked goes."""
+        has = whole_units(node.status.allocatable) if self._by_resource else {}
+        return [
+            group
+            for resource, line in self._by_resource.items()
+            for _, _, group in line[: bisect_right(line, has.get(resource, 0), key=_amount)]
+        ]
+
+
+def _amount(entry: tuple[int, int, Group]) -> int:
+    return entry[0]
+
+
+def _amount_and_number(entry: tuple[int, int, Group]) -> tuple[int, int]:
+    return entry[:2]

@@ -1,0 +1,128 @@
+"""Waiting pods that an event cannot tell apart.
+
+Pods of one kind differ in nothing that in-tree plugins look at. Where a profile's plugins judge
+them alike, the rejection of one stands for all of its group: an event sends one of them to be tried
+again, its scout, and the others follow only if it finds a place.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.framework.types import Excess, QueuedPodInfo
+from scheduler.queue.hints import Interest, Strategy
+
+Kind: TypeAlias = tuple[PodShape, LabelSet, str, str]
+"""Shape, labels, namespace, and UID of the controller."""
+
+
+class GroupKey(msgspec.Struct, frozen=True):
+    """What hints and the way of waking may depend on.
+
+    Attributes:
+        kind: what the pods are like.
+        unschedulable_plugins: who rejected them.
+        pending_plugins: who said Pending.
+        gating_plugin: who gates them, or empty.
+        excess: why no node could ever hold them, or None.
+        shares: whether the rejection of one stands for all.
+    """
+
+    kind: Kind
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+    gating_plugin: str
+    excess: Excess | None
+    shares: bool
+
+
+def kind_of(pod: PodInfo) -> Kind:
+    """The kind of a pod."""
+    meta = pod.pod.metadata
+    controller = next((o.uid for o in meta.owner_references if o.controller), "")
+    return pod.shape, pod.label_set, meta.namespace, controller
+
+
+def group_key(queued: QueuedPodInfo, *, shares: bool) -> GroupKey:
+    """The group of a pod.
+
+    Args:
+        queued: the pod.
+        shares: whether its plugins judge equal pods alike, and it has no place of its own kept.
+    """
+    return GroupKey(
+        kind_of(queued.pod_info),
+        queued.unschedulable_plugins,
+        queued.pending_plugins,
+        queued.gating_plugin,
+        queued.excess,
+        shares and not (queued.pending_plugins or queued.gating_plugin),
+    )
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """How pods of a group are woken.
+
+    Attributes:
+        strategy: when they are tried again.
+        label: of the event.
+        late_before: of pods that just waited too long, since when: each is told anew how things
+            are. None where something has happened.
+    """
+
+    strategy: Strategy
+    label: str
+    late_before: float | None = None
+
+
+class Group:
+    """Waiting pods of the same key.
+
+    Attributes:
+        key: what they have in common.
+        members: the pods by UID, those that came first before others.
+        scout: UID of the pod that was woken for all; empty when there is none.
+        wake: how it was woken.
+        example: the member whose rejection stands for all; None while something may help them.
+        withdrawals: of nominations, when it was rejected.
+        node_changes: how many changes of nodes there had been when a member came last.
+    """
+
+    __slots__ = (
+        "example",
+        "gating_plugin",
+        "key",
+        "members",
+        "node_changes",
+        "priority",
+        "profile",
+        "rejectors",
+        "scout",
+        "wake",
+        "withdrawals",
+    )
+
+    def __init__(self, key: GroupKey) -> None:
+        spec = key.kind[0].spec
+        self.key = key
+        self.profile = spec.scheduler_name
+        self.priority = spec.priority or 0
+        self.rejectors = key.unschedulable_plugins | key.pending_plugins
+        self.gating_plugin = key.gating_plugin
+        self.members: dict[str, QueuedPodInfo] = {}
+        self.scout = ""
+        self.wake = Wake(Strategy.SKIP, "")
+        self.example: QueuedPodInfo | None = None
+        self.withdrawals = 0
+        self.node_changes = 0
+
+    def may_wake(self, interest: Interest, max_priority: int | None) -> bool:
+        """Whether an event is to be looked at for these pods.
+
+        A gated pod cannot leave before its gating plugin lets it, so only what that plugin
+        registered for matters.
+        """
+        if max_priority is not None and self.priority > max_priority:
+            return False
+        return not self.gating_plugin or self.gating_plugin in interest.of(self.profile).hints

@@ -1,0 +1,49 @@
+"""Files that are replaced while the program runs: mounted ConfigMaps and Secrets, certificates."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+Stamp: TypeAlias = tuple[int, int, int] | None
+
+
+class FollowedFiles:
+    """Says whether some files have been replaced since it was last asked.
+
+    Args:
+        paths: which; they need not exist.
+    """
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._paths = tuple(paths)
+        self._seen = self._stamps()
+
+    def have_changed(self) -> bool:
+        """Whether a file is another one now, has come, or is gone."""
+        before, self._seen = self._seen, self._stamps()
+        return before != self._seen
+
+    def _stamps(self) -> tuple[Stamp, ...]:
+        return tuple(_stamp(path) for path in self._paths)
+
+
+async def look_again_and_again(
+    look: Callable[[], object], every_seconds: float, on_failed: Callable[[Exception], object]
+) -> None:
+    """Call something for ever, whatever it raises; run it as a task."""
+    while True:
+        await asyncio.sleep(every_seconds)
+        try:
+            look()
+        except Exception as error:  # noqa: BLE001 - files hold anything; the program goes on
+            on_failed(error)
+
+
+def _stamp(path: Path) -> Stamp:
+    """What changes when a file is replaced; mounted volumes do so by renaming what leads there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

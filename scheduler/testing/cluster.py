@@ -1,0 +1,285 @@
+"""A cluster in memory: objects are added, pods scheduled, time passes when it is told to."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
+from scheduler.config.load import load_object
+from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.types import API_VERSION, KIND
+from scheduler.engine.events import Activate, ObjectGone, Tick
+from scheduler.framework.handle import StateT
+from scheduler.framework.interface import Plugin
+from scheduler.offline.cluster import (
+    DEFAULT_PROFILE,
+    Profiles,
+    events_of,
+)
+from scheduler.offline.documents import documents_from_text, items_of
+from scheduler.offline.reading import ClusterObjects, objects_from_documents
+from scheduler.offline.strictness import unknown_fields
+from scheduler.recording.files import Recording
+from scheduler.recording.replay import restore
+from scheduler.testing.decision import Decision
+from scheduler.testing.objects import Manifest
+from scheduler.testing.world import ClusterError, World
+
+_FILES: Final = (".yaml", ".yml", ".json")
+
+
+class Cluster:
+    """Nodes and pods, the engine that decides, and a world that does as it says.
+
+    What is bound is bound and who is evicted is gone at once; PreBind and Bind plugins are not run.
+    Time stands still but for `advance`.
+
+    Attributes:
+        reports: what the daemon would have logged as gone wrong.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        """Begin without anything.
+
+        Args:
+            seed: of the chance that breaks ties.
+        """
+        self.reports: list[str] = []
+        self._seed = seed
+        self._document: Manifest = {"apiVersion": API_VERSION, "kind": KIND}
+        self._source = "configuration"
+        self._plugins: dict[str, type[Plugin]] = {}
+        self._world: World | None = None
+
+    # --- configuration --------------------------------------------------------------------------
+
+    def configure(self, config: str | Path | Mapping[str, Any]) -> None:
+        """Take a KubeSchedulerConfiguration: a file, a text or a mapping.
+
+        Raises:
+            SchedulerError: something has been added already, or it cannot be read.
+        """
+        self._check_empty("configure")
+        document: Any = config
+        if not isinstance(config, Mapping):
+            self._source, text = _text(config)
+            [(_, document), *more] = documents_from_text(text, self._source)
+            if more:
+                raise ClusterError(f"{self._source}: expected one KubeSchedulerConfiguration")
+        if not isinstance(document, Mapping):
+            raise ClusterError(f"{self._source}: expected a KubeSchedulerConfiguration")
+        self._document = msgspec.to_builtins(document)
+
+    def enable(
+        self,
+        plugin: type[Plugin],
+        *,
+        weight: int = 0,
+        args: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Enable a plugin in every profile, installed or not.
+
+        Raises:
+            ClusterError: something has been added already.
+        """
+        self._check_empty("enable")
+        self._plugins[plugin.NAME] = plugin
+        for profile in self._document.setdefault("profiles", [{}]):
+            multi_point = profile.setdefault("plugins", {}).setdefault("multiPoint", {})
+            multi_point.setdefault("enabled", []).append({"name": plugin.NAME, "weight": weight})
+            if args is not None:
+                told = {"name": plugin.NAME, "args": dict(args)}
+                profile.setdefault("pluginConfig", []).append(told)
+
+    # --- objects --------------------------------------------------------------------------------
+
+    def add(self, *objects: str | Path | Mapping[str, Any]) -> None:
+        """Add objects, or change those that are there: manifests, files, or texts in YAML or JSON.
+
+        Waiting pods among them wait until something is scheduled or time passes.
+
+        Raises:
+            SchedulerError: one cannot be read.
+        """
+        for each in objects:
+            self._add(each)
+
+    def delete(self, name: str, namespace: str = "default") -> None:
+        """Delete a pod, as if its containers had ended at once.
+
+        Raises:
+            ClusterError: there is none.
+        """
+        pod = self._find(f"{namespace}/{name}")
+        self._ready.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
+
+    def replay(self, *files: str | Path, until: float | None = None) -> None:
+        """Bring the cluster to where a recording was; from then on it goes its own way.
+
+        Args:
+            files: all files of one recording, see `stowage run --record`.
+            until: seconds since its start; without them everything is replayed.
+
+        Raises:
+            ClusterError: something has been added already.
+            RecordingError: a file is damaged.
+        """
+        self._check_empty("replay")
+        recording = Recording([Path(file) for file in files])
+        header = recording.header
+        self._document, self._seed = header.configuration, header.seed
+        world = self._ready
+        end = None if until is None else header.clock + until
+        records = (record for record in recording if end is None or record.time <= end)
+        if header.is_complete:
+            for record in records:
+                world.engine.handle(record.event, record.time)
+        else:
+            restore(records, world.engine)
+        world.now = world.engine.core.now
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def schedule(self, pod: str | Path | Mapping[str, Any]) -> Decision:
+        """Have a pod decided about, and everybody else who waits and is ready.
+
+        Args:
+            pod: the name of a waiting pod, `namespace/name` if need be, or a new one: a manifest,
+                a file, or a text.
+
+        Raises:
+            ClusterError: there is no such pod, or no profile answers to it.
+            SchedulerError: the manifest cannot be read.
+        """
+        world = self._ready
+        if isinstance(pod, str) and "\n" not in pod and not pod.endswith(_FILES):
+            found = self._find(pod)
+            world.handle(Activate((found.uid,)))
+        else:
+            world.settle()
+            pods = self._add(pod).pods
+            if len(pods) != 1:
+                raise ClusterError(f"schedule: expected exactly one pod, got {len(pods)}")
+            found = pods[0]
+        if found.spec.scheduler_name not in world.profiles.frameworks:
+            names = ", ".join(world.profiles.frameworks)
+            name = found.spec.scheduler_name
+            raise ClusterError(f"{found.key}: its schedulerName is {name}; profiles: {names}")
+        if found.node_name:
+            raise ClusterError(f"{found.key}: it runs on {found.node_name} already")
+        return world.decide(found)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: back-off ends, patience ends, pods are tried again."""
+        world = self._ready
+        end = world.now + seconds
+        while world.now < end:
+            world.now = min(world.now + 1.0, end)
+            world.handle(Tick())
+            world.settle()
+
+    @contextmanager
+    def bindings_refused(self, message: str = "refused by the test") -> Iterator[None]:
+        """Within this the API server refuses every binding."""
+        world = self._ready
+        world.refusal = message
+        try:
+            yield
+        finally:
+            world.refusal = ""
+
+    # --- looking in -----------------------------------------------------------------------------
+
+    def node_of(self, pod: str) -> str:
+        """Where a pod is, bound or held; empty while it waits.
+
+        Raises:
+            ClusterError: there is no such pod.
+        """
+        return self._find(pod).node_name
+
+    @property
+    def held(self) -> dict[str, tuple[str, ...]]:
+        """The plugins that hold each held pod, by `namespace/name`."""
+        waiting = self._ready.engine.core.waiting
+        return {held.pod.key: tuple(held.pending_plugins) for held in waiting}
+
+    def shared(self, state_type: type[StateT]) -> StateT:
+        """The state of this type that plugins share."""
+        return self._ready.profiles.shared(state_type)
+
+    def check(self) -> None:
+        """Check every invariant of the engine.
+
+        Raises:
+            SchedulerError: one does not hold.
+        """
+        if self._world is not None:
+            self._world.engine.validate()
+
+    # --- within ---------------------------------------------------------------------------------
+
+    @property
+    def _ready(self) -> World:
+        if self._world is None:
+            self._world = World(self._profiles(), self._seed, self.reports)
+        return self._world
+
+    def _profiles(self) -> Profiles:
+        plugins = {**out_of_tree_plugins(), **self._plugins}
+        points = implemented_plugins(plugins)
+        config = load_object(
+            self._document,
+            source=self._source,
+            out_of_tree={name: points[name] for name in plugins if name not in IN_TREE},
+            args_types=args_types_of(plugins),
+            default_scheduler_name=DEFAULT_PROFILE,
+        )
+        written = self._document.get("profiles") or [{}]
+        return Profiles(config, plugins, is_named=bool(written[0].get("schedulerName")))
+
+    def _check_empty(self, what: str) -> None:
+        if self._world is not None:
+            raise ClusterError(f"{what}: only before anything is added or scheduled")
+
+    def _add(self, given: str | Path | Mapping[str, Any]) -> ClusterObjects:
+        documents = [("manifest", given)]
+        if not isinstance(given, Mapping):
+            source, text = _text(given)
+            documents = list(documents_from_text(text, source))
+        objects = objects_from_documents(documents)
+        items = [item for place, document in documents for item in items_of(document, place)]
+        slips = [
+            f"{place}: {problem}"
+            for place, item in items
+            for problem in unknown_fields(item, str(item.get("kind")))
+        ]
+        if slips:
+            raise ClusterError("; ".join(slips))
+        self._ready.take(events_of(objects))
+        self._ready.take(self._ready.of_plugins(item for _, item in items))
+        return objects
+
+    def _find(self, name: str) -> PodInfo:
+        core = self._ready.engine.core
+        known = [pod for pod, _ in core.cache.pods().values()]
+        waiting, _ = core.queue.pending_pods()
+        for pod in (*known, *waiting):
+            if name in (pod.name, pod.key):
+                return pod
+        names = ", ".join(sorted(pod.key for pod in (*known, *waiting))) or "none"
+        raise ClusterError(f"there is no pod {name}; pods: {names}")
+
+
+def _text(given: str | Path) -> tuple[str, str]:
+    """What messages call it, and what it says."""
+    if isinstance(given, Path) or ("\n" not in given and given.endswith(_FILES)):
+        try:
+            return str(given), Path(given).read_text(encoding="utf-8")
+        except OSError as problem:
+            raise ClusterError(f"{given}: cannot be read: {problem.strerror}") from problem
+    return "text", given

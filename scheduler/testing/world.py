@@ -1,0 +1,106 @@
+"""The world around the engine in a test: it does as the engine says, at once."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from typing_extensions import override
+
+from scheduler.answers.explainer import Explainer
+from scheduler.api.pods import PodInfo
+from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
+from scheduler.engine.instructions import Bind, Evict, Instruction, Report
+from scheduler.errors import SchedulerError
+from scheduler.framework.runtime.shared_states import kinds_to_watch
+from scheduler.informers.kinds import FOR_PLUGINS, watched_kind
+from scheduler.offline.cluster import ARRIVAL_SECONDS, Profiles
+from scheduler.offline.driving import Driving
+from scheduler.testing.decision import Decision
+
+_ENGINES_OWN: Final = ("pods", "nodes", "namespaces")
+_MAX_DECISIONS: Final = 100_000
+"""A plugin that makes pods active again for ever is a mistake worth a message."""
+
+
+class ClusterError(SchedulerError):
+    """A test asks for what cannot be."""
+
+
+class World(Driving):
+    """An engine and what it has brought about."""
+
+    def __init__(self, profiles: Profiles, seed: int, reports: list[str]) -> None:
+        super().__init__(profiles.engine(seed, with_extenders=False))
+        self.profiles = profiles
+        self.refusal = ""
+        self._reports = reports
+        self._victims: defaultdict[str, list[str]] = defaultdict(list)
+        kinds = {watched_kind(k): k for k in kinds_to_watch(profiles.frameworks.values())}
+        self._names = {*_ENGINES_OWN, *(kind.name for kind in kinds)}
+        self._of_plugins = {
+            (declared.kind, declared.api_version): kind
+            for kind, declared in kinds.items()
+            if kind not in FOR_PLUGINS.values() and kind.name not in _ENGINES_OWN
+        }
+
+    def take(self, events: Iterable[ObjectSet]) -> None:
+        """Add objects, one after the other; kinds that nobody reads are left out."""
+        for event in events:
+            if event.kind in self._names:
+                self.now += ARRIVAL_SECONDS
+                self.handle(event)
+
+    def of_plugins(self, items: Iterable[Mapping[str, Any]]) -> Iterator[ObjectSet]:
+        """The objects of kinds that only an out-of-tree plugin knows."""
+        for item in items:
+            kind = self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
+            if kind is not None:
+                yield ObjectSet(kind.name, kind.convert(item))
+
+    def settle(self) -> None:
+        """Decide until nobody is ready.
+
+        Raises:
+            ClusterError: somebody always is.
+        """
+        for _ in range(_MAX_DECISIONS):
+            if not self.engine.has_ready:
+                return
+            self.handle(Decide())
+        raise ClusterError(f"pods are ready still after {_MAX_DECISIONS} decisions")
+
+    def decide(self, pod: PodInfo) -> Decision:
+        """Explain, then decide."""
+        self.handle(Tick())
+        answer = Explainer(self.engine, self.profiles.framework_of).explain(pod)
+        self.settle()
+        core = self.engine.core
+        present, held = core.cache.get_pod(pod.uid), core.waiting.get(pod.uid)
+        messages = {entry["uid"]: str(entry["message"]) for entry in core.queue.dump()}
+        return Decision(
+            pod.key,
+            "" if present is None else present.node_name,
+            messages.get(pod.uid, "") if present is None else "",
+            () if held is None else tuple(held.pending_plugins),
+            tuple(self._victims[pod.uid]),
+            answer,
+        )
+
+    @override
+    def carry_out(self, instruction: Instruction) -> None:
+        if isinstance(instruction, Report):
+            problem = instruction.problem
+            self._reports.append(f"{instruction.message}: {instruction.pod}: {problem}")
+        super().carry_out(instruction)
+
+    @override
+    def bind(self, bind: Bind) -> None:
+        if self.refusal:
+            self.handle(BindFailed(bind.attempt, self.refusal))
+        else:
+            super().bind(bind)
+
+    @override
+    def evict(self, evict: Evict) -> None:
+        self._victims[evict.preemptor].append(f"{evict.namespace}/{evict.name}")
+        super().evict(evict)

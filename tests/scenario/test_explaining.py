@@ -1,0 +1,367 @@
+"""`/debug/explain`: the daemon says where a pod is, and why, wherever it is."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import NodeFilterPlugin, PermitPlugin, PreBindPlugin
+from scheduler.framework.status import Code, Status
+from tests.scenario.test_plugins import with_plugins
+from tests.scenario.test_preemption import pod as pod_of_priority
+from tests.scenario.world import BINDINGS, Object, World, play
+
+NEVER = {"podInitialBackoffSeconds": 500, "podMaxBackoffSeconds": 500}
+
+
+class Asking:
+    """A world whose daemon is asked over its secure port."""
+
+    def __init__(self, world: World, url: str, session: aiohttp.ClientSession) -> None:
+        self.world = world
+        self._url = url
+        self._session = session
+
+    async def get(self, query: str) -> tuple[int, str]:
+        async with self._session.get(f"{self._url}/debug/explain{query}", ssl=False) as answer:
+            return answer.status, await answer.text()
+
+    async def explain(self, pod: str, more: str = "") -> Object:
+        """What the daemon says about a pod."""
+        status, text = await self.get(f"?pod=default/{pod}{more}")
+        assert status == 200, text
+        [answer] = json.loads(text)["pods"]
+        assert answer["pod"] == f"default/{pod}"
+        found: Object = answer
+        return found
+
+    async def whereabouts(self, pod: str) -> Object:
+        """Where it says that the pod is; times are checked, and left out."""
+        said: Object = (await self.explain(pod))["whereabouts"]
+        for name in ("since", "until"):
+            if name in said:
+                datetime.fromisoformat(said.pop(name))
+        return said
+
+
+def asking(
+    story: Callable[[Asking], Awaitable[None]],
+    prepare: Callable[[World], None] = lambda world: world.node("n"),
+    **options: Any,
+) -> None:
+    """Tell a story in which the daemon can be asked."""
+
+    async def run(world: World) -> None:
+        prepare(world)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        await world.start_daemon(secure_port=port, **options)
+        async with aiohttp.ClientSession() as session:
+            await story(Asking(world, f"https://127.0.0.1:{port}", session))
+
+    play(run)
+
+
+def plugin_options(*plugins: Any) -> dict[str, Any]:
+    config, out_of_tree = with_plugins(*plugins)
+    return {"config": {**config, **NEVER}, "out_of_tree": out_of_tree}
+
+
+def story_of(said: Object) -> list[tuple[int, str, str]]:
+    return [(entry["attempt"], entry["what"], entry["detail"]) for entry in said["story"]]
+
+
+def test_a_rejected_pod_waits_for_events() -> None:
+    """Who rejected it and what may help; every node with its reason; the message is the event's."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.pod("huge", cpu="100")
+        await asked.world.rejected("huge")
+
+        answer = await asked.explain("huge")
+        said = await asked.whereabouts("huge")
+
+        condition = asked.world.condition("huge")
+        assert condition is not None
+        assert answer["nodes"] == [
+            {
+                "node": "n",
+                "plugin": "NodeResourcesFit",
+                "code": "UnschedulableAndUnresolvable",
+                "reasons": ["Insufficient cpu"],
+                "feasible": False,
+            }
+        ]
+        assert condition["message"].startswith(answer["message"])
+        assert said.pop("message") == condition["message"]
+        [wakes] = said.pop("waitsFor")
+        assert wakes["plugin"] == "NodeResourcesFit"
+        assert any(event.startswith("NodeAdd") for event in wakes["events"])
+        assert story_of(said) == [(1, "failed", condition["message"])]
+        del said["story"]
+        assert said == {
+            "place": "unschedulable",
+            "leading": True,
+            "attempts": 1,
+            "rejectedBy": ["NodeResourcesFit"],
+        }
+
+    asking(story)
+
+
+def test_a_gated_pod_names_its_gate() -> None:
+    """It has never been tried, and no node is spoken of."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.pod("gated", schedulingGates=[{"name": "example.com/later"}])
+        queue = asked.world.daemon.driver.engine.core.queue
+        await asked.world.until(lambda: queue.counts().gated == 1, "the pod")
+
+        answer = await asked.explain("gated")
+        said = answer["whereabouts"]
+
+        assert (said["place"], said["gatedBy"]) == ("gated", "SchedulingGates")
+        assert said.get("attempts", 0) == 0
+        [wakes] = said["waitsFor"]
+        assert wakes["plugin"] == "SchedulingGates"
+        assert answer["preEnqueue"]["plugin"] == "SchedulingGates"
+        assert answer["nodes"] == []
+
+    asking(story)
+
+
+class Breaks(NodeFilterPlugin):
+    NAME = "Breaks"
+    is_broken = True
+
+    @override
+    def filter(self, state: CycleState, pod: Any, node: Any) -> Status:
+        if self.is_broken:
+            raise RuntimeError("broken")
+        return Status()
+
+
+def test_after_an_error_it_backs_off_until_a_time() -> None:
+    """The failure is told; a plugin that fails again for who asks is an error of the answer."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.pod("p")
+        await asked.world.rejected("p", reason="SchedulerError")
+
+        answer = await asked.explain("p")
+        said = answer["whereabouts"]
+
+        assert said["place"] == "backoff"
+        wait = datetime.fromisoformat(said["until"]) - datetime.fromisoformat(said["since"])
+        assert 490 <= wait.total_seconds() <= 510
+        assert "broken" in said["message"]
+        assert "broken" in answer["error"]
+
+    asking(story, **plugin_options(Breaks))
+
+
+class Holds(PermitPlugin):
+    NAME = "Holds"
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        return Status(Code.WAIT), 600.0
+
+
+def test_a_held_pod_names_its_holder() -> None:
+    """It counts on its node, and the answer says why there."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.pod("p", cpu="1")
+        waiting = asked.world.daemon.driver.engine.core.waiting
+        await asked.world.until(lambda: len(waiting) == 1, "the pod to be held")
+
+        answer = await asked.explain("p")
+        said = answer["whereabouts"]
+
+        assert (said["place"], said["node"]) == ("held", "n")
+        [hold] = said["heldBy"]
+        assert hold["plugin"] == "Holds"
+        wait = datetime.fromisoformat(hold["until"]) - datetime.fromisoformat(said["since"])
+        assert round(wait.total_seconds()) == 600
+        assert answer["placed"]["node"] == "n"
+        assert answer["placed"]["fits"] is True
+        assert [what for _, what, _ in story_of(said)] == ["assumed", "reserved", "held"]
+
+    asking(story, **plugin_options(Holds))
+
+
+class Prepares(PreBindPlugin):
+    NAME = "Prepares"
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        await asyncio.Event().wait()
+        return Status()
+
+
+def test_a_pod_on_its_way_says_how_far_it_is() -> None:
+    """PreBind at work; the binding on its way; the API server has it; it is there."""
+
+    async def preparing(asked: Asking) -> None:
+        asked.world.pod("p")
+        driver = asked.world.daemon.driver
+        await asked.world.until(lambda: driver.in_flight == 1, "PreBind")
+        assert (await asked.whereabouts("p"))["place"] == "prebinding"
+
+    async def binding(asked: Asking) -> None:
+        fault = asked.world.sandbox.faults.hang(path=BINDINGS)
+        asked.world.pod("p")
+        await asked.world.until(lambda: fault.hits, "the binding")
+        said = await asked.whereabouts("p")
+        assert (said["place"], said["node"]) == ("binding", "n")
+
+    async def there(asked: Asking) -> None:
+        asked.world.node("other", cpu="8")
+        await asked.world.until(
+            lambda: len(asked.world.daemon.driver.engine.core.cache.nodes) == 2, "both nodes"
+        )
+        asked.world.pod("p", cpu="1")
+        await asked.world.bound("p")
+        await asked.world.settled()
+        answer = await asked.explain("p")
+        assert answer["whereabouts"]["place"] == "assigned"
+        placed = answer["placed"]
+        assert (placed["node"], placed["rank"]) == ("other", 1)
+        assert placed["next"]["node"] == "n"
+        assert placed["ahead"] == placed["total"] - placed["next"]["total"] > 0
+        assert sum(placed["scores"].values()) == placed["ahead"]
+        assert [what for _, what, _ in story_of(answer["whereabouts"])][-1] == "confirmed"
+
+    asking(preparing, **plugin_options(Prepares))
+    asking(binding)
+    asking(there)
+
+
+def test_a_preemptor_is_nominated() -> None:
+    """While its victim goes it waits, gated by preemption, with a node in view."""
+
+    async def story(asked: Asking) -> None:
+        pod_of_priority(asked.world, "low", 1)
+        await asked.world.bound("low")
+        await asked.world.settled()
+        pod_of_priority(asked.world, "high", 10)
+        nominator = asked.world.daemon.driver.engine.core.queue.nominator
+        await asked.world.until(lambda: len(nominator) == 1, "the nomination")
+
+        said = await asked.whereabouts("high")
+
+        assert said["nominatedNode"] == "n"
+        assert said["place"] in ("gated", "unschedulable", "backoff")
+
+    asking(story, lambda world: world.node("n", cpu="1"))
+
+
+def test_a_standby_answers_as_well() -> None:
+    """It decides nothing: the pod is ready, and the answer says that somebody else leads."""
+    lease = {"leaderElect": True, "resourceName": "theirs", "resourceNamespace": "kube-system"}
+
+    def led_by_another(world: World) -> None:
+        world.node("n")
+        world.sandbox.create(
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "theirs", "namespace": "kube-system"},
+                "spec": {
+                    "holderIdentity": "another",
+                    "leaseDurationSeconds": 3600,
+                    "renewTime": "2026-01-01T00:00:00.000000Z",
+                },
+            }
+        )
+
+    async def story(asked: Asking) -> None:
+        asked.world.pod("p", cpu="1")
+        queue = asked.world.daemon.driver.engine.core.queue
+        await asked.world.until(lambda: queue.counts().active == 1, "the pod")
+        tick = asked.world.daemon.driver.engine.core.snapshot.table
+        await asked.world.until(lambda: tick.count == 1, "a tick")
+
+        answer = await asked.explain("p")
+
+        assert answer["whereabouts"]["place"] == "active"
+        assert answer["whereabouts"]["leading"] is False
+        assert [node["feasible"] for node in answer["nodes"]] == [True]
+
+    asking(story, led_by_another, config={"leaderElection": lease})
+
+
+def test_pods_of_others_are_judged_by_the_first_profile() -> None:
+    """They are nobody's concern here, and are explained all the same."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.pod("p", cpu="100", scheduler="somebody-else")
+        await asked.world.until(
+            lambda: "default/p" in asked.world.daemon._informers._informers["pods"].store, "the pod"
+        )
+
+        answer = await asked.explain("p")
+
+        assert answer["profile"] == "stowage"
+        assert answer["whereabouts"]["place"] == "elsewhere"
+        assert answer["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+    asking(story)
+
+
+def test_only_some_nodes_and_wrong_questions() -> None:
+    """`node` narrows the answer; a pod must be named, and exist."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.node("other")
+        asked.world.pod("p", cpu="100")
+        await asked.world.rejected("p")
+
+        assert [n["node"] for n in (await asked.explain("p", "&node=n"))["nodes"]] == ["n"]
+        assert (await asked.get(""))[0] == 400
+        assert (await asked.get("?pod=p"))[0] == 400
+        assert await asked.get("?pod=default/q") == (404, "no pod default/q that has not ended\n")
+
+    asking(story)
+
+
+def test_asking_leaves_no_trace() -> None:
+    """No metric, no class of pods that decisions use, no attempt changes by being asked."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.pod("p", cpu="1")
+        await asked.world.bound("p")
+        asked.world.pod("huge", cpu="100")
+        await asked.world.rejected("huge")
+        await asked.world.settled()
+        engine = asked.world.daemon.driver.engine
+
+        def state() -> Any:
+            metrics = asked.world.daemon.metrics.registry
+            samples = {
+                (s.name, *sorted(s.labels.items())): s.value
+                for family in metrics.collect()
+                for s in family.samples
+                if s.name.startswith(("scheduler_framework", "scheduler_plugin", "scheduler_sched"))
+                and "queueing" not in s.name
+            }
+            return samples, engine.core.snapshot.epoch, len(engine.attempts), engine.story("x")
+
+        before = state()
+        for _ in range(20):
+            await asked.explain("huge")
+            await asked.explain("p")
+
+        assert state() == before
+        engine.validate()
+
+    asking(story)

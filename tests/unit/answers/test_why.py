@@ -1,0 +1,156 @@
+"""When reasons are looked for, what is kept of them, and what looking may cost."""
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from scheduler.answers.model import PodAnswer
+from scheduler.answers.trials import Trials, TrialsSpentError
+from scheduler.answers.why import MOST_TRIALS, Depth, Whys, explained
+from scheduler.api.objects import Taint
+from scheduler.api.pods import PodInfo
+from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.snapshot import PodAdded, Snapshot
+from tests.support.builders import make_node, make_pod_info, make_snapshot
+from tests.support.fake_plugins import NodeFilter, make_framework
+from tests.unit.answers.worlds import FRAMEWORK
+
+NOBODY = NominatedPods()
+"""The nominated pods of a cluster that has none."""
+
+
+class Counted:
+    """A profile that counts how often it is asked aside."""
+
+    def __init__(self, framework: Framework) -> None:
+        self.asked = 0
+        self._framework = framework
+        self.profile_name = framework.profile_name
+
+    def aside(self, without: Any = ()) -> Any:
+        self.asked += 1
+        return self._framework.aside(without)
+
+
+def tainted() -> Snapshot:
+    return make_snapshot([make_node("a", taints=[Taint("gpu", "", "NoSchedule")])])
+
+
+def added(
+    whys: Whys,
+    snapshot: Snapshot,
+    framework: Any = FRAMEWORK,
+    depth: Depth = Depth.CHANGES,
+    pod: PodInfo | None = None,
+) -> PodAnswer:
+    blank = PodAnswer("default/p", "stowage")
+    pod = pod or make_pod_info("p")
+    return whys.add(blank, depth, framework, pod, snapshot, NOBODY)
+
+
+@pytest.mark.parametrize(
+    ("depth", "there"),
+    [
+        (Depth.VERDICTS, (False, False, False, False)),
+        (Depth.CHECKS, (True, True, False, False)),
+        (Depth.CHANGES, (True, True, True, True)),
+    ],
+)
+def test_as_much_as_is_asked_for(depth: Depth, there: tuple[bool, ...]) -> None:
+    """What nobody asked for is not in the answer at all."""
+    answer = added(Whys(), tainted(), depth=depth)
+
+    found = (answer.checks, answer.nearest, answer.changes, answer.guesses)
+    assert tuple(each is not UNSET for each in found) == there
+
+
+def test_of_equal_pods_one_is_looked_into() -> None:
+    """As long as nothing changes."""
+    whys, snapshot, framework = Whys(), tainted(), Counted(FRAMEWORK)
+
+    first = added(whys, snapshot, framework)
+    asked = framework.asked
+    again = added(whys, snapshot, framework, pod=make_pod_info("q"))
+
+    assert (again.checks, again.changes) == (first.checks, first.changes)
+    assert framework.asked == asked
+    added(whys, snapshot, framework, pod=make_pod_info("other", requests={"cpu": 1}))
+    assert framework.asked > asked
+
+
+def test_another_cluster_is_looked_at_anew() -> None:
+    """Also where only a pod came."""
+    whys, snapshot, framework = Whys(), tainted(), Counted(FRAMEWORK)
+    added(whys, snapshot, framework)
+    asked = framework.asked
+
+    snapshot.update([PodAdded(make_pod_info("new", node_name="a"))])
+    added(whys, snapshot, framework)
+
+    assert framework.asked > asked
+
+
+def test_a_plugin_that_fails_costs_reasons_and_nothing_else() -> None:
+    """The answer stays what it was."""
+
+    def fail(_: Any) -> Any:
+        raise RuntimeError("broken")
+
+    framework = make_framework(NodeFilter("Broken", fail))
+
+    assert added(Whys(), tainted(), framework) == PodAnswer("default/p", "stowage")
+
+
+def test_trials_end() -> None:
+    """What could be tried without end is given up; what was found before stays."""
+    snapshot = tainted()
+    trials = Trials(FRAMEWORK, make_pod_info("p"), snapshot, None)
+    trials.left = 1
+
+    assert len(trials.rows()) == 0
+    with pytest.raises(TrialsSpentError):
+        trials.rows()
+
+
+@pytest.mark.parametrize(
+    ("fields", "least"),
+    [
+        ({"requests": {f"example.com/r{i}": 5 for i in range(60)}}, 100),
+        ({"requests": {f"example.com/r{i}": 2**60 + i for i in range(60)}}, 100),
+        ({"node_selector": {f"k{i}": "y" for i in range(60)}}, 30),
+        ({"node_selector": {f"k{i}": "y" for i in range(30)}}, 60),
+        ({"host_ports": range(1000, 1020)}, 40),
+    ],
+)
+def test_a_pod_of_many_demands_is_answered_within_bounds(
+    fields: dict[str, Any], least: int
+) -> None:
+    """However many resources, labels and ports it names."""
+    asked: list[int] = []
+
+    class Watched(Counted):
+        def aside(self, without: Any = ()) -> Any:
+            aside = super().aside(without)
+            find = aside.find_nodes_that_fit
+
+            def counted(*args: Any) -> Any:
+                asked.append(1)
+                return find(*args)
+
+            aside.find_nodes_that_fit = counted
+            return aside
+
+    nodes = [make_node(f"n{i}", labels={f"k{j}": "x" for j in range(60)}) for i in range(3)]
+    holders = [
+        make_pod_info(f"h{i}", node_name=f"n{i}", host_ports=range(1000, 1020)) for i in range(3)
+    ]
+    framework: Any = Watched(FRAMEWORK)
+
+    answer = explained(
+        Depth.CHANGES, framework, make_pod_info("p", **fields), make_snapshot(nodes, holders)
+    )
+
+    assert answer.checks is not UNSET
+    assert least < len(asked) < 3 * MOST_TRIALS

@@ -1,0 +1,42 @@
+"""What a soak has shown is judged rightly."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench.soak import Sample, verdicts
+
+STEADY = [Sample(5.0 * number, 100.0, 20, 3, 5.0) for number in range(40)]
+
+
+def broken(samples: list[Sample]) -> list[str]:
+    return [each.question for each in verdicts(samples, 40) if not each.holds]
+
+
+def test_what_stays_as_it_is_holds() -> None:
+    assert broken(STEADY) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "per_sample", "question"),
+    [
+        pytest.param("resident_mib", 1, "memory is flat", id="memory"),
+        pytest.param("waiting", 20, "no backlog grows", id="backlog"),
+        pytest.param("files", 5, "files are bounded", id="files"),
+    ],
+)
+def test_what_grows_is_told(field: str, per_sample: int, question: str) -> None:
+    growing = [
+        replace(each, **{field: getattr(each, field) + number * per_sample})
+        for number, each in enumerate(STEADY)
+    ]
+
+    assert broken(growing) == [question]
+
+
+def test_a_stall_is_told() -> None:
+    """One is enough; during the warm-up none counts."""
+    late, early = list(STEADY), list(STEADY)
+    late[30] = early[2] = replace(STEADY[0], stall_ms=250.0)
+
+    assert (broken(late), broken(early)) == (["no long stall"], [])

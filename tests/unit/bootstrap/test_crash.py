@@ -1,0 +1,46 @@
+"""The last minutes are kept when the process ends badly, if they can be."""
+
+from pathlib import Path
+
+import pytest
+
+from scheduler.bootstrap.recording import Recorders
+from scheduler.config.load import default_configuration
+from scheduler.config.options import RunOptions
+from scheduler.recording.flight import FlightRecorder
+from tests.support.clock import FakeClock
+
+
+def recorders(directory: Path) -> Recorders:
+    return Recorders(
+        default_configuration("test"),
+        FakeClock(),
+        RunOptions(record=str(directory)),
+        seed=1,
+        out_of_tree={},
+    )
+
+
+def test_the_last_minutes_are_kept(tmp_path: Path) -> None:
+    recorders(tmp_path).crashed()
+
+    assert len(list(tmp_path.glob("crash-*"))) == 1
+
+
+@pytest.mark.parametrize("problem", [MemoryError(), OSError(28, "No space left on device")])
+def test_what_cannot_be_kept_hides_no_cause(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    problem: Exception,
+) -> None:
+    """Whoever looks for the cause finds it in the log, not the second failure."""
+
+    def dump(self: FlightRecorder) -> bytes:
+        raise problem
+
+    monkeypatch.setattr(FlightRecorder, "dump", dump)
+
+    recorders(tmp_path).crashed()
+
+    assert "The last minutes are not kept" in capsys.readouterr().err

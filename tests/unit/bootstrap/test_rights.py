@@ -1,0 +1,36 @@
+"""The manifests let the daemon list and watch what its plugins read, and nothing else.
+
+What it writes is held against the API server's audit log by e2e/test_rights.py.
+"""
+
+from pathlib import Path
+
+import yaml
+
+from scheduler.bootstrap import FrameworkBuilder
+from scheduler.config.load import default_configuration
+from scheduler.framework.runtime.shared_states import kinds_to_watch
+from scheduler.informers.kinds import NAMESPACES, NODES, PODS, watched_kind
+
+MANIFEST = Path(__file__).parents[3] / "deploy" / "base" / "rbac.yaml"
+
+
+def test_what_is_watched_is_what_may_be_watched() -> None:
+    """Kinds of objects by their path; a plugin that comes or goes changes both."""
+    frameworks = FrameworkBuilder(lambda: 0.0).build(default_configuration()).values()
+    kinds = (PODS, NODES, NAMESPACES, *map(watched_kind, kinds_to_watch(frameworks)))
+    role = next(
+        document
+        for document in yaml.safe_load_all(MANIFEST.read_text())
+        if document["kind"] == "ClusterRole" and document["metadata"]["name"] == "stowage"
+    )
+
+    granted = {
+        (group, resource)
+        for rule in role["rules"]
+        if {"list", "watch"} <= set(rule["verbs"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+    assert granted == {(kind.path.split("/")[-3].removeprefix("api"), kind.name) for kind in kinds}

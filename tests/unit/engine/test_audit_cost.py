@@ -1,0 +1,67 @@
+"""Holding rows of the snapshot against their pods costs no more when there is much to count."""
+
+import msgspec
+import pytest
+
+from scheduler.api.objects import Node, Pod
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.config.load import default_configuration
+from scheduler.engine import Engine
+from scheduler.engine.core import AUDITED_ROWS
+from scheduler.engine.events import Decide, ObjectSet, Tick
+from scheduler.offline.cluster import Profiles
+from scheduler.offline.reading import ClusterObjects
+
+NODES = 40
+BUDGET = 50
+
+
+def apart(number: int) -> PodInfo:
+    """A pod with a selector of its own."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": f"app-{number}"}},
+    }
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    body = {
+        "metadata": {"name": f"p{number}", "namespace": "default", "uid": f"p{number}"},
+        "spec": {"schedulerName": "test", "affinity": {"podAntiAffinity": rule}},
+    }
+    return pod_info(msgspec.convert(body, Pod))
+
+
+def engine_with(selectors: int) -> Engine:
+    objects = ClusterObjects()
+    for number in range(NODES):
+        body = {
+            "metadata": {
+                "name": f"n{number}",
+                "labels": {"kubernetes.io/hostname": f"n{number}"},
+            },
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+        }
+        objects.nodes.append(msgspec.convert(body, Node))
+    engine = Profiles(default_configuration("test")).load(objects).engine
+    for number in range(selectors):
+        engine.handle(ObjectSet("pods", apart(number)), engine.core.now)
+        engine.handle(Decide(), engine.core.now)
+    engine.core.next_audited = 0
+    return engine
+
+
+@pytest.mark.parametrize("selectors", [0, 6, 80], ids=["nothing", "something", "very much"])
+def test_the_more_is_counted_the_fewer_rows_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, selectors: int
+) -> None:
+    """At least one, so that all have their turn."""
+    monkeypatch.setattr("scheduler.engine.core.AUDITED_COUNTS", BUDGET)
+    engine = engine_with(selectors)
+    counted = engine.core.snapshot.counted_classes
+    assert counted >= selectors
+
+    engine.handle(Tick(), engine.core.now)
+
+    rows = engine.core.next_audited
+    assert 1 <= rows <= AUDITED_ROWS
+    assert rows == 1 or rows * counted <= BUDGET
+    assert (rows == AUDITED_ROWS) == (selectors == 0)

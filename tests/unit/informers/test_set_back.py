@@ -1,0 +1,185 @@
+"""A server that was restored from a backup: nothing of what it forgot stays known.
+
+Versions count up again from the backup, so a watch from a version of before is answered by silence
+or by another story; no request fails.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from scheduler.clock import SystemClock
+from scheduler.informers.informers import Informers
+from scheduler.informers.kinds import NODES, PODS
+from scheduler.informers.states import State
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.instruments import Instruments
+from tests.unit.client.scripted_server import until
+from tests.unit.informers.fake_api import FakeApi, broken
+from tests.unit.informers.test_informer import AT_ONCE, Watched, is_list, node, run, settled
+
+
+def lists(api: FakeApi) -> int:
+    return sum(is_list(path) for path in api.requests)
+
+
+@pytest.mark.parametrize("later", [0, 1, 9], ids=["behind", "as far", "further"])
+def test_what_never_happened_is_unlearnt(later: int) -> None:
+    """Whether or not the server has reached the version that was known."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        for name in ("a", "b"):
+            api.put(name, node(name))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            backup, version = dict(api.objects), api.version
+            api.delete("b")
+            api.put("c", node("c"))
+            await settled(api, watched)
+
+            api.cut(broken())
+            api.set_back(backup, version)
+            for number in range(later):
+                api.put("a", node("a", spec={"unschedulable": number % 2 == 0}))
+            await until(lambda: watched.names == {"a", "b"})
+            await settled(api, watched)
+
+            assert watched.mirror.story[:4] == ["+a", "+b", "-b", "+c"]
+            assert set(watched.mirror.story[4:]) <= {"-c", "+b", "~a"}
+            assert watched.restarts == {"failed": 1, "expired": 1}
+
+    run(scenario)
+
+
+def test_a_change_that_never_happened_is_taken_back() -> None:
+    """The newest object is there, as it was before."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            backup, version = dict(api.objects), api.version
+            api.put("a", node("a", spec={"unschedulable": True}))
+            await settled(api, watched)
+
+            api.cut(broken())
+            api.set_back(backup, version)
+            for number in range(5):
+                api.put(f"x{number}", node(f"x{number}"))
+            await until(lambda: not watched.informer.store["a"].spec.unschedulable)
+            await settled(api, watched)
+
+            assert watched.names == {"a", *(f"x{number}" for number in range(5))}
+
+    run(scenario)
+
+
+def test_a_server_that_was_only_away_is_asked_one_small_thing() -> None:
+    """No list; not even when much has happened meanwhile."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            api.cut(broken())
+            for number in range(5):
+                api.put(f"x{number}", node(f"x{number}"))
+            await until(lambda: len(watched.names) == 6)
+
+            assert lists(api) == 1
+            small = [path for path in api.requests if path.endswith("limit=1")]
+            assert small == ["/api/v1/nodes?fieldSelector=metadata.name%3Da&limit=1"]
+
+    run(scenario)
+
+
+def test_a_witness_that_is_gone_proves_nothing() -> None:
+    """It may have been deleted meanwhile: the list is asked for again, once."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        api.put("b", node("b"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            api.cut(broken())
+            api.delete("b")
+            await settled(api, watched)
+
+            assert watched.names == {"a"}
+            assert lists(api) == 2
+
+    run(scenario)
+
+
+def _object(name: str) -> dict[str, Any]:
+    """A pod, which a node need not differ from."""
+    return {"metadata": {"name": name, "namespace": "ns", "uid": name}, "spec": {}}
+
+
+class _Both:
+    """Two servers of one kind each, behind one port."""
+
+    def __init__(self) -> None:
+        self.by_plural = {"pods": FakeApi(), "nodes": FakeApi()}
+
+    def _of(self, path: str) -> FakeApi:
+        return next(api for plural, api in self.by_plural.items() if f"/{plural}" in path)
+
+    async def request(self, method: str, path: str, *, timeout: float) -> Any:
+        return await self._of(path).request(method, path, timeout=timeout)
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Any]:
+        async with self._of(path).stream(path, read_timeout=read_timeout) as lines:
+            yield lines
+
+
+def test_what_one_kind_finds_out_concerns_all() -> None:
+    """A kind of which only deletions were forgotten cannot find out by itself."""
+
+    async def scenario() -> None:
+        both = _Both()
+        nodes, pods = both.by_plural["nodes"], both.by_plural["pods"]
+        for api in (nodes, pods):
+            for name in ("a", "b"):
+                api.put(f"ns/{name}", _object(name))
+        informers = Informers(
+            both,  # type: ignore[arg-type]
+            [NODES, PODS],
+            clock=SystemClock(),
+            rng=random.Random(1),
+            metrics=InformerMetrics(Instruments()),
+            options=AT_ONCE,
+        )
+        running = asyncio.create_task(informers.run())
+        await informers.wait_synced()
+        store, watched = informers.of(NODES).store, informers.of(PODS)
+        before = [(api, dict(api.objects), api.version) for api in (nodes, pods)]
+        nodes.delete("ns/b")
+        await until(lambda: set(store) == {"ns/a"})
+        pods.put("ns/c", _object("c"))
+        await until(lambda: "ns/c" in watched.store)
+
+        for api, objects, version in before:
+            api.set_back(objects, version)
+        for _ in range(5):
+            nodes.put("ns/a", nodes.objects["ns/a"])
+        nodes.cut()
+        await until(lambda: nodes.is_watched)
+        pods.cut(broken())
+        await until(lambda: set(store) == {"ns/a", "ns/b"})
+        await until(lambda: set(watched.store) == {"ns/a", "ns/b"})
+
+        await until(lambda: watched.state is State.WATCHING)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)

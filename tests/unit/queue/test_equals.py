@@ -1,0 +1,229 @@
+"""One rejection stands for all pods that are equal, and none of them is forgotten for it."""
+
+from typing import Any
+
+from scheduler.api.pods import PodInfo
+from scheduler.framework.events import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    ActionType,
+    EventResource,
+)
+from scheduler.framework.types import Excess, QueuedPodInfo
+from tests.support.builders import make_node, make_pod_info
+from tests.support.queueing import QueueUnderTest, registered
+
+EVENTS = {
+    "Fit": (
+        registered(EventResource.POD, ActionType.DELETE),
+        registered(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
+    ),
+    "Taint": (registered(EventResource.NODE, ActionType.UPDATE_NODE_TAINT),),
+}
+GONE = make_pod_info("gone", node_name="n")
+
+
+class Equals(QueueUnderTest):
+    """A queue whose profile judges equal pods alike."""
+
+    def __init__(self) -> None:
+        super().__init__(EVENTS, shares_rejections=lambda _: True)
+
+    def add(self, *names: str, **fields: Any) -> list[PodInfo]:
+        pods = [make_pod_info(name, uid=name, **fields) for name in names]
+        for pod in pods:
+            self.queue.add(pod)
+        return pods
+
+    def reject(self, plugin: str = "Fit", excess: Excess | None = None) -> str:
+        """Pop a pod and reject it; gives its name."""
+        queued = self.pop()
+        self.put_back(queued, plugin, excess)
+        return queued.pod_info.name
+
+    def pop(self) -> QueuedPodInfo:
+        queued = self.queue.pop()
+        assert queued is not None
+        return queued
+
+    def put_back(
+        self, queued: QueuedPodInfo, plugin: str = "Fit", excess: Excess | None = None
+    ) -> None:
+        queued.unschedulable_plugins = frozenset({plugin})
+        queued.excess = excess
+        self.queue.add_unschedulable_if_not_present(queued, fits_nowhere=True)
+        self.queue.validate()
+
+    def wake(
+        self, event: Any = ASSIGNED_POD_DELETE, old: object = GONE, new: object = None
+    ) -> None:
+        self.queue.move_all_to_active_or_backoff_queue(event, old, new)
+        self.clock.advance(20.0)
+        self.queue.flush_backoff_completed()
+        self.queue.validate()
+
+    def active(self) -> list[str]:
+        return sorted(name for name, place in self.places().items() if place == "active")
+
+
+def test_the_second_of_two_equals_need_not_be_tried() -> None:
+    """Nor one that comes later; but one that differs in its labels."""
+    queue = Equals()
+    queue.add("a", "b")
+    queue.reject()
+    second = queue.pop()
+    known = queue.queue.rejected_equal(second)
+    queue.put_back(second)
+    queue.add("c")
+    third = queue.queue.rejected_equal(queue.pop())
+    queue.add("d", labels={"x": "y"})
+    other = queue.queue.rejected_equal(queue.pop())
+
+    assert [each.pod_info.name for each in (known, third) if each is not None] == ["a", "b"]
+    assert other is None
+
+
+def test_an_event_sends_one_for_all() -> None:
+    """The others stay, and stay when it is rejected again; the next event sends another one."""
+    queue = Equals()
+    queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.reject()
+
+    queue.wake()
+    first = queue.active()
+    queue.wake()
+    still = queue.active()
+    queue.reject()
+    after = queue.active()
+    queue.wake()
+
+    assert (first, still, after, queue.active()) == (["a"], ["a"], [], ["b"])
+
+
+def test_who_finds_a_place_brings_the_next_one() -> None:
+    """One after the other, until somebody finds none."""
+    queue = Equals()
+    queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.reject()
+
+    queue.wake()
+    first = queue.pop()
+    queue.queue.found_place("a")
+    second = queue.active()
+    queue.queue.done("a")
+    queue.reject()
+
+    assert (first.pod_info.name, second, queue.active()) == ("a", ["b"], [])
+
+
+def test_a_scout_that_is_deleted_is_replaced() -> None:
+    """While it waits for its turn, and while it is tried."""
+    queue = Equals()
+    pods = queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.reject()
+
+    queue.wake()
+    queue.queue.delete(pods[0])
+    second = queue.active()
+    tried = queue.pop()
+    queue.queue.delete(pods[1])
+    queue.put_back(tried)
+
+    assert (second, queue.active()) == (["b"], ["c"])
+
+
+def test_other_reasons_are_told_to_all() -> None:
+    """Whoever is rejected by somebody else than before brings the next one."""
+    queue = Equals()
+    queue.add("a", "b")
+    queue.reject()
+    queue.reject()
+
+    queue.wake()
+    queue.reject("Taint")
+    following = queue.pop()
+    equal = queue.queue.rejected_equal(following)
+
+    assert equal is not None
+    assert (equal.pod_info.name, equal.unschedulable_plugins) == ("a", {"Taint"})
+
+
+def test_pods_with_a_nomination_are_not_equal_to_others() -> None:
+    """A place is kept for them, so they are woken for themselves."""
+    queue = Equals()
+    a, _, _ = queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.reject()
+    queue.queue.add_nominated_pod(a, "n")
+
+    queue.wake()
+
+    assert queue.active() == ["a", "b"]
+
+
+def test_a_nomination_that_is_withdrawn_makes_rejections_doubtful() -> None:
+    """The room that was kept may do for an equal of those that were rejected."""
+    queue = Equals()
+    preemptor = make_pod_info("preemptor", priority=5)
+    queue.queue.nominator.nominate(preemptor, "n")
+    queue.add("a", "b")
+    queue.reject()
+    queue.queue.nominator.delete_nominated_pod_if_exists(preemptor.uid)
+
+    assert queue.queue.rejected_equal(queue.pop()) is None
+
+
+def test_after_five_minutes_each_is_told_anew_how_things_are() -> None:
+    """One after the other; only the first has to be tried."""
+    queue = Equals()
+    queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.reject()
+
+    queue.clock.advance(301.0)
+    queue.queue.flush_unschedulable_leftover()
+    told = []
+    while queue.active():
+        queued = queue.pop()
+        told.append((queued.pod_info.name, queue.queue.rejected_equal(queued) is not None))
+        queue.put_back(queued)
+
+    assert [name for name, _ in told] == ["a", "b", "c"]
+    assert [known for _, known in told][1:] == [True, True]
+
+
+def test_pods_that_no_node_could_hold_wait_for_nodes() -> None:
+    """Neither an end of a pod nor time wakes them, nor a node that is too small as well."""
+    queue = Equals()
+    queue.add("a")
+    queue.reject(excess=Excess("cpu", 8000))
+
+    queue.wake()
+    queue.clock.advance(301.0)
+    queue.queue.flush_unschedulable_leftover()
+    asleep = queue.active()
+    queue.wake(NODE_ADD, None, make_node("small", allocatable={"cpu": "4"}))
+    small = queue.active()
+    queue.wake(NODE_ADD, None, make_node("large", allocatable={"cpu": "8"}))
+
+    assert (asleep, small, queue.active()) == ([], [], ["a"])
+
+
+def test_very_many_groups_are_woken_bit_by_bit() -> None:
+    """No event makes one long step of it, and nobody is left out."""
+    queue = Equals()
+    for i in range(300):
+        queue.add(f"p{i}", labels={"n": str(i)})
+    for _ in range(300):
+        queue.reject()
+
+    queue.clock.advance(20.0)
+    queue.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, GONE, None)
+    at_once = len(queue.active())
+    queue.queue.flush_backoff_completed()
+
+    assert 0 < at_once < 300
+    assert len(queue.active()) == 300

@@ -1,0 +1,201 @@
+"""The judge of ``make chaos`` tells what must not be: a judge that sees nothing proves nothing."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from e2e.chaos.checker import Census, Rewind, Window, checked
+from e2e.chaos.load import NAMESPACE
+from e2e.chaos.replicas import ACCOUNTS, LEASE
+from e2e.support.audit import AuditEvent, ObjectReference, ResponseStatus, User
+from e2e.support.objects import Json, make_node, make_pod
+
+A, B, ADMIN, OTHER = "replica-a", "replica-b", "admin", "another-scheduler"
+FULL = {"cpu": "4"}
+
+
+class Log:
+    """Requests that were answered, one a second unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.events: list[AuditEvent] = []
+        self.now = 1000.0
+        self.lease(A)
+        self.node("n")
+
+    def add(
+        self,
+        user: str,
+        verb: str,
+        resource: str,
+        name: str,
+        *,
+        namespace: str = NAMESPACE,
+        sent: Any = None,
+        answered: Any = None,
+        code: int = 200,
+    ) -> None:
+        self.now += 1
+        stamp = datetime.fromtimestamp(self.now, UTC).isoformat()
+        kind, _, subresource = resource.partition("/")
+        self.events.append(
+            AuditEvent(
+                stage="ResponseComplete",
+                verb=verb,
+                user=User(user),
+                request_received_timestamp=stamp,
+                stage_timestamp=stamp,
+                object_ref=ObjectReference(kind, subresource, namespace, name),
+                response_status=ResponseStatus(code),
+                request_object=msgspec.Raw(msgspec.json.encode(sent)),
+                response_object=msgspec.Raw(msgspec.json.encode(answered)),
+            )
+        )
+
+    def lease(self, user: str) -> None:
+        spec = {"spec": {"holderIdentity": f"{user}-1"}}
+        self.add(user, "update", "leases", LEASE, namespace=ACCOUNTS, sent=spec)
+
+    def node(self, name: str) -> None:
+        self.add(ADMIN, "create", "nodes", name, namespace="", answered=make_node(name))
+
+    def pod(self, name: str, cpu: str = "100m", **more: Any) -> None:
+        pod = make_pod(name, namespace=NAMESPACE, requests={"cpu": cpu}, **more)
+        pod["metadata"]["uid"] = f"uid-{name}-{len(self.events)}"
+        self.add(ADMIN, "create", "pods", name, answered=pod, code=201)
+
+    def bind(self, name: str, node: str = "n", user: str = A) -> None:
+        sent: Json = {"metadata": {"name": name}, "target": {"name": node}}
+        self.add(user, "create", "pods/binding", name, sent=sent, code=201)
+
+    def delete(self, name: str, user: str = ADMIN, grace: int = 0) -> None:
+        left = {"metadata": {"deletionGracePeriodSeconds": grace}}
+        self.add(user, "delete", "pods", name, answered=left)
+
+    def broken(
+        self,
+        windows: Sequence[Window] = (),
+        rewinds: Sequence[Rewind] = (),
+        censuses: Sequence[Census] = (),
+    ) -> list[str]:
+        checker = checked(self.events, [A, B], windows, rewinds, censuses)
+        return [each.promise for each in checker.violations]
+
+
+def test_what_is_as_it_should_be_is_nothing() -> None:
+    """Pods come, are bound, leave, and others take their room."""
+    log = Log()
+    for number in range(3):
+        log.pod(f"p{number}", "3")
+        log.bind(f"p{number}")
+        log.delete(f"p{number}")
+
+    assert log.broken() == []
+
+
+def test_a_pod_bound_twice() -> None:
+    log = Log()
+    log.pod("p")
+    log.bind("p")
+    log.bind("p", "m")
+
+    assert log.broken() == ["no pod bound twice"]
+
+
+def test_a_pod_of_the_same_name_is_another_one() -> None:
+    log = Log()
+    for _ in range(2):
+        log.pod("p")
+        log.bind("p")
+        log.delete("p")
+
+    assert log.broken() == []
+
+
+def test_a_pod_bound_again_after_the_server_forgot() -> None:
+    """The binding never happened."""
+    log = Log()
+    log.pod("p")
+    saved = log.now + 0.5
+    log.bind("p")
+    restored = log.now + 0.5
+    log.bind("p")
+
+    assert log.broken(rewinds=[Rewind(saved, restored)]) == []
+
+
+def test_a_node_promised_more_than_it_has() -> None:
+    log = Log()
+    for name in ("p", "q"):
+        log.pod(name, "3")
+        log.bind(name)
+
+    assert log.broken() == ["no node promised more than it has"]
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(0, 0), (10, 1)], ids=["just now", "long ago"])
+def test_what_another_scheduler_took(seconds: float, count: int) -> None:
+    """Counts once there was time to hear of it."""
+    log = Log()
+    log.pod("theirs", "3")
+    log.pod("ours", "3")
+    log.bind("theirs", user=OTHER)
+    log.now += seconds
+    log.bind("ours")
+
+    assert log.broken() == ["no node promised more than it has"] * count
+
+
+def test_pods_that_keep_apart() -> None:
+    """Whichever of them says so."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}}
+    term["topologyKey"] = "kubernetes.io/hostname"  # type: ignore[assignment]
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    log = Log()
+    log.pod("p", labels={"app": "x"})
+    log.pod("q", affinity={"podAntiAffinity": rule})
+    log.bind("p")
+    log.bind("q")
+
+    assert log.broken() == ["no two pods in conflict"]
+
+
+def test_a_write_without_the_lease() -> None:
+    """Also one that was refused for another reason later on would be: what counts is the time."""
+    log = Log()
+    log.pod("p")
+    log.lease(B)
+    log.bind("p", user=A)
+
+    assert log.broken() == ["no write without the lease"]
+
+
+@pytest.mark.parametrize("is_wrong", [False, True], ids=["all was well", "something was wrong"])
+def test_a_victim_evicted_twice(is_wrong: bool) -> None:
+    """Asking again is right where the first answer may have been lost."""
+    log = Log()
+    log.pod("p")
+    log.bind("p")
+    log.delete("p", user=A, grace=30)
+    log.delete("p", user=A, grace=30)
+    windows = [Window("fault", log.now - 1.5, log.now - 0.5)] if is_wrong else []
+
+    assert log.broken(windows) == ([] if is_wrong else ["no victim evicted twice"])
+
+
+def test_what_a_killed_server_did_not_write_down_is_found_by_counting() -> None:
+    """A pod was deleted, nothing says so, and its room was taken rightly."""
+    log = Log()
+    log.pod("gone", "3")
+    log.bind("gone")
+    window = Window("killed", log.now + 0.5, log.now + 1.5)
+    log.pod("next", "3")
+    log.now += 5
+    log.bind("next")
+    census = Census(log.now - 2, frozenset({"uid-next-4"}))
+
+    assert log.broken([window]) == ["no node promised more than it has"]
+    assert log.broken([window], censuses=[census]) == []

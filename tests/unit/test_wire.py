@@ -1,0 +1,119 @@
+"""The relay of bytes that ``make chaos`` puts between replicas and API server does what it says."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.support.wire import Mode, Wire
+
+LINE = b"x" * 100
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    """A wire to a server that sends back what it gets."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_echo_for_ever, args=(listener,), daemon=True).start()
+        with Wire(listener.getsockname()[1]) as running:
+            yield running
+
+
+def _echo_for_ever(listener: socket.socket) -> None:
+    while True:
+        try:
+            caller, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=_echo, args=(caller,), daemon=True).start()
+
+
+def _echo(caller: socket.socket) -> None:
+    with caller:
+        try:
+            while data := caller.recv(4096):
+                caller.sendall(data)
+        except OSError:
+            pass
+
+
+def connected(wire: Wire, timeout: float = 5) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", wire.port), timeout=timeout)
+
+
+def everything(caller: socket.socket) -> bytes:
+    """What arrives until the connection ends, however it does."""
+    got = b""
+    try:
+        while data := caller.recv(4096):
+            got += data
+    except ConnectionError:
+        pass
+    return got
+
+
+def test_it_passes_what_nothing_is_wrong_with(wire: Wire) -> None:
+    with connected(wire) as caller:
+        caller.sendall(LINE)
+
+        assert caller.recv(4096) == LINE
+    assert len(wire.accepted) == 1
+
+
+def test_an_answer_is_cut_in_the_middle(wire: Wire) -> None:
+    """On a connection that was fine before."""
+    with connected(wire) as caller:
+        caller.sendall(LINE)
+        caller.recv(4096)
+        wire.spoil(Mode.CUT_MID_LINE)
+        caller.sendall(LINE)
+
+        assert everything(caller) in (LINE[:50], b"")
+
+
+def test_what_is_swallowed_is_gone_and_the_connection_with_it_later(wire: Wire) -> None:
+    """While it lasts nothing is closed."""
+    with connected(wire, timeout=0.2) as caller:
+        wire.spoil(Mode.SWALLOW)
+        caller.sendall(LINE)
+        with pytest.raises(TimeoutError):
+            caller.recv(1)
+        caller.settimeout(5)
+
+        wire.restore()
+
+        assert everything(caller) == b""
+    with connected(wire) as caller:
+        caller.sendall(LINE)
+        assert caller.recv(4096) == LINE
+
+
+def test_bytes_come_one_by_one(wire: Wire) -> None:
+    wire.spoil(Mode.TRICKLE)
+    with connected(wire, timeout=10) as caller:
+        caller.sendall(b"ab")
+
+        assert caller.recv(4096) == b"a"
+
+
+def test_noise_is_no_handshake(wire: Wire) -> None:
+    """Old connections are gone."""
+    with connected(wire) as old:
+        old.sendall(LINE)
+        old.recv(4096)
+        wire.spoil(Mode.NOISE)
+
+        assert everything(old) == b""
+    with connected(wire) as caller:
+        caller.sendall(b"\x16\x03\x01")
+        assert everything(caller).startswith(b"HTTP/1.1 400")
+
+
+def test_a_server_that_is_not_there(wire: Wire) -> None:
+    """Is told as what it is: a connection that does not come about."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    wire.server_port = port
+    with connected(wire) as caller:
+        assert everything(caller) == b""

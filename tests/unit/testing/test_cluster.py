@@ -1,0 +1,384 @@
+"""The kit for tests of policies and plugins: clusters, decisions, and what failures say."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.load import default_configuration
+from scheduler.config.problems import ConfigError
+from scheduler.config.write import to_object
+from scheduler.engine.events import Decide
+from scheduler.errors import SchedulerError
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ObjectKind
+from scheduler.framework.handle import Handle
+from scheduler.framework.interface import (
+    PermitPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+)
+from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.offline.cluster import Profiles, events_of
+from scheduler.offline.reading import InputError, objects_from_documents
+from scheduler.recording.files import whole_file
+from scheduler.recording.records import Header, Writer
+from scheduler.snapshot import Snapshot
+from scheduler.testing import Cluster, ClusterError, Decision, Manifest, node, pod
+
+RACK = ObjectKind("Rack", "acme.com/v1", "racks")
+
+
+class Story(PreEnqueuePlugin, PreFilterPlugin, PermitPlugin):
+    """Says something else of every pod, by name; counts racks."""
+
+    NAME: ClassVar[str] = "Story"
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (RACK,)
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._handle = handle
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return unschedulable("not yet") if pod.name == "gated" else SUCCESS
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        if pod.name == "boom":
+            raise ValueError("boom")
+        if pod.name == "needs-racks" and not list(self._handle.lister(RACK)):
+            return None, unschedulable("there are no racks")
+        if pod.name == "restless":
+            self._handle.activate([pod])
+            return None, unschedulable("again")
+        return None, SUCCESS
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        return (Status(Code.WAIT), 5.0) if pod.name == "held" else (SUCCESS, 0.0)
+
+
+@pytest.fixture
+def told(cluster: Cluster) -> Cluster:
+    cluster.enable(Story)
+    cluster.add(node("a"), node("b", allocatable={"cpu": "1"}))
+    return cluster
+
+
+# --- what becomes of pods -------------------------------------------------------------------------
+
+
+def test_what_is_decided_has_happened(cluster: Cluster) -> None:
+    """The next decision builds on it."""
+    cluster.add(node("a"), node("b", allocatable={"cpu": "1"}))
+
+    first = cluster.schedule(pod("p", requests={"cpu": "3"}))
+
+    assert (first.node, first.best, first.message) == ("a", ("a",), "")
+    cluster.schedule(pod("q", requests={"cpu": "2"})).must_wait(because="2 Insufficient cpu")
+    cluster.delete("p")
+    cluster.advance(10)
+    assert cluster.node_of("default/q") == "a"
+
+
+def test_preemption_goes_to_its_end(cluster: Cluster) -> None:
+    """The victims are gone, and the preemptor runs."""
+    cluster.add(node("a"), pod("low", node="a", requests={"cpu": "4"}))
+
+    decision = cluster.schedule(pod("high", requests={"cpu": "4"}, priority=9))
+
+    decision.must_land_on("a")
+    decision.must_evict("default/low")
+    assert "  evicted: default/low" in decision.explain()
+    with pytest.raises(ClusterError, match="there is no pod low; pods: default/high"):
+        cluster.node_of("low")
+
+
+def test_time_passes_when_it_is_told_to(told: Cluster) -> None:
+    """A held pod loses its place when its time is up, not before."""
+    told.schedule(pod("held")).must_be_held(by="Story")
+
+    told.advance(4.9)
+    assert told.held == {"default/held": ("Story",)}
+    told.delete("held")
+
+    assert told.held == {}
+
+
+def test_refused_bindings_are_tried_again(cluster: Cluster) -> None:
+    cluster.add(node("a"))
+    with cluster.bindings_refused("no entry"):
+        cluster.schedule(pod("p")).must_wait(because="no entry")
+    assert cluster.reports == ["Error scheduling pod; retrying: default/p: no entry"]
+
+    cluster.advance(5)
+
+    assert cluster.node_of("p") == "a"
+
+
+def test_a_waiting_pod_is_scheduled_by_its_name(cluster: Cluster) -> None:
+    cluster.add(pod("p", namespace="x"))
+    cluster.schedule("x/p").must_wait(because="no nodes available")
+    cluster.add(node("a"))
+
+    cluster.schedule("p").must_land_on("a")
+
+
+# --- where objects come from ----------------------------------------------------------------------
+
+TEXT = """
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers: [{name: c, image: i}]
+"""
+
+
+@pytest.mark.parametrize("form", ["text", "file", "name of a file", "list"])
+def test_objects_in_every_form(cluster: Cluster, tmp_path: Path, form: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(TEXT)
+    items = [node("a"), pod("p")]
+    forms: dict[str, Any] = {
+        "text": TEXT,
+        "file": file,
+        "name of a file": str(file),
+        "list": {"apiVersion": "v1", "kind": "List", "items": items},
+    }
+
+    cluster.add(forms[form])
+
+    cluster.schedule("p").must_land_on("a")
+
+
+def test_objects_that_only_a_plugin_knows(told: Cluster) -> None:
+    told.schedule(pod("needs-racks")).must_wait(because="there are no racks")
+    rack = {"apiVersion": "acme.com/v1", "kind": "Rack", "metadata": {"name": "r"}}
+
+    told.add({"kind": "List", "items": [rack]})
+    told.advance(10)
+
+    assert told.node_of("needs-racks")
+
+
+def test_a_configuration_from_a_file(cluster: Cluster, tmp_path: Path) -> None:
+    """Its profile decides, and answers to its own name only."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: mine, plugins: {filter: {disabled: [{name: '*'}]}}}]\n"
+    )
+    cluster.configure(file)
+    cluster.add(node("a", allocatable={"cpu": "1"}))
+
+    huge = pod("p", requests={"cpu": "64"}, schedulerName="mine")
+    cluster.schedule(huge).must_land_on("a")
+    with pytest.raises(ClusterError, match=r"schedulerName is default-scheduler; profiles: mine"):
+        cluster.schedule(pod("q"))
+
+
+@pytest.mark.parametrize(
+    ("is_complete", "node_of_pod"), [(True, "a"), (False, "")], ids=["from the start", "its end"]
+)
+def test_a_recording(tmp_path: Path, is_complete: bool, node_of_pod: str) -> None:
+    """Decisions under way are known only where it begins at the start; objects are always."""
+    config = default_configuration()
+    profiles = Profiles(config)
+    engine, writer, lines = profiles.engine(0), Writer(), bytearray()
+    objects = objects_from_documents([("node", node("a")), ("pod", of_ours("p"))])
+    for time, event in enumerate((*events_of(objects), Decide())):
+        writer.write(lines, event, time, engine.handle(event, time))
+    header = Header(
+        recording="r",
+        version="",
+        configuration=to_object(config),
+        seed=0,
+        max_in_unschedulable_seconds=300.0,
+        started=0.0,
+        clock=0.0,
+        is_complete=is_complete,
+    )
+    file = tmp_path / "one.recording"
+    file.write_bytes(whole_file(header, lines))
+    cluster = Cluster()
+
+    cluster.replay(file)
+
+    assert cluster.node_of("p") == node_of_pod
+    cluster.schedule(of_ours("q")).must_land_on("a")
+    cluster.check()
+
+
+def of_ours(name: str) -> Manifest:
+    """A pod of the profile that is recorded."""
+    return pod(name, schedulerName="stowage")
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "message"),
+    [
+        (lambda c: c.schedule("nobody"), ClusterError, "there is no pod nobody; pods: default/p"),
+        (lambda c: c.schedule(node("x")), ClusterError, "expected exactly one pod, got 0"),
+        (lambda c: c.schedule("p"), ClusterError, "it runs on a already"),
+        (lambda c: c.delete("nobody"), ClusterError, "there is no pod default/nobody"),
+        (lambda c: c.add("no-such.yaml"), ClusterError, "no-such.yaml: cannot be read"),
+        (lambda c: c.add("kind: [\n"), InputError, "text:2:1: not valid YAML"),
+        (lambda c: c.add(pod("x", nodeSelector=3)), InputError, "spec.nodeSelector: expected"),
+        (lambda c: c.add(pod("x", nodeSelectr={})), ClusterError, "spec.nodeSelectr: "),
+        (lambda c: c.enable(Story), ClusterError, "enable: only before anything is added"),
+        (lambda c: c.configure({}), ClusterError, "configure: only before"),
+        (lambda c: c.replay("x"), ClusterError, "replay: only before"),
+    ],
+)
+def test_mistakes_have_one_message(
+    cluster: Cluster, mistake: Callable[[Cluster], object], kind: type[Exception], message: str
+) -> None:
+    cluster.add(node("a"), pod("p", node="a"))
+
+    with pytest.raises(kind) as raised:
+        mistake(cluster)
+
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "message"),
+    [
+        ("- a list\n", ClusterError, "expected a KubeSchedulerConfiguration"),
+        ({"kind": "Pod"}, ConfigError, 'kind: expected "KubeSchedulerConfiguration"'),
+        ("none.yaml", ClusterError, "none.yaml: cannot be read"),
+        ("kind: [\n", InputError, "text:2:1: not valid YAML"),
+        ("kind: a\n---\nkind: b\n", ClusterError, "text: expected one Kube"),
+    ],
+)
+def test_configurations_that_are_none(
+    cluster: Cluster, config: Any, kind: type[SchedulerError], message: str
+) -> None:
+    def begin() -> None:
+        cluster.configure(config)
+        cluster.add(node("a"))
+
+    with pytest.raises(kind, match=message):
+        begin()
+
+
+def test_a_plugin_that_never_rests(told: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is told apart from a long day."""
+    monkeypatch.setattr("scheduler.testing.world._MAX_DECISIONS", 100)
+
+    with pytest.raises(ClusterError, match="ready still after 100 decisions"):
+        told.schedule(pod("restless"))
+
+
+# --- what failed assertions say -------------------------------------------------------------------
+
+
+def decided(cluster: Cluster) -> dict[str, Decision]:
+    """One decision of each kind."""
+    small = {"cpu": "100m"}
+    return {
+        "bound": cluster.schedule(pod("bound", requests={"cpu": "2"})),
+        "waits": cluster.schedule(pod("waits", requests={"cpu": "9"})),
+        "held": cluster.schedule(pod("held", requests=small)),
+        "gated": cluster.schedule(pod("gated", requests=small)),
+        "boom": cluster.schedule(pod("boom", requests=small)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("which", "check", "said"),
+    [
+        ("bound", lambda d: d.must_land_on("b"), "default/bound should land on b, and is on a"),
+        ("bound", lambda d: d.must_not_land_on("b", "a"), "must not land on b or a, and is on a"),
+        ("bound", lambda d: d.must_wait(), "should wait, and is on a"),
+        ("bound", lambda d: d.must_be_held("Story"), "should be held by Story, and is on a"),
+        ("bound", lambda d: d.must_evict("x/y"), "should evict x/y, and evicted nobody"),
+        ("bound", lambda d: d.must_land_on(), "should land on no node, and is on a"),
+        ("waits", lambda d: d.must_land_on("a", "b"), "should land on a or b, and waits"),
+        ("waits", lambda d: d.must_wait("taint"), 'because of "taint", and waits because of'),
+        (
+            "waits",
+            lambda d: d.must_land_on("a"),
+            "not on a, b: NodeResourcesFit: Insufficient",
+        ),
+        ("held", lambda d: d.must_land_on("a", "b"), "and is held on"),
+        ("gated", lambda d: d.must_land_on("a"), "  Story rejects the pod: not yet"),
+        ("boom", lambda d: d.must_land_on("a"), "  a plugin failed: running PreFilter plugin"),
+    ],
+)
+def test_failures_explain_themselves(
+    told: Cluster, which: str, check: Callable[[Decision], None], said: str
+) -> None:
+    decision = decided(told)[which]
+
+    with pytest.raises(AssertionError) as failed:
+        check(decision)
+
+    assert said in str(failed.value)
+    assert decision.explain() in str(failed.value)
+
+
+def test_chance_is_no_proof(cluster: Cluster) -> None:
+    """A pod that went the right way by a tie has not been shown to go there."""
+    cluster.add(node("a"), node("b"))
+    decision = cluster.schedule(pod("p"))
+    other = {"a": "b", "b": "a"}[decision.node]
+
+    decision.must_land_on("a", "b")
+    with pytest.raises(AssertionError, match=f"by chance only: {other} as good"):
+        decision.must_land_on(decision.node)
+    with pytest.raises(AssertionError, match=f"could be as well on {other}"):
+        decision.must_not_land_on(other)
+
+
+def test_long_lists_are_cut(cluster: Cluster) -> None:
+    cluster.add(*(node(f"small-{i:02}", allocatable={"cpu": "1"}) for i in range(15)))
+    cluster.add(*(node(f"large-{i:02}") for i in range(12)))
+
+    text = cluster.schedule(pod("p", requests={"cpu": "2"})).explain()
+
+    assert "  fits on 2 more nodes" in text
+    assert "small-09 and 5 more: NodeResourcesFit: Insufficient cpu" in text
+    assert len(text.splitlines()) == 13
+
+
+def test_pytest_finds_the_fixture(tmp_path: Path) -> None:
+    """By its entry point; what is shown of a failure is the explanation, not the kit."""
+    (tmp_path / "test_policy.py").write_text(
+        "from scheduler.testing import node, pod\n\n\n"
+        "def test_promise(cluster):\n"
+        "    cluster.add(node('a'))\n"
+        "    cluster.schedule(pod('p', requests={'cpu': '5'})).must_land_on('a')\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+
+    assert done.returncode == 1, done.stdout
+    assert "not on a: NodeResourcesFit: Insufficient cpu" in done.stdout
+    assert re.search(r"test_policy.py:6: AssertionError", done.stdout)
+    assert "decision.py" not in done.stdout

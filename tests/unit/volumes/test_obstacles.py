@@ -1,0 +1,94 @@
+"""Which claim, or disk, of a pod keeps it from which nodes."""
+
+from scheduler.api.objects import AWSElasticBlockStoreVolumeSource, Volume
+from scheduler.api.storage import CSISource
+from scheduler.volumes.attachments import OVER_LIMIT
+from scheduler.volumes.decision import REASONS
+from scheduler.volumes.disks import DISK_TAKEN
+from scheduler.volumes.in_use import CLAIM_IN_USE
+from scheduler.volumes.obstacles import MAX_PODS, ClaimObstacle, claim_obstacles
+from scheduler.volumes.zones import OUTSIDE_ZONE
+from tests.support.builders import ZONE, make_node, make_pod_info
+from tests.support.storage import (
+    bound_claim,
+    claims_of,
+    cluster_of,
+    make_catalog,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_volume,
+)
+
+NODES = [make_node(f"n{i}", zone=f"z{i}") for i in range(3)]
+EVERYWHERE = ("n0", "n1", "n2")
+CSI = CSISource("csi.example.com", "handle")
+
+
+def test_each_claim_is_looked_at_on_its_own() -> None:
+    """One is bound elsewhere, one is missing, one finds a volume on one node only."""
+    catalog = make_catalog(
+        make_class(),
+        bound_claim("bound", "pv"),
+        make_volume("pv", hosts=["n1"], labels={ZONE: "z2"}, claim=make_claim("bound")),
+        make_claim("free"),
+        make_volume("local", hosts=["n0"]),
+    )
+    pod = make_pod_info("p", volumes=claims_of("bound", "gone", "free"))
+
+    assert claim_obstacles(pod, catalog, cluster_of(NODES)) == (
+        ClaimObstacle("bound", "pv", REASONS[0], ("n0", "n2")),
+        ClaimObstacle("bound", "pv", OUTSIDE_ZONE, ("n0", "n1")),
+        ClaimObstacle("gone", "", 'persistentvolumeclaim "gone" not found', EVERYWHERE),
+        ClaimObstacle("free", "", REASONS[1], ("n1", "n2")),
+    )
+
+
+def test_the_limit_of_a_driver_is_that_of_all_claims_together() -> None:
+    """Each would fit alone; the nodes are those that cannot take both."""
+    catalog = make_catalog(
+        *(bound_claim(name, f"pv-{name}") for name in ("a", "b")),
+        make_volume("pv-a", csi=CSI),
+        make_volume("pv-b", csi=CSISource(CSI.driver, "other")),
+        make_csi_node("n0", {CSI.driver: 1}),
+        make_csi_node("n1", {CSI.driver: 2}),
+    )
+    pod = make_pod_info("p", volumes=claims_of("a", "b"))
+
+    assert claim_obstacles(pod, catalog, cluster_of(NODES)) == tuple(
+        ClaimObstacle(name, f"pv-{name}", OVER_LIMIT, ("n0",), driver=CSI.driver)
+        for name in ("a", "b")
+    )
+
+
+def test_a_claim_for_one_pod_names_who_has_it() -> None:
+    """It is in the way everywhere, also where that pod is not."""
+    catalog = make_catalog(
+        bound_claim("c", "pv", access_modes=("ReadWriteOncePod",)), make_volume("pv")
+    )
+    running = make_pod_info("other", node_name="n1", volumes=claims_of("c"))
+    snapshot = cluster_of(NODES, [running])
+
+    assert claim_obstacles(make_pod_info("p", volumes=claims_of("c")), catalog, snapshot) == (
+        ClaimObstacle("c", "pv", CLAIM_IN_USE, EVERYWHERE, pods=("default/other",)),
+    )
+
+
+def test_a_disk_names_some_of_those_who_have_it() -> None:
+    """A disk has no claim, but a name in the pod."""
+    disk = Volume(name="d", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol-1"))
+    running = [
+        make_pod_info(f"r{i}", node_name=f"n{i % 2}", volumes=(disk,)) for i in range(MAX_PODS + 1)
+    ]
+    names = tuple(f"default/r{i}" for i in range(MAX_PODS))
+
+    found = claim_obstacles(
+        make_pod_info("p", volumes=(disk,)), make_catalog(), cluster_of(NODES, running)
+    )
+
+    assert found == (ClaimObstacle("", "d", DISK_TAKEN, ("n0", "n1"), pods=names),)
+
+
+def test_a_pod_without_volumes_has_no_obstacles() -> None:
+    """Nothing is looked at."""
+    assert claim_obstacles(make_pod_info("p"), make_catalog(), cluster_of(NODES)) == ()
