@@ -23,8 +23,6 @@ from scheduler.bootstrap.frameworks import (
     out_of_tree_plugins,
 )
 from scheduler.bootstrap.measuring import (
-    WATCH_ENDS,
-    InformerCounts,
     counted,
     watch_sizes,
 )
@@ -64,11 +62,6 @@ from scheduler.observability import tracing
 from scheduler.observability.dumps import in_full
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
-from scheduler.observability.recorders import (
-    CycleMetrics,
-    QueueMetrics,
-    RequestMetrics,
-)
 from scheduler.observability.tracing import CycleTracer, SpanExporter
 from scheduler.serving.endpoints import Shown
 from scheduler.serving.health import scheduler_checks
@@ -248,7 +241,7 @@ class RunningDaemon:
             clock=self._clock,
             qps=max(0.0, connection_config.qps),
             burst=connection_config.burst,
-            observer=RequestMetrics(self.metrics),
+            metrics=self.metrics.client,
         )
 
     def _candidate(self) -> LeaderElector | None:
@@ -291,8 +284,7 @@ class RunningDaemon:
             frameworks,
             seed=seed,
             max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
-            recorder=CycleMetrics(self.metrics, CycleTracer(log, self._spans)),
-            queue_recorder=QueueMetrics(self.metrics),
+            tracer=CycleTracer(log, self._spans),
             stopwatch=self._clock.monotonic,
         )
 
@@ -301,13 +293,13 @@ class RunningDaemon:
         frameworks = self.driver.engine.core.frameworks.values()
         kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
-        self.metrics.declare_kinds([kind.name for kind in kinds], WATCH_ENDS)
+        self.metrics.informers.begin(kind.name for kind in kinds)
         informers = Informers(
             self._session,
             kinds,
             clock=self._clock,
             rng=self._rng,
-            hooks=InformerCounts(self.metrics),
+            metrics=self.metrics.informers,
             options=options,
         )
         for kind in kinds:

@@ -10,11 +10,11 @@ from scheduler.bootstrap.frameworks import FrameworkBuilder
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.engine import Engine
 from scheduler.engine.engine import EngineSettings
-from scheduler.engine.recorder import EngineRecorder
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.informers.kinds import watched_kind
-from scheduler.queue import BackoffSettings, QueueRecorder, QueueSettings
+from scheduler.observability.tracing import CycleTracer
+from scheduler.queue import BackoffSettings, QueueSettings
 
 MAX_IN_UNSCHEDULABLE_SECONDS: Final = 300.0
 """After this time a rejected pod is tried again although nothing happened."""
@@ -27,8 +27,7 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     *,
     seed: int = 0,
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS,
-    recorder: EngineRecorder | None = None,
-    queue_recorder: QueueRecorder | None = None,
+    tracer: CycleTracer | None = None,
     stopwatch: Callable[[], float] = lambda: 0.0,
     is_validating: bool = False,
 ) -> Engine:
@@ -47,7 +46,6 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
         backing=builder.backing,
         states=builder.states,
         kinds={watched_kind(kind).name: kind for kind in kinds_to_watch(frameworks.values())},
-        recorder=recorder,
-        queue_recorder=queue_recorder,
+        tracer=tracer,
         stopwatch=stopwatch,
     )

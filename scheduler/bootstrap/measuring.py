@@ -1,28 +1,8 @@
 """What of the daemon is measured, and where the numbers come from."""
 
-from typing import Final
-
 from scheduler.driver.driver import Driver
 from scheduler.framework.runtime import PluginSet
 from scheduler.observability.metrics import SchedulerMetrics
-
-WATCH_ENDS: Final = ("ended", "failed", "expired")
-"""Why watches are started again; see `InformerHooks.on_restart`."""
-
-
-class InformerCounts:
-    """Counts what goes wrong on watches."""
-
-    def __init__(self, metrics: SchedulerMetrics) -> None:
-        self._metrics = metrics
-
-    def on_restart(self, kind: str, reason: str) -> None:
-        """See `InformerHooks.on_restart`."""
-        self._metrics.watch_restarts[kind, reason].inc()
-
-    def on_malformed(self, kind: str) -> None:
-        """See `InformerHooks.on_malformed`."""
-        self._metrics.malformed_objects[kind].inc()
 
 
 def counted(plugins: PluginSet) -> dict[str, list[str]]:

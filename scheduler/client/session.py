@@ -7,7 +7,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import aiohttp
 from yarl import URL
@@ -37,6 +37,8 @@ from scheduler.client.lines import Lines, StreamedLines
 from scheduler.client.proxied import BROKEN, ProxiedRequests, read_whole, why
 from scheduler.client.throttle import TokenBucket
 from scheduler.clock import Clock
+from scheduler.observability.client_metrics import ClientMetrics
+from scheduler.observability.instruments import Instruments
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -56,30 +58,6 @@ _NO_CODE: Final = "<error>"
 """Source: client-go rest/request.go (updateURLMetrics) v0.36."""
 
 
-class RequestObserver(Protocol):
-    """Hears of every request."""
-
-    def request_done(
-        self,
-        method: str,
-        host: str,
-        code: str,
-        seconds: float,
-        sent_bytes: int,
-        received_bytes: int | None,
-    ) -> None:
-        """The answer has begun (a stream) or ended.
-
-        Args:
-            method: the HTTP method.
-            host: the authority of the API server.
-            code: the HTTP status; `<error>` when there is no answer.
-            seconds: since the request began.
-            sent_bytes: size of the body that was sent.
-            received_bytes: size of the body that was read; None for a stream or no answer.
-        """
-
-
 class ApiSession:
     """Requests to one API server over kept-alive connections.
 
@@ -95,9 +73,9 @@ class ApiSession:
         qps: float = 0.0,
         burst: int = 0,
         user_agent: str = USER_AGENT,
-        observer: RequestObserver | None = None,
+        metrics: ClientMetrics | None = None,
     ) -> None:
-        self._observer = observer
+        self._metrics = metrics or ClientMetrics(Instruments())
         self._connection = connection
         self._clock = clock
         self._throttle = TokenBucket(qps, burst, clock) if qps > 0 else None
@@ -234,9 +212,13 @@ class ApiSession:
     def _observe(
         self, method: str, code: str, start: float, sent: int, received: int | None
     ) -> None:
-        if self._observer is not None:
-            seconds = self._clock.monotonic() - start
-            self._observer.request_done(method, self._host, code, seconds, sent, received)
+        """Count a request whose answer has begun (a stream, nothing received) or ended."""
+        metrics, host = self._metrics, self._host
+        metrics.requests[code, method, host].inc()
+        metrics.request_duration[method, host].observe(self._clock.monotonic() - start)
+        metrics.request_size[method, host].observe(sent)
+        if received is not None:
+            metrics.response_size[method, host].observe(received)
 
     def _current(self) -> Access:
         access = self._connection.access

@@ -112,7 +112,8 @@ class Attempts:
         attempt = Attempt(self._last_id, framework, (queued,), core.now)
         self._attempts[attempt.id] = self._by_uid[pod.uid] = attempt
         self._guarded(attempt, self._find_node)
-        core.recorder.cycle_done(pod, start, core.stopwatch(), framework.calls.steps)
+        if core.tracer is not None:
+            core.tracer.cycle_done(pod.key, start, core.stopwatch(), framework.calls.steps)
 
     def _skip(self, pod: PodInfo) -> None:
         """A pod that needs no node any more, or has one already."""
@@ -132,7 +133,7 @@ class Attempts:
         framework.calls.step("Snapshot")
         nominated = core.queue.nominator
         decision = core.algorithm.schedule_pod(framework, pod, core.snapshot, nominated)
-        core.recorder.algorithm_done(core.stopwatch() - start)
+        core.metrics.scheduling_algorithm_duration.observe(core.stopwatch() - start)
         if isinstance(decision, ScheduleResult):
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
@@ -211,7 +212,7 @@ class Attempts:
         core = self._core
         waiting = core.waiting.remove(uid)
         if waiting is not None:
-            core.recorder.permit_waited(code.upstream_name, core.now - waiting.since)
+            core.metrics.permit_wait_duration[code.upstream_name].observe(core.now - waiting.since)
 
     # --- binding --------------------------------------------------------------------------------
 
@@ -274,8 +275,13 @@ class Attempts:
     def _finish(self, attempt: Attempt) -> None:
         """The pod is bound, whether we know it by an answer or by the watch."""
         core = self._core
-        core.recorder.pod_bound(
-            attempt.framework.profile_name, attempt.queued, core.now - attempt.start, core.now
+        profile, queued = attempt.framework.profile_name, attempt.queued
+        core.metrics.attempt_ended("scheduled", profile, core.now - attempt.start)
+        began = queued.initial_attempt_timestamp
+        core.metrics.pod_bound(
+            queued.attempts,
+            None if began is None else core.now - began,
+            was_flushed=queued.was_flushed,
         )
         for pod in attempt.placed:
             core.out.append(scheduled(pod))
@@ -363,9 +369,7 @@ class Attempts:
         if freed and not failure.is_rejection:
             self._free(attempt, freed=freed)
         result = "unschedulable" if failure.is_rejection else "error"
-        core.recorder.attempt_failed(
-            attempt.framework.profile_name, result, core.now - attempt.start
-        )
+        core.metrics.attempt_ended(result, attempt.framework.profile_name, core.now - attempt.start)
         if not failure.is_rejection:
             core.out.append(Report(SCHEDULING_FAILED, attempt.pod.key, failure.message))
         for queued in attempt.members:

@@ -162,10 +162,10 @@ class PodChanges:
         if before and before != new.pod.status.nominated_node_name:
             self._free_nomination(old)
         seconds = core.stopwatch() - start
-        core.recorder.event_handled(UNSCHEDULED_POD_UPDATE.label, seconds)
+        core.metrics.event_handling_duration[UNSCHEDULED_POD_UPDATE.label].observe(seconds)
         for event in pod_scheduling_properties_change(old, new):
             if event.label != UNSCHEDULED_POD_UPDATE.label:
-                core.recorder.event_handled(event.label, seconds)
+                core.metrics.event_handling_duration[event.label].observe(seconds)
 
     def _free_nomination(self, pod: PodInfo) -> None:
         """The place a pod was nominated to is free for pods that are no more important."""
@@ -180,7 +180,7 @@ class PodChanges:
         core = self._core
         start = core.stopwatch()
         method(about)
-        core.recorder.event_handled(event.label, core.stopwatch() - start)
+        core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
 
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:
@@ -251,7 +251,7 @@ def wake(core: Core, event: ClusterEvent, old: object, new: object) -> None:
     """Wake the pods that a change of a pod or node may help; only these are timed, as upstream."""
     start = core.stopwatch()
     core.queue.move_all_to_active_or_backoff_queue(event, old, new)
-    core.recorder.event_handled(event.label, core.stopwatch() - start)
+    core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
 
 
 def _same_labels(old: Node, new: Node) -> bool:

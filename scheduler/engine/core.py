@@ -9,11 +9,12 @@ from scheduler.cache import Cache, Rebuilt, compare_rows
 from scheduler.engine.algorithm import SchedulingAlgorithm
 from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Report
-from scheduler.engine.recorder import EngineRecorder
 from scheduler.engine.story import Story
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.observability.engine_metrics import EngineMetrics
+from scheduler.observability.tracing import CycleTracer
 from scheduler.queue import SchedulingQueue
 from scheduler.snapshot import Snapshot
 
@@ -57,7 +58,8 @@ class Core(msgspec.Struct):
         states: what plugins share and list.
         waiting: pods that Permit plugins hold.
         algorithm: chooses nodes.
-        recorder: measures.
+        metrics: what is counted and timed.
+        tracer: hears of each cycle, if anybody does.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
         story: what happened to each pod.
@@ -72,7 +74,8 @@ class Core(msgspec.Struct):
     states: SharedStates
     waiting: WaitingPods
     algorithm: SchedulingAlgorithm
-    recorder: EngineRecorder
+    metrics: EngineMetrics
+    tracer: CycleTracer | None
     stopwatch: Callable[[], float]
     time: EventTime
     story: Story

@@ -37,14 +37,16 @@ from scheduler.engine.failure import reference
 from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Tell
 from scheduler.engine.profiles import build_queue
-from scheduler.engine.recorder import EngineRecorder, NoRecorder
 from scheduler.engine.story import Entry, Story
 from scheduler.engine.validation import validate_engine
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import SharedStates
-from scheduler.queue import QueueRecorder, QueueSettings
+from scheduler.observability.engine_metrics import EngineMetrics
+from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.observability.tracing import CycleTracer
+from scheduler.queue import QueueSettings
 from scheduler.snapshot import Snapshot
 
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
@@ -91,7 +93,7 @@ class Engine:
             whoever drives the engine has it come back as an event.
     """
 
-    def __init__(  # noqa: PLR0913 - what differs between a daemon, a file and a test
+    def __init__(
         self,
         frameworks: Mapping[str, Framework],
         settings: EngineSettings,
@@ -99,8 +101,7 @@ class Engine:
         backing: Backing,
         states: SharedStates,
         kinds: Mapping[str, ObjectKind] | None = None,
-        recorder: EngineRecorder | None = None,
-        queue_recorder: QueueRecorder | None = None,
+        tracer: CycleTracer | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Make an engine that knows no cluster yet.
@@ -111,8 +112,7 @@ class Engine:
             backing: what plugins see of the engine; filled in here.
             states: what plugins share and list.
             kinds: by plural, the kinds that only plugins read.
-            recorder: measures.
-            queue_recorder: measures the queue.
+            tracer: hears of each cycle.
             stopwatch: a running clock to measure with; no decision depends on it.
         """
         time = EventTime()
@@ -125,11 +125,12 @@ class Engine:
             frameworks=frameworks,
             cache=Cache(),
             snapshot=Snapshot(),
-            queue=build_queue(frameworks, time, settings.queue, queue_recorder),
+            queue=build_queue(frameworks, time, settings.queue, QueueMetrics(backing.metrics)),
             states=states,
             waiting=WaitingPods(self._post),
             algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
-            recorder=recorder or NoRecorder(),
+            metrics=EngineMetrics(backing.metrics),
+            tracer=tracer,
             stopwatch=stopwatch,
             time=time,
             story=Story(),

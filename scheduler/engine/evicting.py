@@ -72,7 +72,7 @@ class Evicting:
         if not victims:
             return
         core = self._core
-        core.recorder.preempted(len(result.victims))
+        core.metrics.preemption_victims.observe(len(result.victims))
         self._drop(preemptor.uid)
         self._clear_nominations(result.cleared)
         to_evict = [victim for victim in victims if not self._taken_back(preemptor, victim)]
@@ -161,7 +161,8 @@ class Evicting:
         core = self._core
         self._drop(run.preemptor.uid)
         result = "error" if run.has_failed else "success"
-        core.recorder.evictions_done(result, core.now - run.start)
+        core.metrics.preemption_goroutines_execution[result].inc()
+        core.metrics.preemption_goroutines_duration[result].observe(core.now - run.start)
         if run.has_failed:
             core.queue.try_again(run.preemptor.uid)
         elif core.cache.get_pod(victim) is None:

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 
 from scheduler.engine.core import EventTime
 from scheduler.framework.runtime import Framework
-from scheduler.queue import QueueProfile, QueueRecorder, QueueSettings, SchedulingQueue
+from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
 
 
 def build_queue(
     frameworks: Mapping[str, Framework],
     time: EventTime,
     settings: QueueSettings,
-    recorder: QueueRecorder | None,
+    metrics: QueueMetrics,
 ) -> SchedulingQueue:
     """The queue; all profiles sort alike, as validation demands."""
     first = next(iter(frameworks.values()))
@@ -25,5 +26,5 @@ def build_queue(
         },
         time,
         settings=settings,
-        recorder=recorder,
+        metrics=metrics,
     )

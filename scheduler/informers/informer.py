@@ -32,7 +32,7 @@ from scheduler.informers.glimpse import Glimpse, glimpse
 from scheduler.informers.kinds import Kind, MalformedObjectError
 from scheduler.informers.pacer import Pacer
 from scheduler.informers.paging import PageSize
-from scheduler.informers.reports import InformerHooks, NoHooks, Reports
+from scheduler.informers.reports import Reports
 from scheduler.informers.states import Outcome, State, next_state
 from scheduler.informers.store import Handler, Store, key_of
 from scheduler.informers.wire import (
@@ -48,6 +48,7 @@ from scheduler.informers.wire import (
     page_decoder,
     watch_query,
 )
+from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
 
 T = TypeVar("T")
@@ -115,7 +116,7 @@ class Informer(Generic[T]):
         *,
         clock: Clock,
         rng: random.Random,
-        hooks: InformerHooks | None = None,
+        metrics: InformerMetrics,
         options: InformerOptions | None = None,
     ) -> None:
         self.kind = kind
@@ -126,7 +127,7 @@ class Informer(Generic[T]):
         self._session = session
         self._clock = clock
         self._rng = rng
-        self._reports = Reports(kind.name, hooks or NoHooks(), clock)
+        self._reports = Reports(kind.name, metrics, clock)
         self._options = options or InformerOptions()
         self._backoff = Backoff(
             rng,

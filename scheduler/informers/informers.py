@@ -9,7 +9,7 @@ from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
 from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.kinds import KINDS, Kind
-from scheduler.informers.reports import InformerHooks
+from scheduler.observability.client_metrics import InformerMetrics
 
 T = TypeVar("T")
 
@@ -24,11 +24,13 @@ class Informers:
         *,
         clock: Clock,
         rng: random.Random,
-        hooks: InformerHooks | None = None,
+        metrics: InformerMetrics,
         options: InformerOptions | None = None,
     ) -> None:
         self._informers: dict[str, Informer[Any]] = {
-            kind.name: Informer(kind, session, clock=clock, rng=rng, hooks=hooks, options=options)
+            kind.name: Informer(
+                kind, session, clock=clock, rng=rng, metrics=metrics, options=options
+            )
             for kind in kinds
         }
 

@@ -1,12 +1,13 @@
 """What an informer tells people and metrics, and how often."""
 
 from collections.abc import Container
-from typing import Final, Protocol
+from typing import Final
 
 from scheduler.client.errors import cut
 from scheduler.clock import Clock
 from scheduler.informers.glimpse import Glimpse
 from scheduler.informers.store import key_of
+from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger, verbose
 
 UNKNOWN: Final = "unknown"
@@ -19,34 +20,12 @@ MAX_REPORTED: Final = 1024
 log = get_logger(__name__)
 
 
-class InformerHooks(Protocol):
-    """Hears what is worth counting."""
-
-    def on_restart(self, kind: str, reason: str) -> None:
-        """A watch is over: `ended` in good order, `failed`, or `expired` (a new list follows)."""
-        ...
-
-    def on_malformed(self, kind: str) -> None:
-        """An object was left out because it cannot be read."""
-        ...
-
-
-class NoHooks:
-    """Counts nothing."""
-
-    def on_restart(self, kind: str, reason: str) -> None:
-        """See `InformerHooks.on_restart`."""
-
-    def on_malformed(self, kind: str) -> None:
-        """See `InformerHooks.on_malformed`."""
-
-
 class Reports:
     """Logs and counts for one kind."""
 
-    def __init__(self, kind: str, hooks: InformerHooks, clock: Clock) -> None:
+    def __init__(self, kind: str, metrics: InformerMetrics, clock: Clock) -> None:
         self._kind = kind
-        self._hooks = hooks
+        self._metrics = metrics
         self._clock = clock
         self._complains_since: float | None = None
         self._complain_again = 0.0
@@ -54,8 +33,8 @@ class Reports:
         """Versions of malformed objects that were told of, by key."""
 
     def restart(self, reason: str) -> None:
-        """See `InformerHooks.on_restart`."""
-        self._hooks.on_restart(self._kind, reason)
+        """A watch is over: `ended` in good order, `failed`, or `expired` (a new list follows)."""
+        self._metrics.watch_restarts[self._kind, reason].inc()
 
     def all_is_well(self) -> None:
         """What was complained about is over: that is said, and the next complaint is news."""
@@ -86,7 +65,7 @@ class Reports:
             return
         if key and (key in self._reported or len(self._reported) < MAX_REPORTED):
             self._reported[key] = seen.resource_version
-        self._hooks.on_malformed(self._kind)
+        self._metrics.malformed_objects[self._kind].inc()
         log.warning(
             "Object cannot be read; leaving it out",
             kind=self._kind,

@@ -1,8 +1,8 @@
 """What a scheduling cycle spent its time on: always logged when slow, a span when wanted.
 
 The steps are the extension points, whose times are measured anyway, so a quick cycle costs nothing
-here. With OpenTelemetry (extra `stowage[tracing]`) each cycle also becomes a span with its steps as
-events, made after the fact so that nothing is carried through the cycle.
+here. With OpenTelemetry (extra `stowage-scheduler[tracing]`) each cycle also becomes a span with
+its steps as events, made after the fact so that nothing is carried through the cycle.
 
 Source: pkg/scheduler/schedule_one.go (utiltrace "Scheduling"), k8s.io/utils/trace.
 """
@@ -51,13 +51,22 @@ class CycleTracer:
         self._log = log
         self._spans = spans
 
-    def wants(self, seconds: float) -> bool:
-        """Whether a cycle of this duration is of interest; asked before a trace is made."""
-        return seconds > SLOW_SECONDS or self._spans is not None
+    def cycle_done(
+        self, pod: str, start: float, end: float, steps: Sequence[tuple[float, str]]
+    ) -> None:
+        """A scheduling cycle has ended.
 
-    def ended(self, trace: CycleTrace) -> None:
-        """Take over a cycle that is of interest."""
-        if trace.end - trace.start > SLOW_SECONDS:
+        Args:
+            pod: its `namespace/name`.
+            start: when it began, in seconds of a running clock.
+            end: when it was over.
+            steps: when each step was done, and what it was; read before this returns.
+        """
+        is_slow = end - start > SLOW_SECONDS
+        if not is_slow and self._spans is None:
+            return
+        trace = CycleTrace("Scheduling", pod, start, end, tuple(steps))
+        if is_slow:
             self._log_slow(trace)
         if self._spans is not None:
             self._spans.export(trace)
@@ -132,7 +141,7 @@ def open_telemetry(clock: Clock) -> SpanExporter:
         resources = import_module("opentelemetry.sdk.resources")
     except ImportError as error:
         raise TracingUnavailableError(
-            "spans need OpenTelemetry: install stowage[tracing], or run without tracing"
+            "spans need OpenTelemetry: install stowage-scheduler[tracing], or run without tracing"
         ) from error
     resource = resources.Resource.create(
         {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": _SERVICE_NAME}

@@ -9,20 +9,17 @@ Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 from scheduler.queue.backoff import BackoffSettings
 from scheduler.queue.dump import Place
 from scheduler.queue.nominator import Nominator
-from scheduler.queue.recorder import NoRecorder, QueueRecorder
 from scheduler.queue.scheduling_queue import SchedulingQueue
 from scheduler.queue.settings import QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.validation import QueueInvariantError
 
 __all__ = [
     "BackoffSettings",
-    "NoRecorder",
     "Nominator",
     "Place",
     "QueueCounts",
     "QueueInvariantError",
     "QueueProfile",
-    "QueueRecorder",
     "QueueSettings",
     "SchedulingQueue",
 ]

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 from scheduler.framework.status import Code
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.recorder import QueueRecorder
+from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.queue.settings import QueueProfile
 
 
 class Gates:
     """The PreEnqueue plugins of all profiles."""
 
-    def __init__(self, profiles: Mapping[str, QueueProfile], recorder: QueueRecorder) -> None:
+    def __init__(self, profiles: Mapping[str, QueueProfile], metrics: QueueMetrics) -> None:
         self._profiles = profiles
-        self._recorder = recorder
+        self._metrics = metrics
 
     def admit(self, queued: QueuedPodInfo) -> bool:
         """Whether all plugins let the pod pass; else the first that does not gates it.
@@ -36,7 +36,7 @@ class Gates:
         plugin = status.plugin
         if plugin not in queued.unschedulable_plugins:
             if plugin not in queued.pending_plugins:
-                self._recorder.unschedulable_pods_changed(plugin, name, 1)
+                self._metrics.unschedulable_pods[plugin, name].inc()
             queued.unschedulable_plugins |= {plugin}
         queued.gating_plugin = plugin
         queued.last_failure = status.message

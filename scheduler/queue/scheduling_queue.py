@@ -44,6 +44,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.property_changes import pod_scheduling_properties_change
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.queue.backoff import BackoffQueue
 from scheduler.queue.dump import (
     ACTIVE,
@@ -60,7 +61,6 @@ from scheduler.queue.in_flight import InFlightPods
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.pod_heap import PodHeap
 from scheduler.queue.pre_enqueue import Gates
-from scheduler.queue.recorder import NoRecorder, QueueRecorder
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.queue.validation import validate_queue
@@ -89,7 +89,7 @@ class SchedulingQueue:
         clock: MonotonicClock,
         *,
         settings: QueueSettings = DEFAULT_SETTINGS,
-        recorder: QueueRecorder | None = None,
+        metrics: QueueMetrics,
     ) -> None:
         """Make an empty queue.
 
@@ -98,14 +98,14 @@ class SchedulingQueue:
             profiles: by scheduler name.
             clock: only its monotonic time is read.
             settings: times.
-            recorder: listens to what happens.
+            metrics: what is counted.
         """
-        self._recorder = recorder or NoRecorder()
+        self._metrics = metrics
         self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
         self._clock = clock
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
         self._hints = QueueingHints(profiles)
-        self._gates = Gates(profiles, self._recorder)
+        self._gates = Gates(profiles, metrics)
         self._active = PodHeap()
         self._backoff = BackoffQueue(settings.backoff, clock)
         self._unschedulable = UnschedulablePods(self._hints)
@@ -227,7 +227,7 @@ class SchedulingQueue:
             queued = self._backoff.pop_early()
             if queued is None:
                 return None
-            self._recorder.incoming_pod(ACTIVE, POP_FROM_BACKOFF_Q)
+            self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
         self._in_flight.add(queued)
         queued.attempts += 1
         if queued.unschedulable_plugins or queued.pending_plugins:
@@ -277,7 +277,7 @@ class SchedulingQueue:
         strategy = self._hints.strategy_after_attempt(queued, events)
         self._in_flight.done(uid)
         if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
-            self._recorder.incoming_pod(UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE)
+            self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
         return True
 
     # --- time -------------------------------------------------------------------------------------
@@ -423,7 +423,7 @@ class SchedulingQueue:
             self.nominator.add_nominated_pod(pod)
         else:
             self._unschedulable.add(uid, queued)
-            self._recorder.incoming_pod(UNSCHEDULABLE, label)
+            self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
 
     def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
         queued.pod_info = new
@@ -445,7 +445,7 @@ class SchedulingQueue:
             return UNSCHEDULABLE
         if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
             self._backoff.push(uid, queued, self._sort_key(queued))
-            self._recorder.incoming_pod(BACKOFF, label)
+            self._metrics.queue_incoming_pods[BACKOFF, label].inc()
             return BACKOFF
         self._push_active(uid, queued, label)
         return ACTIVE
@@ -454,7 +454,7 @@ class SchedulingQueue:
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock.monotonic()
         self._active.push(uid, queued, self._sort_key(queued))
-        self._recorder.incoming_pod(ACTIVE, label)
+        self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
     # --- questions --------------------------------------------------------------------------------
 
@@ -467,4 +467,4 @@ class SchedulingQueue:
     def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
         profile = queued.pod_info.spec.scheduler_name
         for plugin in queued.unschedulable_plugins | queued.pending_plugins:
-            self._recorder.unschedulable_pods_changed(plugin, profile, change)
+            self._metrics.unschedulable_pods[plugin, profile].inc(change)

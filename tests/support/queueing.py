@@ -1,6 +1,5 @@
 """A scheduling queue for tests, with plugins that do what the test says."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -11,7 +10,9 @@ from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWit
 from scheduler.framework.interface import PreEnqueuePlugin
 from scheduler.framework.status import Status
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue import QueueProfile, QueueRecorder, QueueSettings, SchedulingQueue
+from scheduler.observability.instruments import Instruments
+from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
 from scheduler.queue.settings import PluginEvents
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_framework
@@ -27,22 +28,6 @@ def registered(
 ) -> ClusterEventWithHint:
     """One registration of a plugin."""
     return ClusterEventWithHint(ClusterEvent(resource, action), hint)  # type: ignore[arg-type]
-
-
-class FakeRecorder(QueueRecorder):
-    """Remembers what the queue reported."""
-
-    def __init__(self) -> None:
-        self.incoming: list[tuple[str, str]] = []
-        self.unschedulable: Counter[tuple[str, str]] = Counter()
-
-    @override
-    def incoming_pod(self, queue: str, event: str) -> None:
-        self.incoming.append((queue, event))
-
-    @override
-    def unschedulable_pods_changed(self, plugin: str, profile: str, change: int) -> None:
-        self.unschedulable[plugin, profile] += change
 
 
 Check: TypeAlias = Callable[[PodInfo], Status]
@@ -66,6 +51,7 @@ class QueueUnderTest:
     Attributes:
         failed: what plugins did that they must not, in words.
         metrics: what was counted of them.
+        counts: what the queue counted.
     """
 
     def __init__(
@@ -78,7 +64,7 @@ class QueueUnderTest:
         now: float = 1000.0,
     ) -> None:
         self.clock = FakeClock(now)
-        self.recorder = FakeRecorder()
+        self.counts = QueueMetrics(Instruments())
         self.failed: list[str] = []
         framework = make_framework(
             *(Gate(name, check) for name, check in (pre_enqueue or {}).items()),
@@ -96,8 +82,19 @@ class QueueUnderTest:
             },
             self.clock,
             settings=settings or QueueSettings(),
-            recorder=self.recorder,
+            metrics=self.counts,
         )
+
+    @property
+    def incoming(self) -> dict[tuple[str, str], int]:
+        """How many pods came into each queue, by what brought them there."""
+        return {labels: int(n.value) for labels, n in self.counts.queue_incoming_pods.items()}
+
+    @property
+    def rejected_by(self) -> dict[tuple[str, str], int]:
+        """How many pods wait that each plugin of each profile rejected; none is left out."""
+        waiting = self.counts.unschedulable_pods.items()
+        return {labels: int(number.value) for labels, number in waiting if number.value}
 
     def places(self) -> dict[str, str]:
         """Where each pod is, by name; fails when a pod is in two places."""

@@ -1,7 +1,6 @@
 """Every setting of the configuration has its effect on the engine that is built of it."""
 
 from msgspec.structs import replace
-from typing_extensions import override
 
 from scheduler.api.objects import ObjectMeta, Service, ServiceSpec
 from scheduler.api.pods import PodInfo
@@ -10,9 +9,12 @@ from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.engine import Engine
 from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
-from scheduler.engine.recorder import NoRecorder
+from scheduler.observability.engine_metrics import EngineMetrics
+from scheduler.observability.instruments import Instruments
+from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.observability.tracing import CycleTracer
 from tests.support.builders import make_node, make_pod_info
-from tests.support.queueing import FakeRecorder
+from tests.unit.observability.test_tracing import RecordingLog
 
 START = 1000.0
 
@@ -115,25 +117,22 @@ def test_kinds_that_only_plugins_read_are_known() -> None:
     assert engine.handle(ObjectSet("services", service), START) == []
 
 
-class Listens(NoRecorder):
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    @override
-    def algorithm_done(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-
-
-def test_what_is_measured_is_heard() -> None:
-    """By both recorders, with the stopwatch given."""
-    recorder, queue_recorder = Listens(), FakeRecorder()
-    times = iter(range(100))
-    engine = engine_of(
-        recorder=recorder, queue_recorder=queue_recorder, stopwatch=lambda: float(next(times))
+def test_what_is_measured_is_counted() -> None:
+    """In the builder's instruments, with the stopwatch given; a slow cycle is told of."""
+    instruments, log, times = Instruments(), RecordingLog(), iter(range(100))
+    config = default_configuration("stowage")
+    builder = FrameworkBuilder(lambda: 0.0, instruments=instruments)
+    engine = build_engine(
+        config,
+        builder,
+        builder.build(config),
+        tracer=CycleTracer(log),
+        stopwatch=lambda: float(next(times)),
     )
 
-    decide(engine)
+    pod = decide(engine)
 
-    assert len(recorder.seconds) == 1
-    assert recorder.seconds[0] >= 1
-    assert queue_recorder.incoming == [("active", "UnschedulablePodAdd")]
+    assert EngineMetrics(instruments).scheduling_algorithm_duration.sum >= 1
+    incoming = QueueMetrics(instruments).queue_incoming_pods
+    assert incoming["active", "UnschedulablePodAdd"].value == 1
+    assert [keys["pod"] for _, keys in log.lines] == [pod.key]

@@ -29,7 +29,6 @@ from scheduler.engine.instructions import (
     RunPreBind,
     Tell,
 )
-from scheduler.engine.recorder import EngineRecorder
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing, Handle
@@ -48,6 +47,7 @@ from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.framework.status import Status
 from scheduler.informers.kinds import watched_kind
+from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
@@ -142,7 +142,6 @@ class EngineUnderTest:
         answer: Callable[[Bind], Event | None] = lambda bind: Bound(bind.attempt),
         kinds: tuple[ObjectKind, ...] = (),
         seed: int = 1,
-        recorder: EngineRecorder | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.answer = answer
@@ -159,10 +158,14 @@ class EngineUnderTest:
             backing=self.backing,
             states=self.states,
             kinds={watched_kind(kind).name: kind for kind in kinds},
-            recorder=recorder,
         )
         for node in nodes:
             self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))
+
+    @property
+    def metrics(self) -> EngineMetrics:
+        """What the engine counted and timed."""
+        return self.engine.core.metrics
 
     @property
     def binds(self) -> list[Bind]:

@@ -1,6 +1,6 @@
 """What the cluster says reaches the counts, the queue and the pods that wait for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,7 +27,6 @@ from scheduler.engine.events import (
     ObjectSet,
 )
 from scheduler.engine.instructions import Report
-from scheduler.engine.recorder import NoRecorder
 from scheduler.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -45,7 +44,6 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.handle import SharedState
 from scheduler.framework.status import error
-from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot.pod_selectors import PodSelector
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Room, Waits
@@ -73,37 +71,6 @@ def sleeper_for(
     """An engine without nodes, and a pod in it that waits for these events only."""
     driven = DrivenEngine(Waits("w", *wanted), nodes=("first",), kinds=kinds)
     return driven, driven.rejected("w")
-
-
-class Listens(NoRecorder):
-    """Remembers what was measured."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-        self.outcomes: list[tuple[str, str, float]] = []
-        self.cycles: list[str] = []
-
-    @override
-    def event_handled(self, event: str, seconds: float) -> None:
-        self.events.append(event)
-
-    @override
-    def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
-        self.outcomes.append(("failed", result, seconds))
-
-    @override
-    def permit_waited(self, result: str, seconds: float) -> None:
-        self.outcomes.append(("permit", result, seconds))
-
-    @override
-    def pod_bound(self, profile: str, queued: QueuedPodInfo, seconds: float, now: float) -> None:
-        self.outcomes.append(("bound", queued.pod_info.name, seconds))
-
-    @override
-    def cycle_done(
-        self, pod: PodInfo, start: float, end: float, steps: Sequence[tuple[float, str]]
-    ) -> None:
-        self.cycles.append(pod.name)
 
 
 # --- counts ---------------------------------------------------------------------------------------
@@ -616,33 +583,28 @@ def test_back_off_ends_by_itself() -> None:
 
 def test_changes_are_measured_by_their_events() -> None:
     """Each under its label."""
-    recorder = Listens()
     driven = DrivenEngine(Waits("w"))
-    driven.engine.core.recorder = recorder
     pod = driven.rejected("w")
 
     driven.set(make_pod_info("w", scheduler_name="test", labels={"a": "1"}))
     driven.gone(pod)
     running(driven)
     goes(driven)
-    driven.handle(ObjectSet("nodes", make_node("m")))
 
-    assert recorder.events == [
+    assert [*driven.metrics.event_handling_duration] == [
+        NODE_ADD.label,
         UNSCHEDULED_POD_ADD.label,
         UNSCHEDULED_POD_UPDATE.label,
         ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL).label,
         UNSCHEDULED_POD_DELETE.label,
         ASSIGNED_POD_ADD.label,
         ASSIGNED_POD_DELETE.label,
-        NODE_ADD.label,
     ]
 
 
 def test_outcomes_are_measured_in_the_time_of_the_events() -> None:
     """A rejection, an error, the time held by Permit, and a binding."""
-    recorder = Listens()
     driven = DrivenEngine(Holds(), Waits("w"), Room(1))
-    driven.engine.core.recorder = recorder
     driven.rejected("w")
     pod = driven.add("p")
     driven.handle(Decide())
@@ -653,9 +615,11 @@ def test_outcomes_are_measured_in_the_time_of_the_events() -> None:
 
     driven.handle(Bound(attempt))
 
-    assert recorder.outcomes == [
-        ("failed", "unschedulable", 0.0),
-        ("permit", "Success", 3.0),
-        ("bound", "p", 5.0),
-    ]
-    assert recorder.cycles == ["w", "p"]
+    took = driven.metrics.scheduling_attempt_duration
+    assert {result: took[result, "test"].sum for result, _ in took} == {
+        "unschedulable": 0.0,
+        "scheduled": 5.0,
+    }
+    assert driven.metrics.permit_wait_duration["Success"].sum == 3.0
+    assert driven.metrics.pod_scheduling_attempts.sum == 1
+    assert driven.metrics.pod_scheduling_sli_duration["1"].sum == 5.0

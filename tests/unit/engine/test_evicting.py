@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from scheduler.api.objects import PodCondition
 from scheduler.api.pods import PodInfo
@@ -11,7 +10,6 @@ from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.config.args import DefaultPreemptionArgs, NodeResourcesFitArgs
 from scheduler.engine.events import BindFailed, Bound, Decide, Evicted, EvictFailed, PreBound, Tick
 from scheduler.engine.instructions import Cancel, Evict, PatchStatus, Report, Tell
-from scheduler.engine.recorder import NoRecorder
 from scheduler.engine.validation import EngineInvariantError
 from scheduler.framework.interface import Plugin
 from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
@@ -24,39 +22,20 @@ TARGET = "test: preempting to accommodate a higher priority pod"
 DENIED = 'pods "low-0" is forbidden'
 
 
-class Measures(NoRecorder):
-    """Keeps what is measured about preemption."""
-
-    def __init__(self) -> None:
-        self.victims: list[int] = []
-        self.ended: list[tuple[str, float]] = []
-
-    @override
-    def preempted(self, victims: int) -> None:
-        self.victims.append(victims)
-
-    @override
-    def evictions_done(self, result: str, seconds: float) -> None:
-        self.ended.append((result, seconds))
-
-
 class Preempting(DrivenEngine):
     """Nodes of three cores, and real plugins that know about cores and preemption.
 
     Attributes:
         low: pods of one core that fill the first node, the least important first.
-        measures: what was measured.
     """
 
     def __init__(self, *plugins: Plugin, nodes: tuple[str, ...] = ("n",), low: int = 3) -> None:
-        self.measures = Measures()
         super().__init__(
             lambda handle: NodeResourcesFit(NodeResourcesFitArgs(), handle),
             lambda handle: DefaultPreemption(DefaultPreemptionArgs(100, 100), handle),
             *plugins,
             nodes=tuple(make_node(name, allocatable={"cpu": "3"}) for name in nodes),
             kinds=(BUDGETS,),
-            recorder=self.measures,
         )
         self.low = [self.running(f"low-{i}", priority=i) for i in range(low)]
 
@@ -119,7 +98,7 @@ def test_the_least_important_victim_goes_last() -> None:
         low.uid,
         Condition("DisruptionTarget", "True", "PreemptionByScheduler", TARGET, has_moved=True),
     )
-    assert driven.measures.victims == [3]
+    assert driven.metrics.preemption_victims.sum == 3
 
 
 def test_a_preemptor_gets_the_room() -> None:
@@ -143,7 +122,8 @@ def test_a_preemptor_gets_the_room() -> None:
     assert driven.node_of(high) == "n"
     assert driven.stage(waits) != "binding"
     assert driven.evicts == ["low-2", "low-1", "low-0"]
-    assert driven.measures.ended == [("success", 3.0)]
+    assert driven.metrics.preemption_goroutines_execution["success"].value == 1
+    assert driven.metrics.preemption_goroutines_duration["success"].sum == 3.0
 
 
 def test_an_answer_alone_lets_nobody_go() -> None:
@@ -265,7 +245,8 @@ def test_after_a_failure_the_last_victim_stays() -> None:
     assert driven.reports[-1] == Report("Eviction failed", "default/low-2", DENIED)
     assert driven.places()[high.key] == "backoff"
     assert not driven.engine.has_ready
-    assert driven.measures.ended == [("error", pytest.approx(0.2))]
+    assert driven.metrics.preemption_goroutines_execution["error"].value == 1
+    assert driven.metrics.preemption_goroutines_duration["error"].sum == pytest.approx(0.2)
     driven.tick(2)
     assert driven.engine.has_ready
 
@@ -415,7 +396,7 @@ def test_pods_that_leave_already_are_waited_for() -> None:
     assert driven.evicts == []
     assert driven.place(high) == "n"
     assert not driven.is_held(high)
-    assert driven.measures.victims == []
+    assert not any(driven.metrics.preemption_victims.counts)
 
 
 # --- victims on their way to the node -------------------------------------------------------------
@@ -454,7 +435,7 @@ def test_a_pod_whose_binding_has_not_left_is_taken_back(plugin: Plugin) -> None:
     driven.tick(5)
     driven.run()
     assert driven.node_of(low) == ""
-    assert driven.measures.victims == [1]
+    assert driven.metrics.preemption_victims.sum == 1
 
 
 @pytest.mark.parametrize("is_bound", [False, True], ids=["binding", "bound"])

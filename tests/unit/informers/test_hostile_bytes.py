@@ -31,6 +31,8 @@ from scheduler.informers.informer import BLIND_SECONDS, Informer
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import KINDS, NODES, Kind, MalformedObjectError
 from scheduler.informers.paging import TARGET_BYTES, PageSize
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
 from tests.unit.client.scripted_server import hang, json_answer, serving, status_answer, until
 from tests.unit.informers.fake_api import FakeApi
@@ -89,9 +91,9 @@ def test_a_line_that_cannot_be_read_is_one_malformed_object(
         async with serving(answer) as (server, session), Watched(session, options) as watched:
             await until(lambda: watched.informer.version == "7", 10.0)
             assert watched.names == {"a", "b"}
-            assert watched.hooks.malformed == 1
+            assert watched.malformed == 1
             await until(lambda: "resourceVersion=7" in server.seen[-1].path)
-            assert watched.hooks.restarts == ["ended"]
+            assert watched.restarts == {"ended": 1}
 
     run(scenario)
 
@@ -117,7 +119,7 @@ def test_a_deletion_that_cannot_be_read_is_one() -> None:
             api.send_raw(event("a", 2, DEEP, "DELETED"))
             await until(lambda: watched.informer.version == "2")
             assert watched.names == set()
-            assert watched.hooks.malformed == 0
+            assert watched.malformed == 0
 
     run(scenario)
 
@@ -154,11 +156,11 @@ def test_a_malformed_object_is_reported_once_per_version() -> None:
                 api.put("good", node("good"))
                 api.compact()
             await settled(api, watched)
-            assert watched.hooks.restarts.count("expired") >= 2
-            assert watched.hooks.malformed == 1
+            assert watched.restarts.get("expired", 0) >= 2
+            assert watched.malformed == 1
             api.put("bad", node("bad", spec={"taints": 6}))
             await settled(api, watched)
-            assert watched.hooks.malformed == 2
+            assert watched.malformed == 2
 
     run(scenario)
 
@@ -272,7 +274,7 @@ def test_an_object_nobody_can_read_is_passed_in_a_list_too() -> None:
         async with serving(answer) as (server, session), Watched(session, QUICK) as watched:
             await watched.informer.wait_synced()
             assert watched.names == set(names) - {"n7"}
-            assert watched.hooks.malformed == 1
+            assert watched.malformed == 1
             assert len(server.seen) < 25
 
     run(scenario)
@@ -372,6 +374,7 @@ def test_a_blind_informer_says_so() -> None:
             api,
             clock=clock,
             rng=random.Random(1),
+            metrics=InformerMetrics(Instruments()),
             options=AT_ONCE,  # type: ignore[arg-type]
         )
         clock.advance(BLIND_SECONDS + 1)
@@ -414,7 +417,7 @@ def test_a_watch_that_is_opened_and_dropped_each_time_is_blind() -> None:
             informer = watched.informer
             since = informer.blind_since
             assert since is not None
-            await until(lambda: watched.hooks.restarts.count("ended") >= 4)
+            await until(lambda: watched.restarts.get("ended", 0) >= 4)
             await until(lambda: informer.blind_since is not None)
             assert informer.blind_since == since
 
@@ -439,7 +442,12 @@ def test_kinds_added_later_are_watched_like_the_others() -> None:
         later = Kind[Widget]("widgets", "/apis/example/v1/widgets", Widget)
         async with serving(answer) as (_, session):
             informers = Informers(
-                session, [later], clock=SystemClock(), rng=random.Random(1), options=QUICK
+                session,
+                [later],
+                clock=SystemClock(),
+                rng=random.Random(1),
+                metrics=InformerMetrics(Instruments()),
+                options=QUICK,
             )
             task = asyncio.create_task(informers.run())
             await informers.wait_synced()

@@ -22,6 +22,8 @@ from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind
 from scheduler.informers.states import State
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.instruments import Instruments
 from tests.unit.client.scripted_server import (
     ScriptedServer,
     dropped,
@@ -50,35 +52,31 @@ def node(name: str, uid: str = "", **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": uid or name}, **more}
 
 
-class Hooks:
-    """Remembers what was worth counting."""
-
-    def __init__(self) -> None:
-        self.restarts: list[str] = []
-        self.malformed = 0
-
-    def on_restart(self, kind: str, reason: str) -> None:
-        self.restarts.append(reason)
-
-    def on_malformed(self, kind: str) -> None:
-        self.malformed += 1
-
-
 class Watched:
     """A running informer of nodes with a mirror of what it told."""
 
     def __init__(self, session: Any, options: InformerOptions, kind: Kind[Any] = NODES) -> None:
-        self.hooks = Hooks()
+        self.metrics = InformerMetrics(Instruments())
         self.informer: Informer[Any] = Informer(
             kind,
             session,
             clock=SystemClock(),
             rng=random.Random(1),
-            hooks=self.hooks,
+            metrics=self.metrics,
             options=options,
         )
         self.mirror: Mirror[Any] = Mirror(kind.meta_of)
         self.informer.add_handler(self.mirror)
+
+    @property
+    def restarts(self) -> dict[str, int]:
+        """How often the watch was over, by reason."""
+        return {why: int(n.value) for (_, why), n in self.metrics.watch_restarts.items()}
+
+    @property
+    def malformed(self) -> int:
+        """How many objects could not be read."""
+        return sum(int(number.value) for number in self.metrics.malformed_objects.values())
 
     async def __aenter__(self) -> Self:
         self.task = asyncio.create_task(self.informer.run())
@@ -136,7 +134,7 @@ class TestCourse:
                 assert watched.mirror.story == ["+a", "+b", "+c", "~a", "-b"]
                 assert watched.informer.store["a"].spec.unschedulable
                 assert len(api.requests) == 2
-                assert watched.hooks.restarts == []
+                assert watched.restarts == {}
 
         run(scenario)
 
@@ -221,7 +219,7 @@ class TestCourse:
                 await settled(api, watched)
 
                 assert "resourceVersion=1000" in api.requests[-1]
-                assert watched.hooks.restarts == ["ended"]
+                assert watched.restarts == {"ended": 1}
 
         run(scenario)
 
@@ -240,7 +238,7 @@ class TestCourse:
 
                 assert watched.mirror.story == ["+a", "~a", "~a", "~a", "~a"]
                 assert [path for path in api.requests if "watch" not in path] == api.requests[:1]
-                assert watched.hooks.restarts == ["ended", "failed"] * 2 + ["ended"]
+                assert watched.restarts == {"ended": 3, "failed": 2}
 
         run(scenario)
 
@@ -270,7 +268,7 @@ class TestCourse:
                 await settled(api, watched)
 
                 assert sorted(watched.mirror.story) == ["+c", "+e", "-b", "-c", "~a"]
-                assert "expired" in watched.hooks.restarts
+                assert "expired" in watched.restarts
 
         run(scenario)
 
@@ -362,7 +360,7 @@ class TestMalformed:
                 await settled(api, watched)
 
                 assert watched.names == {"a", "c"}
-                assert watched.hooks.malformed == 1
+                assert watched.malformed == 1
 
         run(scenario)
 
@@ -380,7 +378,7 @@ class TestMalformed:
                 await settled(api, watched)
 
                 assert watched.names == {"good"}
-                assert watched.hooks.malformed == 1
+                assert watched.malformed == 1
 
         run(scenario)
 
@@ -396,7 +394,7 @@ class TestMalformed:
                 api.put("a", node("a", **self.BAD))
                 api.compact()
                 await settled(api, watched)
-                assert watched.hooks.restarts == ["ended", "expired"]
+                assert watched.restarts == {"ended": 1, "expired": 1}
                 assert watched.mirror.story == ["+a"]
 
                 api.delete("a")
@@ -418,7 +416,7 @@ class TestMalformed:
                 await settled(api, watched)
 
                 assert watched.names == {"ns/q"}
-                assert watched.hooks.malformed == 1
+                assert watched.malformed == 1
 
         run(scenario)
 
@@ -445,8 +443,8 @@ class TestMalformed:
                 await settled(api, watched)
 
                 assert watched.names == {"a"}
-                assert watched.hooks.malformed == malformed
-                assert watched.hooks.restarts == []
+                assert watched.malformed == malformed
+                assert watched.restarts == {}
 
         run(scenario)
 
@@ -751,6 +749,7 @@ def test_all_kinds_are_synced_when_each_is() -> None:
                 [NODES, NAMESPACES],
                 clock=SystemClock(),
                 rng=random.Random(1),
+                metrics=InformerMetrics(Instruments()),
                 options=QUICK,
             )
             task = asyncio.create_task(informers.run())

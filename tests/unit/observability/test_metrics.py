@@ -8,9 +8,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scheduler.observability.instruments import Counter, Family, Gauge, Histogram
+from scheduler.observability.engine_metrics import EngineMetrics
+from scheduler.observability.instruments import Counter, Family, Gauge, Histogram, Instruments
 from scheduler.observability.metrics import SchedulerMetrics
-from scheduler.observability.recorders import CycleMetrics, QueueMetrics
 
 RECORDED: dict[str, Any] = json.loads(
     (Path(__file__).parent / "kube-scheduler-metrics.json").read_text()
@@ -25,21 +25,11 @@ NOT_HERE = {
 """What kube-scheduler serves and Stowage does not, and why."""
 
 
-class Queued:
-    """A pod as the queue hands it out."""
-
-    def __init__(
-        self, attempts: int, first: float | None = None, *, was_flushed: bool = False
-    ) -> None:
-        self.attempts = attempts
-        self.initial_attempt_timestamp = first
-        self.was_flushed = was_flushed
-
-
 def _everything_used() -> SchedulerMetrics:
     """Metrics with one child in every family."""
     metrics = SchedulerMetrics(CollectorRegistry())
-    for family in (*vars(metrics).values(), *vars(metrics.framework).values()):
+    rooms = (metrics, metrics.engine, metrics.queue, metrics.framework, metrics.client)
+    for family in (family for room in rooms for family in vars(room).values()):
         if isinstance(family, Family):
             labels = family._metric.labels
             child: Counter | Gauge | Histogram = family[("x",) * len(labels)]
@@ -79,60 +69,20 @@ def test_what_is_not_served_is_known() -> None:
 
 def test_a_bound_pod_counts_everywhere() -> None:
     """Attempts, attempt time, time since it was first ready, and the flush that saved it."""
-    metrics = SchedulerMetrics(CollectorRegistry())
-    cycle = CycleMetrics(metrics)
+    metrics = EngineMetrics(Instruments())
 
-    cycle.algorithm_done(0.002)
-    cycle.pod_bound("p", Queued(2, first=100.0, was_flushed=True), seconds=0.5, now=103.0)
-    cycle.pod_bound("p", Queued(40, first=100.0), seconds=0.5, now=103.0)
+    metrics.attempt_ended("scheduled", "p", 0.5)
+    metrics.pod_bound(2, 3.0, was_flushed=True)
+    metrics.pod_bound(40, 4.0, was_flushed=False)
+    metrics.pod_bound(1, None, was_flushed=False)
 
-    assert metrics.schedule_attempts["scheduled", "p"].value == 2
-    assert metrics.scheduling_attempt_duration["scheduled", "p"].sum == 1.0
+    assert metrics.schedule_attempts["scheduled", "p"].value == 1
+    assert metrics.scheduling_attempt_duration["scheduled", "p"].sum == 0.5
     assert metrics.pod_scheduling_sli_duration["2"].sum == 3.0
-    assert metrics.pod_scheduling_sli_duration["15+"].sum == 3.0
-    assert metrics.pod_scheduling_attempts.sum == 42
+    assert metrics.pod_scheduling_sli_duration["15+"].sum == 4.0
+    assert set(metrics.pod_scheduling_sli_duration) == {"2", "15+"}
+    assert metrics.pod_scheduling_attempts.sum == 43
     assert metrics.pod_scheduled_after_flush.value == 1
-    assert metrics.scheduling_algorithm_duration.sum == 0.002
-
-
-def test_failed_attempts_count_by_outcome() -> None:
-    """Each in the child of its labels."""
-    metrics = SchedulerMetrics(CollectorRegistry())
-    cycle = CycleMetrics(metrics)
-
-    cycle.attempt_failed("p", "unschedulable", 0.25)
-    cycle.permit_waited("Success", 2.0)
-
-    assert metrics.schedule_attempts["unschedulable", "p"].value == 1
-    assert metrics.scheduling_attempt_duration["unschedulable", "p"].sum == 0.25
-    assert metrics.permit_wait_duration["Success"].sum == 2.0
-
-
-def test_evictions_count_by_outcome() -> None:
-    """How long they took is true, which upstream's is not."""
-    metrics = SchedulerMetrics(CollectorRegistry())
-    cycle = CycleMetrics(metrics)
-
-    cycle.preempted(3)
-    cycle.evictions_done("error", 0.5)
-
-    assert metrics.preemption_victims.sum == 3
-    assert metrics.preemption_goroutines_execution["error"].value == 1
-    assert metrics.preemption_goroutines_duration["error"].sum == 0.5
-
-
-def test_the_queue_counts_what_comes_and_why() -> None:
-    """Pods by queue and event, and who rejected those that wait."""
-    metrics = SchedulerMetrics(CollectorRegistry())
-    queue = QueueMetrics(metrics)
-
-    queue.incoming_pod("active", "NodeAdd")
-    queue.unschedulable_pods_changed("NodeName", "p", 1)
-    queue.unschedulable_pods_changed("NodeName", "p", 1)
-    queue.unschedulable_pods_changed("NodeName", "p", -1)
-
-    assert metrics.queue_incoming_pods["active", "NodeAdd"].value == 1
-    assert metrics.unschedulable_pods["NodeName", "p"].value == 1
 
 
 def test_sizes_are_taken_at_each_scrape() -> None:
@@ -163,15 +113,17 @@ def test_plugins_begin_at_zero() -> None:
 
     metrics.declare_plugins("p", {"Filter": ["NodeName"], "Bind": ["DefaultBinder"]})
 
-    metrics.declare_kinds(["pods"], ["failed", "expired"])
+    metrics.informers.begin(["pods"])
 
     assert dict.fromkeys(metrics.framework.plugin_evaluation, 0) == {("NodeName", "Filter", "p"): 0}
     assert set(metrics.framework.plugin_errors) == {
         ("NodeName", "Filter"),
         ("DefaultBinder", "Bind"),
     }
-    assert set(metrics.watch_restarts) == {("pods", "failed"), ("pods", "expired")}
-    assert set(metrics.malformed_objects) == {"pods"}
+    assert set(metrics.informers.watch_restarts) == {
+        ("pods", why) for why in ("ended", "failed", "expired")
+    }
+    assert set(metrics.informers.malformed_objects) == {"pods"}
 
 
 def test_process_and_build_are_told() -> None:

@@ -9,7 +9,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from scheduler.observability import tracing
 from scheduler.observability.tracing import (
-    CycleTrace,
     CycleTracer,
     SpanExporter,
     TracingUnavailableError,
@@ -36,8 +35,7 @@ def _cycle(clock: FakeClock, tracer: CycleTracer, seconds: float) -> None:
     clock.advance(0.01)
     steps.append((clock.monotonic(), "Score"))
     end = clock.monotonic()
-    if tracer.wants(end - start):
-        tracer.ended(CycleTrace("Scheduling", "ns/pod", start, end, steps))
+    tracer.cycle_done("ns/pod", start, end, steps)
 
 
 def test_a_slow_cycle_logs_its_steps() -> None:
@@ -107,7 +105,7 @@ def test_missing_packages_are_one_clear_message(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(tracing, "import_module", missing)
 
-    with pytest.raises(TracingUnavailableError, match=r"install stowage\[tracing\]"):
+    with pytest.raises(TracingUnavailableError, match=r"install stowage-scheduler\[tracing\]"):
         tracing.open_telemetry(FakeClock())
 
 

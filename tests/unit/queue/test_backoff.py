@@ -106,4 +106,4 @@ def test_within_a_window_the_more_important_pod_comes_first() -> None:
     assert set(under_test.places().values()) == {"backoff"}
 
     assert under_test.pop_names() == ["high", "low", "later"]
-    assert under_test.recorder.incoming.count(("active", "PopFromBackoffQ")) == 3
+    assert under_test.incoming["active", "PopFromBackoffQ"] == 3

@@ -395,7 +395,7 @@ class QueueMachine(RuleBasedStateMachine):
         expected = Counter(
             (plugin, "stowage") for r in waiting for plugin in r.rejectors | r.pending
         )
-        assert +self.under_test.recorder.unschedulable == expected
+        assert self.under_test.rejected_by == expected
 
     @invariant()
     def events_are_kept_only_for_attempts(self) -> None:

@@ -1,0 +1,72 @@
+"""What requests to the API server and watches count.
+
+Source: k8s.io/component-base/metrics/prometheus/restclient v0.36. The watches are ours.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from scheduler.observability.instruments import Instruments
+
+_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_BYTES: Final = tuple(float(size) for size in (64, 256, 512, *(4**k for k in range(5, 13))))
+WATCH_ENDS: Final = ("ended", "failed", "expired")
+"""Why a watch is over: in good order, by a failure, or because a new list must follow."""
+
+
+class ClientMetrics:
+    """The families of requests; indexed by label values in the order of declaration."""
+
+    def __init__(self, add: Instruments) -> None:
+        self.requests = add.counter(
+            "rest_client_requests_total",
+            "Requests to the API server by status code, method and host.",
+            "code",
+            "method",
+            "host",
+        )
+        self.request_duration = add.histogram(
+            "rest_client_request_duration_seconds",
+            "Time of a request to the API server until its answer.",
+            "verb",
+            "host",
+            bounds=_SECONDS,
+        )
+        self.request_size = add.histogram(
+            "rest_client_request_size_bytes",
+            "Size of the bodies sent to the API server.",
+            "verb",
+            "host",
+            bounds=_BYTES,
+        )
+        self.response_size = add.histogram(
+            "rest_client_response_size_bytes",
+            "Size of the bodies that came back, watches left out.",
+            "verb",
+            "host",
+            bounds=_BYTES,
+        )
+
+
+class InformerMetrics:
+    """The families of watches; indexed by label values in the order of declaration."""
+
+    def __init__(self, add: Instruments) -> None:
+        self.watch_restarts = add.counter(
+            "stowage_watch_restarts_total",
+            "Watches that had to be started again, by kind of object and reason.",
+            "kind",
+            "reason",
+        )
+        self.malformed_objects = add.counter(
+            "stowage_malformed_objects_total",
+            "Objects that could not be read and were left out, by kind.",
+            "kind",
+        )
+
+    def begin(self, kinds: Iterable[str]) -> None:
+        """Begin counting at zero for every kind that is watched, as in `pods`."""
+        for kind in kinds:
+            self.malformed_objects[kind].inc(0)
+            for reason in WATCH_ENDS:
+                self.watch_restarts[kind, reason].inc(0)
