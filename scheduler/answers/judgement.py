@@ -1,6 +1,6 @@
 """What a profile says about one pod: about thousands of nodes, most of which are alike."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from itertools import chain
 
 import msgspec
@@ -55,6 +55,12 @@ class Judgement(msgspec.Struct, frozen=True):
         ]
         before, _, after = _encode(self.summary).partition(b'"nodes":[]')
         return msgspec.Raw(before + b'"nodes":[' + b",".join(written) + b"]" + after)
+
+    @property
+    def likeness(self) -> Hashable:
+        """Equal where two judgements differ in nothing but the pod's name."""
+        summary = _encode(msgspec.structs.replace(self.summary, pod=""))
+        return summary, _encode(self.verdicts), self.of_node.tobytes()
 
     def best(self) -> list[tuple[str, FeasibleNode]]:
         """The nodes that fit with what is said about them, those with the highest total first."""

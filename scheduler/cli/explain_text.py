@@ -1,19 +1,22 @@
 """One pod's answer in the words of people."""
 
-from collections.abc import Iterator
+import os
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import click
 import msgspec
 
 from scheduler.answers.findings import Group, Miss, Reasons, best_nodes, groups_of
-from scheduler.answers.model import FeasibleNode, PodAnswer, Preempting
+from scheduler.answers.model import FeasibleNode, Placed, PodAnswer, Preempting
 from scheduler.api.pods import PodInfo
-from scheduler.cli.tables import plugin_header, print_table
+from scheduler.cli.tables import fits, plugin_header, print_table, terminal_width
 from scheduler.framework.runtime import Framework
 
 _NAMES_SHOWN: Final = 3
 _TAINTS_SHOWN: Final = 5
+_NARROWEST: Final = 20
 
 
 class PodReport(msgspec.Struct, frozen=True):
@@ -24,9 +27,10 @@ class PodReport(msgspec.Struct, frozen=True):
         answer: the plugins' verdicts.
         framework: the profile that judged.
         num_all_nodes: nodes in the cluster.
-        obstacles: what is missing where, and which taints there are.
+        reasons: by node, why it is rejected, with the numbers.
         nodes: the only nodes to speak of; all when empty.
         top: how many of the nodes that fit to show.
+        others: pods that are alike, with the same answer.
     """
 
     pod: PodInfo
@@ -36,6 +40,7 @@ class PodReport(msgspec.Struct, frozen=True):
     reasons: Reasons
     nodes: tuple[str, ...]
     top: int
+    others: list[str] = msgspec.field(default_factory=list)
 
 
 def print_report(report: PodReport) -> None:
@@ -43,13 +48,36 @@ def print_report(report: PodReport) -> None:
     answer = report.answer
     click.secho(f"{answer.pod}", bold=True, nl=False)
     click.echo(f"  (profile {answer.profile})")
-    click.echo(f"  {_verdict(report)}")
+    if report.others:
+        _say(f"and {len(report.others)} more like it: {_names(report.others)}")
+    _say(_verdict(report), color=_color(report))
     for remark in _remarks(report):
-        click.echo(f"  {remark}")
+        _say(remark)
     shown = _narrowed(report)
     _print_groups(shown, report)
     _print_scores(shown, report)
     click.echo()
+
+
+def _say(text: str, color: str = "") -> None:
+    """A sentence, on as many lines as the terminal makes of it."""
+    width = terminal_width()
+    lines = [text] if width is None else textwrap.wrap(text, max(width - 2, _NARROWEST))
+    for line in lines:
+        click.echo("  " + (click.style(line, fg=color) if color and _is_colored() else line))
+
+
+def _is_colored() -> bool:
+    return terminal_width() is not None and "NO_COLOR" not in os.environ
+
+
+def _color(report: PodReport) -> str:
+    answer = report.answer
+    if isinstance(answer.error, str):
+        return "magenta"
+    if answer.pre_enqueue is not None:
+        return "yellow"
+    return "green" if best_nodes(answer) else "red"
 
 
 def print_note(text: str) -> None:
@@ -68,6 +96,8 @@ def _verdict(report: PodReport) -> str:
         by = f" by {answer.pre_filter.plugin}" if answer.pre_filter.plugin else ""
         return f"Rejected{by} on all {report.num_all_nodes} nodes at once: {answer.message}"
     best = best_nodes(answer)
+    if isinstance(answer.placed, Placed):
+        return _placed(answer.placed, len(best), report.num_all_nodes)
     if not best:
         return f"Fits nowhere: {answer.message}"
     fits = f"Fits on {len(best)} of {report.num_all_nodes} nodes"
@@ -77,6 +107,26 @@ def _verdict(report: PodReport) -> str:
     ties = [node.node for node in best if node.total == best[0].total]
     goes = f"goes to {ties[0]}" if len(ties) == 1 else f"goes to one of {_names(ties)} (a tie)"
     return f"{fits}; {goes}."
+
+
+def _placed(placed: Placed, fitting: int, num_all_nodes: int) -> str:
+    """Why a pod is where it is, or that it would not be there today."""
+    on = f"Is on {placed.node}. Placed again now it would fit on {fitting} of {num_all_nodes} nodes"
+    after = placed.next
+    if not placed.fits:
+        better = "" if after is None else f", and {after.node} would be the best ({after.total})"
+        return f"{on}, not on {placed.node}{better}."
+    if after is None:
+        return f"{on}, only there."
+    leads = sorted(placed.scores.items(), key=lambda item: (-abs(item[1]), item[0]))
+    by = ", ".join(f"{plugin} {lead:+d}" for plugin, lead in leads if lead)
+    if placed.ahead > 0:
+        how = f"{placed.ahead} ahead of the next, {after.node} ({after.total}): {by}"
+    elif placed.ahead == 0:
+        how = f"as good as {after.node}"
+    else:
+        how = f"{-placed.ahead} behind {after.node} ({after.total}): {by}"
+    return f"{on}; {placed.node} is number {placed.rank} ({placed.total}), {how}."
 
 
 def _remarks(report: PodReport) -> Iterator[str]:
@@ -161,12 +211,25 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
     plugins = [name for name in weights if name in best[0].scores]
     shown = best if report.nodes else best[: report.top]
     click.echo()
-    print_table(
-        ("node", "total", *(plugin_header(name, weights[name]) for name in plugins)),
-        [_score_row(node, plugins) for node in shown],
-    )
+    headers, rows = _score_table(shown, plugins, weights)
+    if not fits(headers, rows):
+        # What is the same on all of them tells none apart.
+        same = [name for name in plugins if len({n.scores[name].weighted for n in shown}) == 1]
+        if same and len(shown) > 1:
+            every = ", ".join(f"{name} {shown[0].scores[name].weighted}" for name in same)
+            _say(f"The same on all of these: {every}")
+            plugins = [name for name in plugins if name not in same]
+            headers, rows = _score_table(shown, plugins, weights)
+    print_table(headers, rows)
     if len(shown) < len(best):
         click.echo(f"  ... and {len(best) - len(shown)} more nodes (--top)")
+
+
+def _score_table(
+    shown: Sequence[FeasibleNode], plugins: list[str], weights: Mapping[str, int]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    headers = ("node", "total", *(plugin_header(name, weights[name]) for name in plugins))
+    return headers, [_score_row(node, plugins) for node in shown]
 
 
 def _score_row(node: FeasibleNode, plugins: list[str]) -> tuple[str, ...]:

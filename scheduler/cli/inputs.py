@@ -44,7 +44,7 @@ def read_files(files: Iterable[str]) -> ClusterObjects:
     documents: list[tuple[str, Any]] = []
     for name in files:
         documents.extend(documents_from_text(_text(name), _source(name)))
-    return objects_from_documents(documents)
+    return objects_from_documents(documents, makes_pods=True)
 
 
 def read_profiles(

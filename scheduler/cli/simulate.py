@@ -75,6 +75,7 @@ def simulate(
     try:
         objects = read_files((*files, *more_files))
         profiles, notices = read_profiles(config_file)
+        notices = (*objects.warnings, *notices)
         cluster = profiles.load(objects, seed)
     except SchedulerError as problem:
         click.echo(f"stowage simulate: {problem}", err=True)

@@ -1,6 +1,9 @@
-"""Tables for people: plain columns that survive a pipe."""
+"""Tables for people: plain columns that survive a pipe, and fit a terminal."""
 
+import os
 import re
+import shutil
+import sys
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
@@ -9,26 +12,59 @@ from rich.console import Console
 from rich.table import Table
 
 _WIDE: Final = 4000
-"""Tables are as wide as what is in them; a terminal wraps better than we would."""
+"""In a pipe, tables are as wide as what is in them."""
+_INDENT: Final = 2
 _HEADER_WIDTH: Final = 12
 
 
 def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Container[int] = (0,)
 ) -> None:
-    """Print rows under headers; the columns in `texts` are texts, the others numbers."""
+    """Print rows under headers; the columns in `texts` are texts, the others numbers.
+
+    On a terminal, texts that are too long for it are folded.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    width = terminal_width()
     for i, header in enumerate(headers):
+        is_text = i in texts
         table.add_column(
-            header, justify="left" if i in texts else "right", vertical="bottom", no_wrap=True
+            header,
+            justify="left" if is_text else "right",
+            vertical="bottom",
+            no_wrap=width is None or not is_text,
+            overflow="fold",
         )
     for row in rows:
         table.add_row(*row)
-    console = Console(width=_WIDE, highlight=False, markup=False, emoji=False)
+    is_colored = width is not None and "NO_COLOR" not in os.environ
+    console = Console(
+        width=_WIDE if width is None else width - _INDENT,
+        color_system="standard" if is_colored else None,
+        force_terminal=is_colored,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
     with console.capture() as capture:
         console.print(table)
     for line in capture.get().splitlines():
-        click.echo(f"  {line.rstrip()}")
+        click.echo(f"{' ' * _INDENT}{line.rstrip()}")
+
+
+def terminal_width() -> int | None:
+    """How many characters fit on a line; None where nobody counts them."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def fits(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
+    """Whether a table of numbers can be shown without cutting anything."""
+    width = terminal_width()
+    if width is None:
+        return True
+    columns = zip(headers, *rows, strict=True)
+    widest = (max(len(line) for cell in column for line in cell.split("\n")) for column in columns)
+    return _INDENT + sum(w + 2 for w in widest) - 2 <= width
 
 
 def plugin_header(name: str, weight: int | None = None) -> str:

@@ -131,7 +131,8 @@ def test_people_are_told_of_pods_that_are_not_judged(cluster: str) -> None:
         "waiting for scheduling gates: [example.com/later]"
     ) in result.stdout
     assert result.stderr == (
-        "note: Pods of other schedulers also wait and are not judged here: somebody-else (1).\n"
+        "note: Pods of other schedulers also wait and are not judged here: somebody-else (1) "
+        "(--profile).\n"
     )
 
 
@@ -147,12 +148,12 @@ def test_ties_and_the_rest_of_the_nodes_are_told(tmp_path: Path) -> None:
 
 
 def test_several_files_and_standard_input_are_one_cluster(tmp_path: Path) -> None:
-    """As -f, as arguments, as a dash."""
+    """As -f, again, and as a dash."""
     nodes = write_list(tmp_path / "nodes.json", *CLUSTER[:4])
     pods = write_list(tmp_path / "pods.json", CLUSTER[5])
     text = json.dumps(CLUSTER[4])
 
-    result = run("-f", nodes, pods, "-f", "-", "-o", "json", stdin=text)
+    result = run("-f", nodes, "-f", pods, "-f", "-", "-o", "json", stdin=text)
 
     (pod,) = json.loads(result.stdout)["pods"]
     assert {n["node"]: n.get("total") for n in pod["nodes"]} == {
@@ -288,22 +289,26 @@ def test_there_may_be_nothing_to_look_at(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        pytest.param([], "stowage explain: nothing to look at: name files with -f", id="no file"),
         pytest.param(["-f", "gone"], "gone: cannot be read: no such file or directory", id="gone"),
-        pytest.param(["-f", "-", "-"], "standard input can be read once only", id="stdin twice"),
-        pytest.param(["--pod", "x"], "--pod x: the files have no such pod", id="pod"),
         pytest.param(
-            ["--pod", "running"],
-            "--pod running: it is on node small already; only waiting pods are judged",
-            id="running pod",
+            ["-f", "-", "-f", "-"], "standard input can be read once only", id="stdin twice"
+        ),
+        pytest.param(["--pod", "x"], "x: there is no such pod, or it has ended\n", id="pod"),
+        pytest.param(["x", "--top", "1"], "x: there is no such pod, or it has ended\n", id="name"),
+        pytest.param(
+            [__file__, "--top", "1"],
+            "test_explain.py: there is no such pod, or it has ended; a file is given with -f\n",
+            id="a file without -f",
         ),
         pytest.param(
-            ["--pod", "theirs"],
-            "--pod theirs: its schedulerName is somebody-else, the profiles here are "
-            "default-scheduler, stowage (--config decides)",
-            id="pod of another scheduler",
+            ["--profile", "x"],
+            "--profile x: the profiles here are default-scheduler, stowage\n",
+            id="profile",
         ),
-        pytest.param(["--node", "x"], "--node x: the files have no such node", id="node"),
+        pytest.param(
+            ["--context", "x"], "--kubeconfig and --context a cluster: give one\n", id="both"
+        ),
+        pytest.param(["--node", "x"], "--node x: there is no such node", id="node"),
         pytest.param(["--config", "gone"], "gone: cannot be read: no such file", id="config"),
     ],
 )
@@ -351,3 +356,153 @@ def test_cases_are_answered_line_by_line() -> None:
         "",
     ]
     assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 1, 0]
+
+
+def test_a_pod_with_a_node_is_told_why_there(cluster: str) -> None:
+    """It is judged as if it had none: the room that it takes is its own."""
+    answer = answers("-f", cluster, "running")["default/running"]
+
+    assert answer["placed"] == {
+        "node": "small",
+        "fits": True,
+        "rank": 2,
+        "total": 415,
+        "ahead": -27,
+        "next": {"node": "big", "total": 442},
+        "scores": {
+            "TaintToleration": 0,
+            "NodeResourcesFit": -18,
+            "DynamicResources": 0,
+            "NodeResourcesBalancedAllocation": -9,
+            "ImageLocality": 0,
+        },
+    }
+    said = run("-f", cluster, "running").stdout
+    assert (
+        "Is on small. Placed again now it would fit on 2 of 4 nodes; small is number 2 (415), 27 "
+        "behind big (442): NodeResourcesFit -18, NodeResourcesBalancedAllocation -9.\n"
+    ) in said
+
+
+def test_a_pod_that_would_not_fit_where_it_is(tmp_path: Path) -> None:
+    """The node has been tainted since, or is gone."""
+    file = write_list(
+        tmp_path / "c.json",
+        node_manifest("tainted", taints=TAINTS),
+        node_manifest("other"),
+        pod_manifest("p", nodeName="tainted"),
+        pod_manifest("q", nodeName="gone"),
+    )
+
+    result = run("-f", file, "p", "q")
+
+    assert (
+        "Is on tainted. Placed again now it would fit on 1 of 2 nodes, not on tainted, and other "
+        "would be the best"
+    ) in result.stdout
+    assert "Is on gone. Placed again now it would fit on 1 of 2 nodes, not on gone" in result.stdout
+    assert result.stderr == "note: there is no node gone, on which there are pods: default/q\n"
+
+
+def test_equal_pods_are_one_answer(tmp_path: Path) -> None:
+    """Pods that differ in their names only; one with another size is another page."""
+    small = [pod_manifest(f"small-{i}", requests={"cpu": "9"}) for i in range(5)]
+    file = write_list(
+        tmp_path / "c.json", node_manifest("n"), *small, pod_manifest("one", requests={"cpu": "8"})
+    )
+
+    said = run("-f", file).stdout
+
+    assert said.count("Fits nowhere") == 2
+    assert "default/small-0  (profile default-scheduler)\n  and 4 more like it: default/sma" in said
+    assert len(answers("-f", file)) == 6
+
+
+def test_a_long_page_is_short_and_quick(tmp_path: Path) -> None:
+    """Three hundred pods of one shape on many nodes are a page that fits a screen."""
+    nodes = [node_manifest(f"n{i}", allocatable={"cpu": f"{1 + i % 7}"}) for i in range(300)]
+    pods = [pod_manifest(f"p{i}", requests={"cpu": "8"}) for i in range(300)]
+
+    said = run("-f", write_list(tmp_path / "c.json", *nodes, *pods)).stdout
+
+    assert len(said.splitlines()) < 20
+
+
+@pytest.mark.parametrize(
+    ("pods", "status"),
+    [
+        pytest.param(["fits"], 0, id="fits"),
+        pytest.param(["running"], 0, id="has a node"),
+        pytest.param(["fits", "huge"], 3, id="fits nowhere"),
+        pytest.param(["held"], 3, id="held back"),
+    ],
+)
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_pipeline_can_fail_on_pending_pods(
+    cluster: str, pods: list[str], status: int, output: str
+) -> None:
+    """Only when it asks for it."""
+    assert run("-f", cluster, *pods, "-o", output).exit_code == 0
+    assert run("-f", cluster, *pods, "-o", output, "--fail-on-pending").exit_code == status
+
+
+def test_pods_of_other_schedulers_are_judged_when_they_are_meant(cluster: str) -> None:
+    """By name, or by a profile that is named for all."""
+    named = run("-f", cluster, "theirs")
+    by_profile = answers("-f", cluster, "--profile", "stowage")
+
+    assert "default/theirs  (profile default-scheduler)\n" in named.stdout
+    assert "note: default/theirs is somebody-else's; it was judged by default-s" in named.stderr
+    assert sorted(by_profile) == ["default/fits", "default/held", "default/huge", "default/theirs"]
+
+
+def test_a_namespace_narrows(tmp_path: Path) -> None:
+    """Both what waits, and what a bare name means."""
+    pods = [pod_manifest("p", namespace=name) for name in ("a", "b")]
+    file = write_list(tmp_path / "c.json", node_manifest("n"), *pods)
+
+    assert list(answers("-f", file, "-n", "a")) == ["a/p"]
+    assert list(answers("-f", file, "-n", "b", "p")) == ["b/p"]
+    assert sorted(answers("-f", file, "p")) == ["a/p", "b/p"]
+
+
+def test_slips_are_said_beside_the_answer(tmp_path: Path) -> None:
+    """On standard error for people, as `warnings` for programs."""
+    pod = pod_manifest("p", nodeSelectr={"disk": "ssd"})
+    file = write_list(tmp_path / "c.json", pod)
+    said = [
+        f"{file}: items[0]: Pod p: spec.nodeSelectr: unknown field (did you mean nodeSelector?)",
+        "there are no nodes: no pod can have one",
+    ]
+
+    assert run("-f", file).stderr == "".join(f"note: {text}\n" for text in said)
+    assert json.loads(run("-f", file, "-o", "json").stdout)["warnings"] == said
+
+
+def test_without_files_or_a_cluster_it_says_what_it_looked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One message, no trace."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    result = run()
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("stowage explain: no API server given: expected --kubeconfig")
+
+
+def test_on_a_terminal_nothing_is_wider_than_it(
+    cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What tells no node apart goes first; sentences are wrapped; the numbers stay whole."""
+    monkeypatch.setattr("scheduler.cli.tables.terminal_width", lambda: 60)
+    monkeypatch.setattr("scheduler.cli.explain_text.terminal_width", lambda: 60)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    lines = run("-f", cluster).stdout.splitlines()
+
+    assert max(len(line) for line in lines) <= 60
+    assert "  The same on all of these: TaintToleration 300," in lines
+    assert any("92" in line and "71" in line and "big" in line for line in lines)
