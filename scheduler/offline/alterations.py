@@ -165,13 +165,18 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
 def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     """Add objects; those of the same kind and name are replaced.
 
-    A pod that is there keeps its node.
+    A pod that is there keeps its node. The pods of a workload are made anew.
     """
+    made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
+    objects.pods = [
+        pod for pod in objects.pods if not any(_is_made_by(pod, *workload) for workload in made)
+    ]
     for node in others.nodes:
         _put(objects, node)
-    nodes = {pod.key: pod.node_name for pod in objects.pods}
+    places = {pod.key: pod.node_name for pod in objects.pods}
     new = {
-        pod.key: pod.on_node(node) if (node := nodes.get(pod.key)) else pod for pod in others.pods
+        pod.key: pod.on_node(place) if (place := places.get(pod.key)) else pod
+        for pod in others.pods
     }
     objects.pods = [pod for pod in objects.pods if pod.key not in new] + list(new.values())
     names = {namespace.metadata.name for namespace in others.namespaces}
@@ -180,6 +185,7 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     keys = {_key(kind.kind, found.metadata) for kind, found in others.watched}
     kept = [each for each in objects.watched if _key(each[0].kind, each[1].metadata) not in keys]
     objects.watched = kept + others.watched
+    objects.warnings += others.warnings
     return []
 
 
@@ -260,6 +266,12 @@ def _parts(what: str, about: str) -> tuple[str, str, str]:
 
 def _is_the_pod(pod: PodInfo, name: str) -> bool:
     return pod.name == name
+
+
+def _is_made_by(pod: PodInfo, namespace: str, kind: str, name: str) -> bool:
+    return pod.namespace == namespace and (
+        _is_of(kind)(pod, name) or (kind == "ReplicaSet" and _is_of(_BY_DEPLOYMENT)(pod, name))
+    )
 
 
 def _is_of(kind: str) -> Callable[[PodInfo, str], bool]:

@@ -156,7 +156,6 @@ class _Collector:
         """
         for raw, place in self._workloads:
             self._make_pods(raw, place)
-        self._check_nodes()
         objects = ClusterObjects()
         objects.warnings = list(self._warnings)
         objects.nodes = [node for _, node in sorted(self._nodes.items())]
@@ -208,20 +207,6 @@ class _Collector:
             and not has_untolerated_taint(node.spec.taints, tolerations)
         ]
 
-    def _check_nodes(self) -> None:
-        """Say when there are no nodes, or not those that pods are on."""
-        if not self._nodes:
-            self._warnings["there are no nodes: no pod can have one"] = None
-            return
-        missing: dict[str, list[str]] = {}
-        for pod in self._pods.values():
-            if pod.node_name and pod.node_name not in self._nodes:
-                missing.setdefault(pod.node_name, []).append(pod.key)
-        for name, pods in sorted(missing.items()):
-            more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
-            on_it = f"{', '.join(sorted(pods)[:_NAMED])}{more}"
-            self._warnings[f"there is no node {name}, on which there are pods: {on_it}"] = None
-
     def _take_node(self, raw: dict[str, Any]) -> None:
         node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
         self._nodes[node.metadata.name] = node
@@ -244,13 +229,14 @@ class _Collector:
 
 
 def objects_from_documents(
-    documents: Iterable[tuple[str, Any]], *, makes_pods: bool = False
+    documents: Iterable[tuple[str, Any]], *, makes_pods: bool = False, is_whole: bool = True
 ) -> ClusterObjects:
     """The objects in parsed documents, each with the place it comes from.
 
     Args:
         documents: the documents.
         makes_pods: whether hand-written workloads are taken as the pods that they would make.
+        is_whole: whether it is to be a whole cluster, so that a lack of nodes is worth a word.
 
     Raises:
         InputError: a document cannot be read.
@@ -259,7 +245,26 @@ def objects_from_documents(
     for place, document in documents:
         for item_place, raw in _items(document, place):
             collector.take(raw, item_place)
-    return collector.result()
+    objects = collector.result()
+    if is_whole:
+        objects.warnings += _about_nodes(objects)
+    return objects
+
+
+def _about_nodes(objects: ClusterObjects) -> Iterator[str]:
+    """Says when there are no nodes, or not those that pods are on."""
+    nodes = {node.metadata.name for node in objects.nodes}
+    if not nodes:
+        yield "there are no nodes: no pod can have one"
+        return
+    missing: dict[str, list[str]] = {}
+    for pod in objects.pods:
+        if pod.node_name and pod.node_name not in nodes:
+            missing.setdefault(pod.node_name, []).append(pod.key)
+    for name, pods in sorted(missing.items()):
+        more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
+        on_it = f"{', '.join(sorted(pods)[:_NAMED])}{more}"
+        yield f"there is no node {name}, on which there are pods: {on_it}"
 
 
 def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
