@@ -56,8 +56,13 @@ def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
 
 
 def waiting_again(pod: PodInfo) -> PodInfo:
-    """The pod that a controller makes in place of one that is gone: without a node, and new."""
-    metadata = replace(pod.pod.metadata, uid=f"{pod.uid}-again", deletion_timestamp=None)
+    """The pod that a controller makes in place of one that is gone: the youngest."""
+    metadata = replace(
+        pod.pod.metadata,
+        uid=f"{pod.uid}-again",
+        creation_timestamp=None,
+        deletion_timestamp=None,
+    )
     return _info(pod, metadata)
 
 

@@ -96,7 +96,7 @@ def what_if(
     Raises:
         InputError: an alteration names what is not there.
     """
-    use_before = utilisation_of(profiles.load(objects, seed).snapshot)
+    use_before = utilisation_of(profiles.again().load(objects, seed).snapshot)
     before = {pod.key: pod for pod in objects.pods}
     lost = [pod for alter in alterations for pod in alter(objects)]
     cluster = profiles.load(objects, seed)
