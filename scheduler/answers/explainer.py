@@ -18,6 +18,7 @@ from scheduler.answers.model import (
     PodAnswer,
     Preempting,
 )
+from scheduler.answers.why import Depth, Whys
 from scheduler.api.pods import PodInfo
 from scheduler.engine import Engine
 from scheduler.engine.algorithm import NoNodesAvailable
@@ -64,18 +65,24 @@ class Explainer:
         self._all_reasons = all_reasons
         self._preempts = preempts
         self._asked: _Asked | None = None
+        self._whys = Whys()
 
-    def explain(self, pod: PodInfo) -> PodAnswer:
+    def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:
         """What the plugins say about one pod."""
-        return self.judge(pod).answer()
+        return self.judge(pod, depth).answer()
 
-    def judge(self, pod: PodInfo) -> Judgement:
-        """The same, in a form in which equal nodes are one."""
+    def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> Judgement:
+        """The same, in a form in which equal nodes are one.
+
+        Args:
+            pod: the pod.
+            depth: how much to find out about a pod that fits nowhere.
+        """
         framework = self._framework_of(pod)
         self._asked = None
         with framework.calls.unmeasured():
             try:
-                return self._judge(framework, pod)
+                return self._judge(framework, pod, depth)
             except PluginError as problem:
                 return Judgement(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
 
@@ -103,7 +110,7 @@ class Explainer:
 
     # --- judging --------------------------------------------------------------------------------
 
-    def _judge(self, framework: Framework, pod: PodInfo) -> Judgement:
+    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> Judgement:
         summary = PodAnswer(pod.key, framework.profile_name)
         node_name = pod.node_name
         if node_name:
@@ -130,6 +137,7 @@ class Explainer:
                 message=found.diagnosis(snapshot).message(),
                 preemption=self._preemption(framework, pod, found, snapshot),
             )
+            summary = self._whys.add(summary, depth, framework, pod, snapshot, nominated)
         catalog = self._core.states.known(VolumeCatalog)
         if catalog is not None:
             summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)

@@ -7,6 +7,8 @@ optional, and left out where it is not there.
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from scheduler.answers.edits import Edit
+from scheduler.framework.obstacles import Obstacle
 from scheduler.volumes.obstacles import ClaimObstacle
 
 
@@ -172,6 +174,64 @@ class Whereabouts(Wire, frozen=True, omit_defaults=True):
     story: tuple[StoryEntry, ...] = ()
 
 
+class Check(Wire, frozen=True):
+    """What one plugin has against nodes, whoever else rejects them.
+
+    Attributes:
+        plugin: its name.
+        rejects: how many nodes it rejects.
+        fits_without: how many nodes would fit if it alone were gone.
+        obstacles: what stands in the way there, in numbers and names.
+    """
+
+    plugin: str
+    rejects: int
+    fits_without: int
+    obstacles: tuple[Obstacle, ...]
+
+
+class NearNode(Wire, frozen=True):
+    """A node that fails few checks: how many, and what each says."""
+
+    node: str
+    fails: int
+    rejections: tuple[Rejection, ...]
+
+
+class Change(Wire, frozen=True):
+    """Something that would make the pod fit; the engine has tried it.
+
+    Attributes:
+        kind: of all its edits; `several` where they are of several kinds.
+        edits: what to do, all of it.
+        nodes: on how many nodes the pod would fit then.
+        node: one of these.
+    """
+
+    kind: str
+    edits: tuple[Edit, ...]
+    nodes: int
+    node: str
+
+
+class Guess(Wire, frozen=True):
+    """A word that nothing in the cluster has, one letter from one that is there.
+
+    Attributes:
+        path: where it is written.
+        written: the word.
+        meant: the word that is there.
+        nodes: how many nodes have that.
+        fits: on how many nodes the pod would fit if it were written so.
+    """
+
+    path: str
+    written: str
+    meant: str
+    nodes: int
+    fits: int
+
+
 class PodAnswer(Wire, frozen=True):
     """Everything about one pod.
 
@@ -191,6 +251,10 @@ class PodAnswer(Wire, frozen=True):
     claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
     preemption: Preempting | UnsetType = UNSET
     whereabouts: Whereabouts | UnsetType = UNSET
+    checks: tuple[Check, ...] | UnsetType = UNSET
+    nearest: tuple[NearNode, ...] | UnsetType = UNSET
+    changes: tuple[Change, ...] | UnsetType = UNSET
+    guesses: tuple[Guess, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
 

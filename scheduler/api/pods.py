@@ -148,6 +148,17 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes)
         return PodInfo(assumed, self.shape, self.label_set)
 
+    def with_spec(self, spec: PodSpec) -> "PodInfo":
+        """The same pod, had it another specification; its shape is shared with nobody.
+
+        Raises:
+            QuantityError: a quantity cannot be read.
+            SelectorError: a selector cannot be read.
+        """
+        pod = self.pod
+        other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes)
+        return PodInfo(other, PodShape(other), self.label_set)
+
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 _label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()

@@ -56,6 +56,23 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
             case Operator.GT | Operator.LT:
                 return self._compares(value)
 
+    @property
+    def text(self) -> str:
+        """The requirement as kubectl writes it."""
+        values = sorted(self.values)
+        match self.operator:
+            case Operator.IN | Operator.NOT_IN if len(values) == 1:
+                return f"{self.key}{'=' if self.operator is Operator.IN else '!='}{values[0]}"
+            case Operator.IN | Operator.NOT_IN:
+                word = "in" if self.operator is Operator.IN else "notin"
+                return f"{self.key} {word} ({','.join(values)})"
+            case Operator.EXISTS:
+                return self.key
+            case Operator.DOES_NOT_EXIST:
+                return f"!{self.key}"
+            case Operator.GT | Operator.LT:
+                return f"{self.key}{'>' if self.operator is Operator.GT else '<'}{','.join(values)}"
+
     def _compares(self, value: str | None) -> bool:
         have, want = parse_int64(value), parse_int64(next(iter(self.values), None))
         if have is None or want is None or len(self.values) != 1:
@@ -79,6 +96,13 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
     def with_requirements(self, more: Iterable[Requirement]) -> "Selector":
         """The selector that also demands the given requirements."""
         return Selector(self.requirements | frozenset(more), self.nothing)
+
+    @property
+    def text(self) -> str:
+        """The selector as kubectl writes it; `<none>` and `<all>` for those without a text."""
+        if self.nothing:
+            return "<none>"
+        return ",".join(sorted(r.text for r in self.requirements)) or "<all>"
 
     @property
     def is_everything(self) -> bool:

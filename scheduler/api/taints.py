@@ -44,3 +44,8 @@ class Tolerations:
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Whether any of the tolerations tolerates the taint; of many taints, ask `Tolerations`."""
     return Tolerations(tolerations).tolerate(taint)
+
+
+def taint_text(taint: Taint) -> str:
+    """A taint as kubectl writes it."""
+    return f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"

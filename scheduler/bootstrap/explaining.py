@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.whereabouts import whereabouts_of
+from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.engine import Engine
@@ -39,7 +40,12 @@ class LiveExplainer:
         self._explainer = Explainer(engine, self._framework_of)
         self._turn = asyncio.Lock()
 
-    async def explain(self, key: str, nodes: Collection[str] = ()) -> bytes | None:
+    async def explain(
+        self,
+        key: str,
+        nodes: Collection[str] = (),
+        changes: bool = False,  # noqa: FBT001, FBT002 - as it stands in the query
+    ) -> bytes | None:
         """The answer as JSON, in the shape of `stowage explain -o json`; None for an unknown pod.
 
         Between two steps others run; however many ask, one step is made at a time.
@@ -47,13 +53,15 @@ class LiveExplainer:
         Args:
             key: `namespace/name`.
             nodes: the only nodes to speak of; all when empty.
+            changes: whether to look for what would help, too: a longer step.
         """
         async with self._turn:
             pod = self._pods.get(key)
             if pod is None:
                 return None
             attempt = self._engine.attempts.of(pod.uid)
-            judgement = self._explainer.judge(pod if attempt is None else attempt.pod)
+            depth = Depth.CHANGES if changes else Depth.CHECKS
+            judgement = self._explainer.judge(pod if attempt is None else attempt.pod, depth)
             whereabouts = whereabouts_of(
                 pod, self._engine, self._times(), leading=self._is_leading()
             )

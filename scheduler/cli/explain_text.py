@@ -12,6 +12,7 @@ from scheduler.answers.findings import Group, Miss, Reasons, best_nodes, groups_
 from scheduler.answers.model import FeasibleNode, Placed, PodAnswer, Preempting
 from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import fits, plugin_header, print_table, terminal_width
+from scheduler.cli.why_text import say_why
 from scheduler.framework.runtime import Framework
 
 _NAMES_SHOWN: Final = 3
@@ -55,6 +56,9 @@ def print_report(report: PodReport) -> None:
         _say(remark)
     shown = _narrowed(report)
     _print_groups(shown, report)
+    if answer.checks and not report.nodes:
+        click.echo()
+        say_why(answer, _say)
     _print_scores(shown, report)
     click.echo()
 
@@ -62,7 +66,10 @@ def print_report(report: PodReport) -> None:
 def _say(text: str, color: str = "") -> None:
     """A sentence, on as many lines as the terminal makes of it."""
     width = terminal_width()
-    lines = [text] if width is None else textwrap.wrap(text, max(width - 2, _NARROWEST))
+    lines = [text]
+    if width is not None:
+        indent = " " * (len(text) - len(text.lstrip()) + 2)
+        lines = textwrap.wrap(text, max(width - 2, _NARROWEST), subsequent_indent=indent)
     for line in lines:
         click.echo("  " + (click.style(line, fg=color) if color and _is_colored() else line))
 

@@ -16,6 +16,7 @@ from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
 from scheduler.informers.listing import list_all
 from scheduler.offline.reading import ClusterObjects
+from scheduler.offline.strictness import missing_nodes
 
 
 class LiveError(SchedulerError):
@@ -65,8 +66,7 @@ async def _read(place: Place, watched: tuple[ObjectKind, ...]) -> ClusterObjects
     objects.namespaces = namespaces
     for declared, items in zip(watched, others, strict=True):
         objects.watched.extend((declared, item) for item in items)
-    if not nodes:
-        objects.warnings.append("there are no nodes: no pod can have one")
+    objects.warnings.extend(missing_nodes(objects.nodes, objects.pods))
     return objects
 
 

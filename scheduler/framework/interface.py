@@ -27,6 +27,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.handle import Handle
+from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import Rows, Snapshot
@@ -222,6 +223,16 @@ class FilterPlugin(Plugin, Protocol):
         if answer >> len(known):
             raise ValueError(f"has {len(known)} reasons, and rejected for another one")
         return [reason for i, reason in enumerate(known) if answer >> i & 1]
+
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        """What stands in the pod's way on rows that this filter rejects; only asked for people.
+
+        May look at the pods of a few rows; everything else is still a question to columns.
+        """
+        del state, pod, snapshot, rows
+        return ()
 
 
 class Counting(Protocol):

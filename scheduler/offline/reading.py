@@ -3,25 +3,24 @@
 Objects are completed as an API server would have completed them, as far as scheduling reads them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
-import yaml
 
 from scheduler.api.nodes import InvalidNodeError, checked_node
-from scheduler.api.objects import Namespace, Node, Pod, PodSpec, is_terminal
+from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
-from scheduler.api.taints import Tolerations
-from scheduler.errors import SchedulerError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import FOR_PLUGINS
 from scheduler.offline import complaints
 from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
-from scheduler.offline.strictness import unknown_fields, unknown_kind
-from scheduler.offline.workloads import WorkloadError, daemon_template, is_workload, pods_of
-from scheduler.plugins.node_predicates import has_untolerated_taint, required_node_affinity_of
+from scheduler.offline.documents import InputError, documents_from_text, items_of
+from scheduler.offline.strictness import missing_nodes, unknown_fields, unknown_kind
+from scheduler.offline.workloads import WorkloadError, is_workload, pods_of
+
+__all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
 
 _WATCHED: Final[Mapping[str, ObjectKind]] = {kind.kind: kind for kind in FOR_PLUGINS}
 CLUSTER_WIDE: Final = frozenset(
@@ -36,12 +35,7 @@ CLUSTER_WIDE: Final = frozenset(
     }
 )
 """Kinds without namespaces."""
-_NAMED: Final = 3
 _CORE: Final = "v1"
-
-
-class InputError(SchedulerError):
-    """A file, document or field that cannot be read; the message names all three."""
 
 
 class ClusterObjects:
@@ -157,7 +151,6 @@ class _Collector:
         for raw, place in self._workloads:
             self._make_pods(raw, place)
         objects = ClusterObjects()
-        objects.warnings = list(self._warnings)
         objects.nodes = [node for _, node in sorted(self._nodes.items())]
         objects.pods = [pod for _, pod in sorted(self._pods.items())]
         objects.namespaces = [namespace for _, namespace in sorted(self._namespaces.items())]
@@ -165,6 +158,7 @@ class _Collector:
             (_WATCHED[kind], found)
             for (kind, *_), found in sorted(self._watched.items(), key=lambda item: item[0])
         ]
+        objects.warnings = list(self._warnings)
         return objects
 
     def _warn(self, place: str, problem: str) -> None:
@@ -183,8 +177,7 @@ class _Collector:
     def _make_pods(self, raw: Mapping[str, Any], place: str) -> None:
         """Take the objects that a workload's controller would make; claims only where none is."""
         try:
-            nodes = self._nodes_for(raw) if raw["kind"] == "DaemonSet" else ()
-            for made in pods_of(raw, nodes):
+            for made in pods_of(raw, [node for _, node in sorted(self._nodes.items())]):
                 metadata = made["metadata"]
                 key = (made["kind"], metadata.get("namespace", ""), metadata["name"])
                 if key not in self._places:
@@ -194,18 +187,6 @@ class _Collector:
         except msgspec.ValidationError as problem:
             told = complaints.of_type(problem, raw)
             raise InputError(f"{place}: spec.template.spec: {told}") from problem
-
-    def _nodes_for(self, raw: Mapping[str, Any]) -> list[Node]:
-        """The nodes on which a DaemonSet has a pod."""
-        spec = msgspec.convert(daemon_template(raw)["spec"], PodSpec)
-        affinity = required_node_affinity_of(spec)
-        tolerations = Tolerations(spec.tolerations)
-        return [
-            node
-            for _, node in sorted(self._nodes.items())
-            if affinity.matches_node(node)
-            and not has_untolerated_taint(node.spec.taints, tolerations)
-        ]
 
     def _take_node(self, raw: dict[str, Any]) -> None:
         node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
@@ -243,86 +224,12 @@ def objects_from_documents(
     """
     collector = _Collector(makes_pods=makes_pods)
     for place, document in documents:
-        for item_place, raw in _items(document, place):
+        for item_place, raw in items_of(document, place):
             collector.take(raw, item_place)
     objects = collector.result()
     if is_whole:
-        objects.warnings += _about_nodes(objects)
+        objects.warnings += missing_nodes(objects.nodes, objects.pods)
     return objects
-
-
-def _about_nodes(objects: ClusterObjects) -> Iterator[str]:
-    """Says when there are no nodes, or not those that pods are on."""
-    nodes = {node.metadata.name for node in objects.nodes}
-    if not nodes:
-        yield "there are no nodes: no pod can have one"
-        return
-    missing: dict[str, list[str]] = {}
-    for pod in objects.pods:
-        if pod.node_name and pod.node_name not in nodes:
-            missing.setdefault(pod.node_name, []).append(pod.key)
-    for name, pods in sorted(missing.items()):
-        more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
-        on_it = f"{', '.join(sorted(pods)[:_NAMED])}{more}"
-        yield f"there is no node {name}, on which there are pods: {on_it}"
-
-
-def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    """The documents of a YAML or JSON text, each with its place.
-
-    Raises:
-        InputError: the text is neither, or there is nothing in it.
-    """
-    try:
-        # JSON is the much faster case, and the usual one for whole clusters.
-        yield source, msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        yield from _yaml_documents(text, source)
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML as Kubernetes does: a time is a text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    is_empty = True
-    try:
-        for number, document in enumerate(yaml.load_all(text, _Loader), 1):
-            if document is not None:
-                is_empty = False
-                yield f"{source}: document {number}", document
-    except yaml.MarkedYAMLError as problem:
-        mark = problem.problem_mark
-        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        raise InputError(f"{place}: not valid YAML: {problem.problem}") from problem
-    except yaml.YAMLError as problem:
-        raise InputError(f"{source}: not valid YAML: {problem}") from problem
-    if is_empty:
-        raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
-
-
-def _items(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if not isinstance(document, Mapping):
-        raise InputError(f"{place}: expected a Kubernetes object, got {_shown(document)}")
-    items = document.get("items")
-    if not str(document.get("kind", "")).endswith("List") or items is None:
-        yield place, document
-        return
-    if not isinstance(items, list):
-        raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
-    item_kind = str(document["kind"]).removesuffix("List")
-    for index, item in enumerate(items):
-        at = f"{place}: items[{index}]"
-        if not isinstance(item, Mapping):
-            raise InputError(f"{at}: expected a Kubernetes object, got {_shown(item)}")
-        # The items of a PodList carry no kind of their own.
-        yield at, item if "kind" in item or not item_kind else {**item, "kind": item_kind}
 
 
 def _is_core(api_version: str) -> bool:
@@ -333,11 +240,3 @@ def _is_core(api_version: str) -> bool:
 
 def _api_version(kind: str) -> str:
     return _WATCHED[kind].api_version if kind in _WATCHED else _CORE
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, list):
-        return "a list"
-    return f"{value!r}"

@@ -1,15 +1,18 @@
-"""What looks like a slip in objects written by hand: fields and kinds that do not exist.
+"""What looks like a slip in what is read: fields, kinds and nodes that do not exist.
 
 An API server warns of unknown fields and drops them; scheduling would never notice.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
+
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -25,6 +28,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 _FIELDS: Final = "fields.json"
+_NAMED: Final = 3
 
 
 @cache
@@ -59,6 +63,22 @@ def unknown_kind(kind: str, *, is_core: bool) -> str | None:
     if not is_core:
         return f"{kind} is a kind of another API, which scheduling does not read: left out"
     return f"{kind} is not a kind of Kubernetes{_guess(kind, kinds)}: left out"
+
+
+def missing_nodes(nodes: Sequence[Node], pods: Iterable[PodInfo]) -> Iterator[str]:
+    """The nodes that pods are on and that are not there; or that there are none at all."""
+    if not nodes:
+        yield "there are no nodes: no pod can have one"
+        return
+    known = {node.metadata.name for node in nodes}
+    missing: dict[str, list[str]] = {}
+    for pod in pods:
+        if pod.node_name and pod.node_name not in known:
+            missing.setdefault(pod.node_name, []).append(pod.key)
+    for name, on_it in sorted(missing.items()):
+        more = f" and {len(on_it) - _NAMED} more" if len(on_it) > _NAMED else ""
+        listed = ", ".join(sorted(on_it)[:_NAMED])
+        yield f"there is no node {name}, on which there are pods: {listed}{more}"
 
 
 def _unknown(value: Any, type_: str, path: str) -> Iterator[str]:

@@ -8,8 +8,12 @@ ReplaceDaemonSetPodNodeNameNodeAffinity) v1.36.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from scheduler.api.objects import Node
+import msgspec
+
+from scheduler.api.objects import Node, PodSpec
+from scheduler.api.taints import Tolerations
 from scheduler.errors import SchedulerError
+from scheduler.plugins.node_predicates import has_untolerated_taint, required_node_affinity_of
 
 Object: TypeAlias = dict[str, Any]
 
@@ -46,10 +50,11 @@ def pods_of(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Object]:
 
     Args:
         raw: the workload, with a namespace.
-        nodes: for a DaemonSet: those it may have a pod on.
+        nodes: for a DaemonSet, which has a pod on each that it may use.
 
     Raises:
         WorkloadError: a field that pods are made from is missing or wrong.
+        ValidationError: the template of a DaemonSet is no specification of a pod.
     """
     if raw["kind"] == "DaemonSet":
         yield from _daemon_pods(raw, nodes)
@@ -57,12 +62,8 @@ def pods_of(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Object]:
         yield from _MAKERS[raw["kind"]](raw)
 
 
-def daemon_template(raw: Mapping[str, Any]) -> Object:
-    """A pod of a DaemonSet without a node: what a node is judged by before it gets one.
-
-    Raises:
-        WorkloadError: there is no template.
-    """
+def _daemon_template(raw: Mapping[str, Any]) -> Object:
+    """A pod of a DaemonSet without a node: what a node is judged by before it gets one."""
     pod = _pod(raw, raw, raw["metadata"]["name"])
     spec = pod["spec"]
     added = list(_DAEMON_TOLERATIONS)
@@ -147,8 +148,8 @@ def _cron_job(raw: Mapping[str, Any]) -> Iterator[Object]:
 
 
 def _daemon_pods(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Object]:
-    template = daemon_template(raw)
-    for node in nodes:
+    template = _daemon_template(raw)
+    for node in _nodes_for(template, nodes):
         name = node.metadata.name
         term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
         affinity = _mapping(template["spec"], "affinity")
@@ -161,6 +162,16 @@ def _daemon_pods(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Obje
         }
         metadata = {**template["metadata"], "name": f"{raw['metadata']['name']}-{name}"}
         yield {**template, "metadata": metadata, "spec": {**template["spec"], "affinity": pinned}}
+
+
+def _nodes_for(template: Object, nodes: Iterable[Node]) -> Iterator[Node]:
+    spec = msgspec.convert(template["spec"], PodSpec)
+    affinity = required_node_affinity_of(spec)
+    tolerations = Tolerations(spec.tolerations)
+    for node in nodes:
+        is_tolerated = not has_untolerated_taint(node.spec.taints, tolerations)
+        if is_tolerated and affinity.matches_node(node):
+            yield node
 
 
 _MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[Object]]]] = {

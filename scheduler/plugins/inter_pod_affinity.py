@@ -41,6 +41,7 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Scores,
 )
+from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status
 from scheduler.plugins.columns import count_of
 from scheduler.plugins.inter_pod_affinity_hints import (
@@ -58,6 +59,7 @@ from scheduler.plugins.inter_pod_affinity_required import (
     first_reason,
 )
 from scheduler.plugins.own_affinity_terms import OwnTermsCache, speaks_of
+from scheduler.plugins.pod_term_obstacles import of_affinity, of_anti_affinity, of_running_pods
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
 from scheduler.snapshot.pod_kinds import OtherPods
@@ -215,6 +217,18 @@ class InterPodAffinity(
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         return _REASONS
+
+    @override
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        required = state.read(_REQUIRED)
+        unmet = _unmet_affinity(required, pod, snapshot)
+        return (
+            *of_affinity(pod, unmet, snapshot, rows),
+            *of_anti_affinity(required.own, snapshot, rows),
+            *of_running_pods(pod, snapshot, rows),
+        )
 
     @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.objects import Node, NodeAffinitySpec, NodeSelectorTerm
@@ -41,8 +42,10 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
+from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable
 from scheduler.plugins.columns import share_of_highest
+from scheduler.plugins.label_obstacles import ADDED_AFFINITY, NODE_AFFINITY, of_selector, of_terms
 from scheduler.plugins.node_predicates import (
     NAME_FIELD,
     NodeTerm,
@@ -95,7 +98,7 @@ class NodeAffinity(
             SelectorError: a term of the added affinity cannot be read.
         """
         super().__init__(args, handle)
-        added = args.added_affinity or _NO_AFFINITY
+        self._added = added = args.added_affinity or _NO_AFFINITY
         required = added.required_during_scheduling_ignored_during_execution
         self._added_required: tuple[NodeTerm, ...] | None = None
         if required is not None:
@@ -156,6 +159,19 @@ class NodeAffinity(
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """See `FilterPlugin.reasons`."""
         return REASONS
+
+    @override
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        """Which requirements; see `FilterPlugin.obstacles`."""
+        required = _affinity_of(pod).required_during_scheduling_ignored_during_execution
+        added = self._added.required_during_scheduling_ignored_during_execution
+        return (
+            *of_selector(pod.spec.node_selector, snapshot, rows),
+            *of_terms(required, NODE_AFFINITY, snapshot, rows),
+            *of_terms(added, ADDED_AFFINITY, snapshot, rows),
+        )
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:

@@ -6,6 +6,7 @@ Source: pkg/scheduler/framework/plugins/nodeports/node_ports.go (v1.36).
 """
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -33,7 +34,9 @@ from scheduler.framework.interface import (
     Reason,
     SignPlugin,
 )
+from scheduler.framework.obstacles import Obstacle, PortObstacle
 from scheduler.framework.status import SKIP, SUCCESS, Status
+from scheduler.plugins.examples import pods_on
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.port_counts import WILDCARD_IP
@@ -123,6 +126,26 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         """See `FilterPlugin.reasons`."""
         return REASONS
+
+    @override
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        """Who holds which port; see `FilterPlugin.obstacles`."""
+        found = []
+        for port in dict.fromkeys(pod.shape.host_ports):
+            holders = _holders((port,), snapshot)
+            held = np.zeros(0, np.intp) if holders is None else rows[holders[rows] > 0]
+            if holders is not None and len(held):
+                examples = pods_on(snapshot, held, partial(_holds, port))
+                number = int(holders[held].sum())
+                told = port.port, port.protocol, port.host_ip
+                found.append(PortObstacle(*told, len(held), number, examples))
+        return found
+
+
+def _holds(port: HostPort, pod: PodInfo) -> bool:
+    return any(conflict(port, held) for held in pod.shape.host_ports)
 
 
 def _holders(wanted: tuple[HostPort, ...], snapshot: Snapshot) -> NDArray[np.float64] | None:

@@ -128,6 +128,15 @@ def required_node_affinity_of(spec: PodSpec) -> RequiredNodeAffinity:
     return RequiredNodeAffinity(tuple(labels), terms)
 
 
+def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
+    """The terms of the required node affinity, as they are written."""
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is None:
+        return ()
+    required = affinity.required_during_scheduling_ignored_during_execution
+    return () if required is None else required.node_selector_terms
+
+
 def node_selector_terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     """The terms of a node selector.
 

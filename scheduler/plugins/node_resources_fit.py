@@ -55,6 +55,7 @@ from scheduler.framework.interface import (
     Shortage,
     SignPlugin,
 )
+from scheduler.framework.obstacles import Obstacle, ResourceObstacle
 from scheduler.framework.status import SUCCESS, Code, Status
 from scheduler.plugins.columns import Mask
 from scheduler.plugins.resource_columns import ResourceColumns, is_counted
@@ -290,6 +291,24 @@ class NodeResourcesFit(
         return (first, *told, last)
 
     @override
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        """How much is missing of what; see `FilterPlugin.obstacles`."""
+        fit, table = state.read(_FIT), snapshot.table
+        columns = ResourceColumns(table, fit.names, pod.shape.requests)
+        has, taken = columns.allocatable(table, rows), columns.requested(table, rows)
+        offered = {name: (has[i], has[i] - taken[i]) for i, name in enumerate(columns.names)}
+        nothing = np.zeros(len(rows))
+        places = table.max_pods[rows]
+        wanted = [
+            (PODS, 1, places, places - table.pod_count[rows]),
+            *((n, pod.shape.requests[n], *offered.get(n, (nothing, nothing))) for n in fit.names),
+        ]
+        found = (_obstacle(*each, snapshot, rows) for each in wanted)
+        return [each for each in found if each is not None]
+
+    @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
         """Find the columns that count in the score; never skips."""
         self._prepare_score(state, pod, snapshot)
@@ -356,6 +375,25 @@ def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) 
     before = whole_units(old.status.allocatable)
     has_more = any(now.get(name, 0) > before.get(name, 0) for name in (PODS, *requests))
     return QueueingHint.QUEUE if has_more else QueueingHint.SKIP
+
+
+def _obstacle(
+    name: str,
+    asked: int,
+    has: NDArray[np.float64],
+    free: NDArray[np.float64],
+    snapshot: Snapshot,
+    rows: NDArray[np.intp],
+) -> ResourceObstacle | None:
+    is_short = np.flatnonzero(free < asked)
+    if not len(is_short):
+        return None
+    missing = asked - free[is_short]
+    # The first in the order of names, as people look for it.
+    names = snapshot.table.names
+    nearest = min(names[row] for row in rows[is_short[missing == missing.min()]].tolist())
+    hopeless = int(np.count_nonzero(has[is_short] < asked))
+    return ResourceObstacle(name, len(is_short), asked, int(missing.min()), nearest, hopeless)
 
 
 def _taker(name: str) -> Callable[[PodInfo], float]:

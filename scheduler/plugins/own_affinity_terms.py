@@ -86,6 +86,11 @@ def speaks_of(pods: PodSelector, pod: PodInfo, namespaces: NamespaceLabels) -> b
     return pods.matches_namespace(pod.namespace, namespaces) and pods.selector.matches(pod.labels)
 
 
+def resolved_term(term: AffinityTerm, namespace: str, snapshot: Snapshot) -> OwnTerm:
+    """A term of a pod in a namespace, for the namespaces as they are now."""
+    return OwnTerm(term.topology_key, _pods(term, namespace, snapshot.namespaces))
+
+
 def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> OwnTerms:
     near = [_pods(term, namespace, snapshot.namespaces) for term in affinity.required]
     preferred = [(weighted.term, weighted.weight) for weighted in affinity.preferred]
@@ -98,10 +103,7 @@ def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> Ow
     return OwnTerms(
         affinity_keys=tuple(term.topology_key for term in affinity.required),
         near=_intersection(near) if near else None,
-        away=tuple(
-            OwnTerm(term.topology_key, _pods(term, namespace, snapshot.namespaces))
-            for term in affinity.required_anti
-        ),
+        away=tuple(resolved_term(term, namespace, snapshot) for term in affinity.required_anti),
         preferred=tuple(
             OwnTerm(term.topology_key, _pods(term, namespace, snapshot.namespaces), weight)
             for term, weight in preferred

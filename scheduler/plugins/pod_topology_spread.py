@@ -46,7 +46,9 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Scores,
 )
+from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error
+from scheduler.plugins import spread_obstacles
 from scheduler.plugins.columns import Mask, count_of
 from scheduler.plugins.default_selector import Workloads
 from scheduler.plugins.spread_constraints import (
@@ -55,6 +57,7 @@ from scheduler.plugins.spread_constraints import (
     SpreadConstraint,
     SpreadPlan,
     SpreadPlans,
+    hard_paths,
 )
 from scheduler.plugins.topology_scope import NO_PODS, Domains
 from scheduler.snapshot import Rows, Snapshot
@@ -283,6 +286,29 @@ class PodTopologySpread(
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         return _REASONS
+
+    @override
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        hard = state.read(_HARD_STATE)
+        paths = hard_paths(pod)
+        found = []
+        for i, constraint in enumerate(hard.plan.hard):
+            lowest = hard.lowest(i)[0]
+            found.append(
+                spread_obstacles.obstacle(
+                    paths[i] if i < len(paths) else "",
+                    constraint,
+                    hard.domains[i],
+                    hard.sums[i],
+                    lowest=lowest,
+                    limit=float(hard.limit(i, pod, lowest)),
+                    snapshot=snapshot,
+                    rows=rows,
+                )
+            )
+        return [each for each in found if each is not None]
 
     @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:

@@ -199,6 +199,15 @@ class SpreadPlans:
         )
 
 
+def hard_paths(pod: PodInfo) -> list[str]:
+    """Where the pod's own constraints that must be kept are written."""
+    return [
+        f"spec.topologySpreadConstraints[{i}]"
+        for i, constraint in enumerate(pod.spec.topology_spread_constraints)
+        if constraint.when_unsatisfiable == HARD
+    ]
+
+
 def _own_selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
     """The selector with the pod's own values of matchLabelKeys added."""
     return selector_from_label_selector(constraint.label_selector).with_requirements(

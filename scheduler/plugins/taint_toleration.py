@@ -9,16 +9,18 @@ Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (v1.
 alpha operators Lt and Gt).
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.objects import Node, Taint
 from scheduler.api.pods import PodInfo
-from scheduler.api.taints import PREFER_NO_SCHEDULE, Tolerations
+from scheduler.api.taints import PREFER_NO_SCHEDULE, Tolerations, taint_text
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -40,6 +42,7 @@ from scheduler.framework.interface import (
     SignPlugin,
     Untolerated,
 )
+from scheduler.framework.obstacles import Obstacle, TaintObstacle
 from scheduler.framework.status import SUCCESS, Code, Status
 from scheduler.plugins.columns import Judged, distance_from_highest
 from scheduler.plugins.node_predicates import has_untolerated_taint
@@ -111,12 +114,23 @@ class TaintToleration(
         """Which taints they are."""
         table = snapshot.table
         tolerations = Tolerations(pod.spec.tolerations)
-        taints = tuple(
-            taint
-            for taint in table.taint_sets.values[int(table.taint_set[row])]
-            if has_untolerated_taint((taint,), tolerations)
-        )
-        return (replace(REASONS[0], data=Untolerated(taints)),)
+        taints = table.taint_sets.values[int(table.taint_set[row])]
+        return (replace(REASONS[0], data=Untolerated(untolerated(taints, tolerations))),)
+
+    @override
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        """Which taints, the most frequent first; see `FilterPlugin.obstacles`."""
+        table = snapshot.table
+        tolerations = Tolerations(pod.spec.tolerations)
+        counts: Counter[str] = Counter()
+        for number, nodes in enumerate(np.bincount(table.taint_set[rows]).tolist()):
+            if nodes:
+                kept_away = untolerated(table.taint_sets.values[number], tolerations)
+                counts.update(dict.fromkeys(map(taint_text, kept_away), nodes))
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return [TaintObstacle(taint, nodes) for taint, nodes in ordered]
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
@@ -139,6 +153,11 @@ class TaintToleration(
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
         """The fewer such taints the better; 100 everywhere when there are none."""
         return distance_from_highest(scores)
+
+
+def untolerated(taints: _Taints, tolerations: Tolerations) -> _Taints:
+    """The taints that keep the pod away."""
+    return tuple(taint for taint in taints if has_untolerated_taint((taint,), tolerations))
 
 
 def count_disliked(taints: _Taints, tolerations: Tolerations) -> int:

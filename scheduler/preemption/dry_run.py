@@ -60,7 +60,22 @@ class DryRun:
         importance: Importance,
         budgets: Budgets,
         nominated: NominatedPods,
+        *,
+        below: int | None = None,
     ) -> None:
+        """Take what there is to know.
+
+        Args:
+            diagnosis: why the pod fits nowhere.
+            snapshot: the cluster.
+            importance: the order of the pods of each node.
+            budgets: what evictions violate.
+            nominated: the pods that wait for a node to be cleared for them.
+            below: pods of a lower priority than this may have to leave; None for the pod's own.
+
+        Raises:
+            ValueError: there is nothing to try.
+        """
         if diagnosis.attempt is None:
             raise ValueError("the pod was rejected for good before any node was looked at")
         self._attempt = diagnosis.attempt
@@ -70,6 +85,7 @@ class DryRun:
         self._importance = importance
         self._budgets = budgets
         self._nominated = nominated
+        self._below = self._pod.priority if below is None else below
 
     def run(self, rows: Indices, wanted: int) -> list[Tried]:
         """Try nodes in order until there are enough candidates.
@@ -91,7 +107,7 @@ class DryRun:
 
     def _try(self, rows: Indices) -> Tried:
         ranked = self._importance.ranked(self._snapshot, rows)
-        lower = ranked.take(ranked.priorities < self._pod.priority)
+        lower = ranked.take(ranked.priorities < self._below)
         has_lower = np.bincount(lower.at, minlength=len(rows)) > 0
         rejected: list[tuple[Status, int]] = []
         without = len(rows) - int(np.count_nonzero(has_lower))

@@ -41,9 +41,9 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
     debug: Mapping[str, Callable[[], object]] = {}
     """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
-    explain: Callable[[str, Collection[str]], Awaitable[bytes | None]] | None = None
-    """Served at /debug/explain: JSON about a pod, `namespace/name`, and some nodes (or all); None
-    when there is no such pod."""
+    explain: Callable[[str, Collection[str], bool], Awaitable[bytes | None]] | None = None
+    """Served at /debug/explain: JSON about a pod, `namespace/name`, and some nodes (or all), with
+    what would help where that is asked for; None when there is no such pod."""
     recording: Callable[[], Callable[[], bytes]] | None = None
     """Served at /debug/recording; what it gives is called in a thread."""
     level_can_be_set: bool = True
@@ -140,12 +140,14 @@ def _dump(show: Callable[[], object]) -> Any:
     return handle
 
 
-def _explain(ask: Callable[[str, Collection[str]], Awaitable[bytes | None]]) -> Any:
+def _explain(ask: Callable[[str, Collection[str], bool], Awaitable[bytes | None]]) -> Any:
     async def handle(request: web.Request) -> web.Response:
         pod = request.query.get("pod", "")
         if "/" not in pod:
-            return plain("expected ?pod=NAMESPACE/NAME, and optionally &node=NAME\n", status=400)
-        body = await ask(pod, request.query.getall("node", []))
+            wanted = "expected ?pod=NAMESPACE/NAME, and optionally &node=NAME and &changes=1\n"
+            return plain(wanted, status=400)
+        changes = request.query.get("changes", "") not in ("", "0", "false")
+        body = await ask(pod, request.query.getall("node", []), changes)
         if body is None:
             return plain(f"no pod {pod} that has not ended\n", status=404)
         return as_json(body)

@@ -100,18 +100,19 @@ class LabelColumns:
 
     Attributes:
         key_epoch: grows whenever a key appears on the first node or goes from the last one.
+        nodes_with: how many nodes have a label of each key.
     """
 
     def __init__(self) -> None:
         self.key_epoch = 0
         self._labels: list[Mapping[str, str]] = []
-        self._nodes_with: dict[str, int] = {}
+        self.nodes_with: dict[str, int] = {}
         self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
         self._absent = LabelColumn(0)
 
     def column(self, key: str, capacity: int) -> LabelColumn:
         """The column of a key; of a key that no node has always the same, all absent."""
-        if key not in self._nodes_with:
+        if key not in self.nodes_with:
             return self._absent
         column = self._columns.get(key)
         if column is not None:
@@ -122,7 +123,7 @@ class LabelColumns:
         return column
 
     def __contains__(self, key: str) -> bool:
-        return key in self._nodes_with
+        return key in self.nodes_with
 
     def set_row(self, row: int, labels: Mapping[str, str], capacity: int) -> None:
         """Take over the labels of a node; none for a row without one."""
@@ -148,16 +149,16 @@ class LabelColumns:
         copy = LabelColumns()
         copy.key_epoch = self.key_epoch
         copy._labels = self._labels.copy()
-        copy._nodes_with = self._nodes_with.copy()
+        copy.nodes_with = self.nodes_with.copy()
         copy._columns = OrderedDict((key, c.copy()) for key, c in self._columns.items())
         return copy
 
     def _count(self, key: str, sign: int) -> None:
-        nodes = self._nodes_with.get(key, 0) + sign
+        nodes = self.nodes_with.get(key, 0) + sign
         if nodes:
-            self._nodes_with[key] = nodes
+            self.nodes_with[key] = nodes
         else:
-            del self._nodes_with[key]
+            del self.nodes_with[key]
             self._columns.pop(key, None)
         if nodes == (sign > 0):
             self.key_epoch += 1

@@ -170,6 +170,14 @@ class Snapshot:
         """
         return self._terms.matching(kind, pod, self.table.capacity)
 
+    def each_term_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
+        """The same, each term by itself; for people."""
+        return self._terms.about(kind, pod)
+
+    def label_keys(self) -> Mapping[str, int]:
+        """How many nodes have a label of each key. Not to be written to."""
+        return self._labels.nodes_with
+
     def selected_pods(
         self, row: int, pods: Iterable[PodInfo]
     ) -> tuple[dict[PodSelector, int], dict[PodSelector, int]]:

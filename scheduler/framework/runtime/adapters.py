@@ -18,6 +18,7 @@ from scheduler.framework.interface import (
     Reason,
     Scores,
 )
+from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.runtime import answers
 from scheduler.framework.status import Status
 from scheduler.snapshot import Rows, Snapshot
@@ -79,6 +80,10 @@ class NodeFilterAdapter:
         given = state.read(self._given)
         status = list(given)[answer - 1]
         return [Reason(text, status.code) for text in status.reasons or ("",)]
+
+    def obstacles(self, *_: object) -> Sequence[Obstacle]:
+        """What the plugin says about each node is all that is known."""
+        return ()
 
 
 def written_plugin(plugin: object) -> object:

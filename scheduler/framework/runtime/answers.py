@@ -22,6 +22,7 @@ from scheduler.framework.interface import (
     Reason,
     Scores,
 )
+from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import REJECTIONS, SKIP, SUCCESS, Code, Status
 
 Codes: TypeAlias = frozenset[Code]
@@ -122,6 +123,14 @@ def reasons(answer: Any, _: None) -> Sequence[Reason]:
     if not isinstance(answer, Sequence) or not all(_is_reason(reason) for reason in answer):
         wrong(answer, "a sequence of Reasons")
     found: Sequence[Reason] = answer
+    return found
+
+
+def obstacles(answer: Any, _: None) -> Sequence[Obstacle]:
+    """What stands in the way of a pod."""
+    if not isinstance(answer, Sequence) or not all(isinstance(o, Obstacle) for o in answer):
+        wrong(answer, "a sequence of Obstacles")
+    found: Sequence[Obstacle] = answer
     return found
 
 

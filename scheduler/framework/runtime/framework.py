@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -30,6 +30,8 @@ from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.runtime.scoring import Scoring
 from scheduler.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
 
 MAX_WAIT_SECONDS: Final = 15 * 60.0
@@ -37,6 +39,9 @@ MAX_WAIT_SECONDS: Final = 15 * 60.0
 
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
+
+_UNSEEN: Final = FrameworkMetrics(Instruments())
+"""What is counted here is shown to nobody."""
 
 
 class Framework:
@@ -76,6 +81,15 @@ class Framework:
         self.best_nodes = scoring.best_nodes
         self.totals = scoring.totals
         self.score_table = scoring.score_table
+
+    def aside(self, without: Container[str] = ()) -> Filtering:
+        """The same filters, but for some, to be asked beside the decisions.
+
+        Nothing that they say is remembered, timed or counted.
+        """
+        calls = PluginCalls(self.profile_name, _UNSEEN, _no_time)
+        plugins = self.plugins.filters_only(without)
+        return Filtering(plugins, calls, PodClasses(plugins, calls, 0))
 
     # --- for the queue --------------------------------------------------------------------------
 
@@ -382,6 +396,10 @@ class Framework:
             except PluginError as problem:
                 failures.append(problem)
         return failures
+
+
+def _no_time() -> float:
+    return 0.0
 
 
 def everything_about(kind: ObjectKind) -> ClusterEventWithHint:

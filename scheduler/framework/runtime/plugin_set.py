@@ -1,6 +1,7 @@
 """The plugins of one profile, sorted by extension point once, when the profile is built."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, cast
 
 import msgspec
@@ -127,6 +128,14 @@ class PluginSet:
             names = ", ".join(p.NAME for p in found) or "none"
             raise PluginSetError(f"exactly one queueSort plugin is needed, got {names}")
         return found[0]
+
+    def filters_only(self, without: Container[str] = ()) -> "PluginSet":
+        """The same plugins where nodes are rejected, but for some; nothing is scored."""
+        part = copy(self)
+        part.pre_filter = [p for p in self.pre_filter if p.NAME not in without]
+        part.filter = [p for p in self.filter if p.NAME not in without]
+        part.pre_score, part.score = [], []
+        return part
 
     def rejecting(self) -> list[Plugin]:
         """The plugins that can reject pods; the others need no events."""

@@ -70,11 +70,9 @@ def test_people_read_how_close_it_was(cluster: str) -> None:
 
     assert "  Fits nowhere: 0/4 nodes are available: 2 Insufficient cpu" in result.stdout
     assert "      2  NodeResourcesFit  Insufficient cpu, Insufficient memory\n" in result.stdout
-    assert "  short by 1 cpu on 2 nodes, nearest big; too small even when empty\n" in result.stdout
-    assert (
-        "  short by 1Gi memory on 2 nodes, nearest big; too small even when empty\n"
-        in result.stdout
-    )
+    said = "asked for: 4 nodes short, by {} on the nearest (big); too small even when empty\n"
+    assert f"      9 cpu {said.format('1')}" in result.stdout
+    assert f"      9Gi memory {said.format('1Gi')}" in result.stdout
 
 
 def test_all_reasons_ask_beyond_the_first_plugin(cluster: str) -> None:
@@ -225,7 +223,7 @@ def test_nominated_pods_are_left_room(tmp_path: Path) -> None:
     result = run("-f", file)
 
     assert "Fits on 1 of 1 nodes; goes to n, where it is nominated, whatever" in result.stdout
-    assert "short by 1 cpu on 1 node\n" in result.stdout
+    assert "2 cpu asked for: 1 node short, by 1 on the nearest (n)\n" in result.stdout
 
 
 def test_a_nominated_node_that_does_not_fit_is_told(tmp_path: Path) -> None:

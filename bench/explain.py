@@ -1,0 +1,191 @@
+"""How long the daemon takes to explain pods while it schedules others, and what that costs it.
+
+    python -m bench.explain                              # 5,000 nodes, 1,000 pods that fit nowhere
+    python -m bench.explain --nodes 500 --pods 100 --load 500     # small: shows that it works
+
+Against a real API server: pods that fit nowhere, for several reasons, are asked about one after the
+other over the secure port while pods that fit are bound. Rounds with and without questions take
+turns. Each answer is held against the condition of its pod.
+"""
+
+import argparse
+import http.client
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from bench.latency import percentile
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.objects import Json, make_nodes, make_pod, make_pods
+from e2e.support.probing import unverified
+from e2e.support.processes import Program
+from e2e.support.scraping import fetch
+from e2e.support.stowage import start_stowage
+from e2e.support.waiting import wait_for
+
+P99_MS: Final = 50.0
+SPEED: Final = 0.95
+_NAMESPACE: Final = "asked"
+_SCHEDULED: Final = 'scheduler_schedule_attempts_total{profile="stowage",result="scheduled"}'
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and say by the exit status whether the targets are met."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=1000, help="fit nowhere, and are asked about")
+    parser.add_argument("--load", type=int, default=5000, help="pods bound in each round")
+    parser.add_argument("--rounds", type=int, default=3, help="with questions; as many without")
+    parser.add_argument("--per-second", type=float, default=20.0, help="questions")
+    options = parser.parse_args(arguments)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ControlPlane() as own,
+        Cluster("own", own.kubeconfig, Path(directory), control_plane=own) as cluster,
+    ):
+        program = start_stowage(
+            own.kubeconfig, Path(directory), arguments=["--serve-without-authorization"]
+        )
+        try:
+            return _measure(cluster, program, options)
+        finally:
+            program.stop()
+
+
+def _measure(cluster: Cluster, program: Program, options: argparse.Namespace) -> int:
+    cluster.create_nodes(make_nodes(options.nodes, allocatable={"pods": "1000", "cpu": "64"}))
+    cluster.create_pods(_hopeless(options.pods))
+    told = wait_for(lambda: _conditions(cluster, options.pods), "conditions", 600, 1.0)
+    asker = _Asker(program.url, told)
+    quiet, asked = [], []
+    for number in range(options.rounds):
+        quiet.append(_round(cluster, program, options.load, f"quiet-{number}", None, 0))
+        asked.append(
+            _round(cluster, program, options.load, f"asked-{number}", asker, options.per_second)
+        )
+    while len(asker.milliseconds) < options.pods:
+        asker.ask()
+    before, during = statistics.median(quiet), statistics.median(asked)
+    p99 = percentile(asker.milliseconds, 0.99)
+    print(f"questions: {len(asker.milliseconds)}, that disagree: {len(asker.wrong)}")
+    print(f"milliseconds: p50 {percentile(asker.milliseconds, 0.5):.1f}, p99 {p99:.1f}, ", end="")
+    print(f"longest {max(asker.milliseconds):.1f} (target: p99 at most {P99_MS:g})")
+    print(f"binds per second: {before:.0f} without questions, {during:.0f} with ", end="")
+    print(f"({during / before:.2f}; target: at least {SPEED})")
+    for key in asker.wrong[:5]:
+        print(f"disagrees: {key}: told {told[key]!r}", file=sys.stderr)
+    is_met = p99 <= P99_MS and during >= SPEED * before and not asker.wrong
+    return 0 if is_met else 1
+
+
+class _Asker:
+    """Asks about one pod after the other, over one connection.
+
+    Attributes:
+        milliseconds: how long each answer took.
+        wrong: the pods whose answer is not what they were told.
+    """
+
+    def __init__(self, url: str, told: dict[str, str]) -> None:
+        self.milliseconds: list[float] = []
+        self.wrong: list[str] = []
+        self._told = told
+        self._keys: Iterator[str] = itertools.cycle(told)
+        address = urlsplit(url)
+        self._connection = http.client.HTTPSConnection(
+            address.netloc, context=unverified(), timeout=30
+        )
+
+    def ask(self) -> None:
+        key = next(self._keys)
+        start = time.perf_counter()
+        self._connection.request("GET", f"/debug/explain?pod={key}")
+        body = self._connection.getresponse().read()
+        self.milliseconds.append(1000 * (time.perf_counter() - start))
+        [answer] = json.loads(body)["pods"]
+        if not answer["message"] or not self._told[key].startswith(answer["message"]):
+            self.wrong.append(key)
+
+
+def _round(
+    cluster: Cluster,
+    program: Program,
+    load: int,
+    prefix: str,
+    asker: _Asker | None,
+    per_second: float,
+) -> float:
+    """Binds pods, with questions meanwhile or without; gives how many were bound a second."""
+    bodies = make_pods(load, prefix=prefix, namespace="load", requests={"cpu": "10m"})
+    before, start = _scheduled(program), time.monotonic()
+    next_look = next_question = start
+    with ThreadPoolExecutor(1) as pool:
+        created = pool.submit(cluster.create_pods, bodies)
+        while True:
+            now = time.monotonic()
+            if now >= next_look:
+                next_look = now + 0.25
+                if _scheduled(program) - before >= load:
+                    break
+            if asker is not None and now >= next_question:
+                next_question = now + 1 / per_second
+                asker.ask()
+            else:
+                time.sleep(0.005)
+        created.result()
+    speed = load / (time.monotonic() - start)
+    cluster.delete_pods("load")
+    wait_for(lambda: not cluster.pods("load"), "the load to be gone", 300, 0.5)
+    return speed
+
+
+def _scheduled(program: Program) -> float:
+    for line in fetch(f"{program.url}/metrics").splitlines():
+        if line.startswith(_SCHEDULED):
+            return float(line.rpartition(" ")[2])
+    return 0.0
+
+
+def _hopeless(count: int) -> Iterator[Json]:
+    """Pods that fit nowhere, for as many reasons as there are kinds of them."""
+    kinds: tuple[Json, ...] = (
+        {"requests": {"cpu": "1000"}},
+        {"requests": {"memory": "100Ti"}},
+        {"nodeSelector": {"disk": "tape"}},
+        {"affinity": _beside("nobody")},
+        {"requests": {"cpu": "1000"}, "tolerations": [{"operator": "Exists"}]},
+    )
+    for number in range(count):
+        yield make_pod(f"pod-{number:05}", namespace=_NAMESPACE, **kinds[number % len(kinds)])
+
+
+def _beside(app: str) -> Json:
+    term = {
+        "labelSelector": {"matchLabels": {"app": app}},
+        "topologyKey": "topology.kubernetes.io/zone",
+    }
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _conditions(cluster: Cluster, count: int) -> dict[str, str]:
+    """By pod, the message of its condition; empty until all have one."""
+    found = {
+        f"{_NAMESPACE}/{pod['metadata']['name']}": condition["message"]
+        for pod in cluster.pods(_NAMESPACE)
+        for condition in pod.get("status", {}).get("conditions", ())
+        if condition["type"] == "PodScheduled"
+    }
+    return found if len(found) == count else {}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

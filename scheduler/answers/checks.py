@@ -1,0 +1,205 @@
+"""What every filter says about every node, in columns: who rejects how many, and which come close.
+
+One pass of each filter over all nodes. Nothing of it is remembered, timed or counted.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.answers.model import Check, NearNode, Rejection
+from scheduler.api.pods import PodInfo
+from scheduler.framework.obstacles import Obstacle
+from scheduler.framework.runtime import Feasibility, Framework, answers
+from scheduler.framework.runtime.judging import FilterAttempt
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.runtime.verdicts import FEASIBLE, Verdicts
+from scheduler.snapshot import Snapshot
+
+NEAREST: Final = 5
+"""As many nodes are told of."""
+
+
+class EveryCheck(msgspec.Struct, frozen=True, eq=False):
+    """All checks about one pod.
+
+    Attributes:
+        pod: the pod.
+        snapshot: the cluster.
+        found: what filtering found once those that reject the pod as a whole are left out.
+        outright: by plugin, the rejection of the pod as a whole.
+        names: of the plugins that reject anything, in the order in which they are asked.
+        rejects: which of them reject which rows; False for rows that are no nodes.
+        verdicts: what each filter said, by name; without those that only PreFilter speaks for.
+        fits_without: by plugin, how many nodes would fit if it alone were gone.
+        world: the cluster with the pods nominated before this one: what numbers are about.
+        attempt: the filters, as PreFilter prepares them for that.
+    """
+
+    pod: PodInfo
+    snapshot: Snapshot
+    found: Feasibility
+    outright: dict[str, Rejection]
+    names: list[str]
+    rejects: NDArray[np.bool_]
+    verdicts: dict[str, Verdicts]
+    fits_without: dict[str, int]
+    world: Snapshot
+    attempt: FilterAttempt | None
+
+    @property
+    def fails(self) -> NDArray[np.intp]:
+        """How many of the checks each row fails."""
+        count: NDArray[np.intp] = self.rejects.sum(axis=0)
+        return count
+
+    def rejected_by(self, name: str) -> NDArray[np.intp]:
+        """The rows that a plugin rejects."""
+        if name not in self.names:
+            return np.zeros(0, np.intp)
+        return np.flatnonzero(self.rejects[self.names.index(name)])
+
+    def rejected_by_none_but(self, *names: str) -> NDArray[np.intp]:
+        """The rows that some of the plugins reject, and nobody else does."""
+        meant = np.isin(self.names, names)
+        by_these = self.rejects[meant].any(axis=0)
+        return np.flatnonzero(by_these & ~self.rejects[~meant].any(axis=0))
+
+    def obstacles(self, name: str, rows: NDArray[np.intp]) -> tuple[Obstacle, ...]:
+        """What a filter has against some of the rows that it rejects.
+
+        Raises:
+            PluginError: the plugin failed.
+        """
+        attempt = self.attempt
+        for each in () if attempt is None else attempt.filters:
+            if attempt is not None and name == each.plugin.NAME:
+                asked = attempt.state, self.pod, self.world, rows
+                ask, check = each.plugin.obstacles, answers.obstacles
+                return tuple(attempt.calls.call(each.plugin, "Filter", check, None, ask, *asked))
+        return ()
+
+
+def every_check(
+    framework: Framework,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    nominated: NominatedPods | None = None,
+) -> EveryCheck:
+    """Ask every filter about every node.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    outright: dict[str, Rejection] = {}
+    narrowing: set[str] = set()
+    while True:
+        aside = framework.aside({*outright, *narrowing})
+        found = aside.find_nodes_that_fit(pod, snapshot, nominated)
+        if found.verdicts is not None:
+            break
+        said = found.pre_filter
+        rejection = Rejection(said.plugin, said.code.upstream_name, said.reasons)
+        # Plugins that leave no node between them are all in the way.
+        for name in [said.plugin] if said.plugin else sorted(found.restricting):
+            outright[name] = rejection
+    alive = snapshot.table.alive
+    columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
+    verdicts: dict[str, Verdicts] = {}
+    for name, said_here in _said(found, aside.every_verdict(found, pod, snapshot, nominated)):
+        verdicts[name] = said_here
+        columns[name] = alive & (said_here.first != FEASIBLE)
+    looked_at = found.verdicts.rows
+    for name in () if looked_at is None else found.restricting:
+        absent = alive.copy()
+        absent[looked_at] = False
+        columns[name] = columns.get(name, np.zeros_like(alive)) | absent
+    names = [name for name, column in columns.items() if column.any()]
+    rejects = np.array([columns[name] for name in names], np.bool_).reshape(len(names), len(alive))
+    alone = rejects.sum(axis=0) == 1
+    fits_without = dict(zip(names, (rejects & alone).sum(axis=1).tolist(), strict=True))
+    for name in found.restricting.intersection(names):
+        without = framework.aside({name}).find_nodes_that_fit(pod, snapshot, nominated)
+        fits_without[name] = len(without.feasible_rows())
+    before = None if nominated is None else nominated.before(pod, snapshot)
+    world, attempt = snapshot, found.attempt
+    if before is not None:
+        world = snapshot.fork(before.pods_on(snapshot))
+        attempt = aside.find_nodes_that_fit(pod, world).attempt
+    return EveryCheck(
+        pod, snapshot, found, outright, names, rejects, verdicts, fits_without, world, attempt
+    )
+
+
+def checks_of(every: EveryCheck) -> tuple[Check, ...]:
+    """What each plugin has against how many nodes, the one that rejects most first.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    counts = zip(every.names, every.rejects.sum(axis=1).tolist(), strict=True)
+    return tuple(
+        Check(name, nodes, every.fits_without[name], every.obstacles(name, every.rejected_by(name)))
+        for name, nodes in sorted(counts, key=lambda count: -count[1])
+    )
+
+
+def nearest_nodes(every: EveryCheck) -> tuple[NearNode, ...]:
+    """The nodes that fail fewest checks; of equals those that lack least, then by name.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    table = every.snapshot.table
+    fails = every.fails
+    rows = np.flatnonzero(table.alive & (fails > 0))
+    lacking = shortage(every, rows)
+    order = np.lexsort((lacking, fails[rows]))[: 4 * NEAREST]
+    chosen = sorted(
+        zip(fails[rows[order]], lacking[order], rows[order], strict=True),
+        key=lambda each: (each[0], each[1], table.names[each[2]]),
+    )
+    return tuple(
+        NearNode(table.names[row], int(count), tuple(_rejections(every, int(row))))
+        for count, _, row in chosen[:NEAREST]
+    )
+
+
+def shortage(every: EveryCheck, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """By row, the largest share of what the pod asks for that the node does not have free."""
+    table = every.world.table
+    shares = np.zeros(len(rows))
+    for name, amount in every.pod.shape.requests.items():
+        column = table.resources.get(name)
+        if amount > 0:
+            free: NDArray[np.float64] | float = 0.0
+            if column is not None:
+                free = table.allocatable[column, rows] - table.requested[column, rows]
+            shares = np.maximum(shares, (amount - free) / amount)
+    return shares
+
+
+def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verdicts]]:
+    """What each filter says, with its name."""
+    filters = () if found.attempt is None else found.attempt.filters
+    names = [each.plugin.NAME for each in sorted(filters, key=lambda f: f.index)]
+    return zip(names, every, strict=True)
+
+
+def _rejections(every: EveryCheck, row: int) -> Iterator[Rejection]:
+    """Everything that speaks against one node."""
+    for name, rejects in zip(every.names, every.rejects, strict=True):
+        if not rejects[row]:
+            continue
+        if name in every.outright:
+            yield every.outright[name]
+            continue
+        verdicts = every.verdicts.get(name)
+        status = every.found.absent
+        if verdicts is not None and verdicts.first[row] != FEASIBLE:
+            status = verdicts.status(row)
+        if status is not None:
+            yield Rejection(name, status.code.upstream_name, status.reasons)

@@ -1,0 +1,146 @@
+"""Why a pod fits nowhere, beyond the first rejection of every node, and what would help.
+
+Judged beside the decisions, on the snapshot as it is: nothing is changed, remembered or counted.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Final, TypeAlias
+from weakref import ref
+
+from msgspec.structs import replace
+
+from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
+from scheduler.answers.elsewhere import add_nodes, evict, set_labels, uncordon
+from scheduler.answers.model import Change, Guess, PodAnswer
+from scheduler.answers.smallest import add_tolerations, drop_rules, lower_requests, several
+from scheduler.answers.spelling import guesses
+from scheduler.answers.trials import Trials, TrialsSpentError
+from scheduler.api.pods import PodInfo
+from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.snapshot import Snapshot
+
+MOST_TRIALS: Final = 128
+"""So often the pod is judged as it might be for one kind of change, whatever it is made of."""
+_MOST_KNOWN: Final = 256
+"""Answers kept for pods that are alike."""
+
+_Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[Change]]
+_OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
+_OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_nodes)
+
+
+class Depth(Enum):
+    """How much to find out about a pod that fits nowhere."""
+
+    VERDICTS = 0
+    """Who is the first to reject each node."""
+    CHECKS = 1
+    """Also who else does, and which nodes come close: a pass of every filter over all nodes."""
+    CHANGES = 2
+    """Also what would help, which takes some ten times as long."""
+
+
+class Whys:
+    """Finds out why pods fit nowhere; of pods that are alike, once while nothing changes."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._known: dict[object, PodAnswer] = {}
+
+    def add(
+        self,
+        answer: PodAnswer,
+        depth: Depth,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods,
+    ) -> PodAnswer:
+        """The answer about a pod that fits nowhere, with all that the depth asks for.
+
+        What a plugin that fails would have said is left out; where that matters to the verdict, who
+        asks for the verdict is told.
+        """
+        if depth is Depth.VERDICTS:
+            return answer
+        # A fork that somebody keeps must be copied when the cluster changes.
+        state = ref(snapshot), snapshot.epoch, nominated, nominated.version
+        if self._state != state:
+            self._state, self._known = state, {}
+        likeness = _likeness(pod, framework, depth, nominated)
+        found = self._known.get(likeness)
+        if found is None or likeness is None:
+            try:
+                found = explained(depth, framework, pod, snapshot, nominated)
+            except PluginError:
+                return answer
+            if len(self._known) < _MOST_KNOWN:
+                self._known[likeness] = found
+        return replace(
+            answer,
+            checks=found.checks,
+            nearest=found.nearest,
+            changes=found.changes,
+            guesses=found.guesses,
+        )
+
+
+def explained(
+    depth: Depth,
+    framework: Framework,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    nominated: NominatedPods | None = None,
+) -> PodAnswer:
+    """Why a pod fits nowhere, and what would help.
+
+    Cost: two looks at the cluster and one pass of each filter; for changes no more than
+    `MOST_TRIALS` further looks for each kind of them.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    every = every_check(framework, pod, snapshot, nominated)
+    answer = PodAnswer(pod.key, framework.profile_name)
+    answer = replace(answer, checks=checks_of(every), nearest=nearest_nodes(every))
+    if depth is not Depth.CHANGES:
+        return answer
+    trials = Trials(framework, pod, snapshot, nominated)
+    changes = tuple(smallest_changes(every, trials))
+    return replace(answer, changes=changes, guesses=tuple(_guesses(trials)))
+
+
+def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """Kind by kind; what mixes changes of the pod only where no single kind of them would do."""
+    found = False
+    for kind in _OF_THE_POD:
+        for change in _of_kind(kind, every, trials):
+            found = True
+            yield change
+    if not found:
+        yield from _of_kind(several, every, trials)
+    for kind in _OF_THE_CLUSTER:
+        yield from _of_kind(kind, every, trials)
+
+
+def _of_kind(kind: _Kind, every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    trials.left = MOST_TRIALS
+    try:
+        yield from kind(every, trials)
+    except TrialsSpentError:
+        return
+
+
+def _guesses(trials: Trials) -> Iterator[Guess]:
+    trials.left = MOST_TRIALS
+    return guesses(trials)
+
+
+def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:
+    """Equal for pods of which the same is true; None for one of its own kind."""
+    if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
+        return None
+    nominated_to = pod.pod.status.nominated_node_name
+    return framework, depth, pod.shape, pod.label_set, pod.namespace, nominated_to

@@ -1,0 +1,84 @@
+"""Documents in YAML or JSON: what is in a file, each with the place it comes from."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import yaml
+
+from scheduler.errors import SchedulerError
+
+
+class InputError(SchedulerError):
+    """A file, document or field that cannot be read; the message names all three."""
+
+
+def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
+    """The documents of a YAML or JSON text, each with its place.
+
+    Raises:
+        InputError: the text is neither, or there is nothing in it.
+    """
+    try:
+        # JSON is the much faster case, and the usual one for whole clusters.
+        yield source, msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        yield from _yaml_documents(text, source)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML as Kubernetes does: a time is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
+    is_empty = True
+    try:
+        for number, document in enumerate(yaml.load_all(text, _Loader), 1):
+            if document is not None:
+                is_empty = False
+                yield f"{source}: document {number}", document
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark
+        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+        raise InputError(f"{place}: not valid YAML: {problem.problem}") from problem
+    except yaml.YAMLError as problem:
+        raise InputError(f"{source}: not valid YAML: {problem}") from problem
+    if is_empty:
+        raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
+
+
+def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects of a document, which may be a list of them.
+
+    Raises:
+        InputError: it is neither an object nor a list.
+    """
+    if not isinstance(document, Mapping):
+        raise InputError(f"{place}: expected a Kubernetes object, got {_shown(document)}")
+    items = document.get("items")
+    if not str(document.get("kind", "")).endswith("List") or items is None:
+        yield place, document
+        return
+    if not isinstance(items, list):
+        raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
+    item_kind = str(document["kind"]).removesuffix("List")
+    for index, item in enumerate(items):
+        at = f"{place}: items[{index}]"
+        if not isinstance(item, Mapping):
+            raise InputError(f"{at}: expected a Kubernetes object, got {_shown(item)}")
+        # The items of a PodList carry no kind of their own.
+        yield at, item if "kind" in item or not item_kind else {**item, "kind": item_kind}
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, list):
+        return "a list"
+    return f"{value!r}"

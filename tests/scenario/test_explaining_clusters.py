@@ -1,0 +1,141 @@
+"""`stowage explain` without files: a cluster is listed once, and judged as it is."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from scheduler.cli.explain import explain
+from tests.scenario.world import Object, World, play
+
+Ask = Callable[..., Awaitable[Result]]
+
+
+def asking(tmp_path: Path, story: Callable[[World, Ask], Awaitable[None]]) -> None:
+    """Tell a story in which a command may ask the cluster, over a kubeconfig and nothing else."""
+
+    async def run(world: World) -> None:
+        kubeconfig = tmp_path / "kubeconfig"
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": world.sandbox.url}}],
+            "users": [{"name": "u", "user": {}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "here",
+        }
+        kubeconfig.write_text(yaml.safe_dump(document))
+
+        async def ask(*arguments: str) -> Result:
+            words = [f"--kubeconfig={kubeconfig}", *arguments]
+            return await asyncio.to_thread(
+                CliRunner().invoke, explain, words, catch_exceptions=False
+            )
+
+        await story(world, ask)
+
+    play(run)
+
+
+def answers(result: Result) -> dict[str, Object]:
+    assert (result.exit_code, result.stderr) == (0, "")
+    return {pod["pod"]: pod for pod in json.loads(result.stdout)["pods"]}
+
+
+def test_a_cluster_is_asked_for_what_waits(tmp_path: Path) -> None:
+    """Waiting pods of both names the default profile answers to; one with a node by its name."""
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("n", cpu="2")
+        world.pod("running", cpu="1", scheduler="default-scheduler")
+        world.sandbox.bind("running", "n")
+        world.pod("fits", cpu="1")
+        world.pod("huge", cpu="2", scheduler="default-scheduler")
+        world.pod("theirs", scheduler="somebody-else")
+
+        waiting = answers(await ask("-o", "json"))
+        named = answers(await ask("running", "theirs", "--context", "here", "-o", "json"))
+        text = await ask("-n", "default", "huge")
+
+        assert sorted(waiting) == ["default/fits", "default/huge"]
+        assert [node["feasible"] for node in waiting["default/fits"]["nodes"]] == [True]
+        assert waiting["default/huge"]["message"].endswith(": 1 Insufficient cpu.")
+        assert sorted(named) == ["default/running", "default/theirs"]
+        assert named["default/running"]["placed"]["rank"] == 1
+        assert "Fits nowhere: 0/1 nodes are available: 1 Insufficient cpu." in text.stdout
+        assert world.sandbox.requests.count(verb="patch") == 0
+
+    asking(tmp_path, story)
+
+
+def test_long_lists_come_in_pages_and_may_expire(tmp_path: Path) -> None:
+    """Every pod counts, also when the list has to be begun anew."""
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("n", cpu="8", pods="5000")
+        for number in range(1100):
+            world.pod(f"p{number}", cpu="5m")
+            world.sandbox.bind(f"p{number}", "n")
+        world.pod("one-more", cpu="2501m")
+        expired = world.sandbox.faults.answer(410, path="/api/v1/pods", message="expired")
+
+        [answer] = answers(await ask("-o", "json")).values()
+
+        assert expired.hits == 1
+        assert answer["message"].endswith(": 1 Insufficient cpu.")
+        assert world.sandbox.requests.count(verb="list", resource="pods", code=200) >= 3
+
+    asking(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        pytest.param(403, "does not let you list nodes, which decisions depend on: ", id="403"),
+        pytest.param(401, "does not know who you are: ", id="401"),
+        pytest.param(500, "does not list nodes: ", id="500"),
+    ],
+)
+def test_what_the_server_refuses_is_one_message(tmp_path: Path, code: int, said: str) -> None:
+    """No answer is made up of what could be read."""
+
+    async def story(world: World, ask: Ask) -> None:
+        world.pod("p")
+        world.sandbox.faults.answer(code, path="/api/v1/nodes", message="because", times=None)
+
+        result = await ask()
+
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == f"stowage explain: {world.sandbox.url} {said}because\n"
+
+    asking(tmp_path, story)
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    """The others are judged; a cluster without nodes is worth a word."""
+
+    async def story(world: World, ask: Ask) -> None:
+        world.pod("p")
+        empty = await ask()
+        world.node("n")
+        world.sandbox.create(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": "odd"},
+                "provisioner": ["a list"],
+            }
+        )
+
+        result = await ask()
+
+        assert empty.stderr == "note: there are no nodes: no pod can have one\n"
+        assert "no nodes available to schedule pods" in empty.stdout
+        assert result.exit_code == 0
+        assert result.stderr.startswith("note: storageclasses odd cannot be read: Expected `str`")
+
+    asking(tmp_path, story)

@@ -1,0 +1,177 @@
+"""Each check by itself: how many nodes it rejects, and how many would fit without it."""
+
+from typing import Any
+
+import pytest
+
+from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
+from scheduler.answers.model import Check, NearNode, Rejection
+from scheduler.api.objects import (
+    Affinity,
+    NodeAffinitySpec,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolumeClaimVolumeSource,
+    Taint,
+    Volume,
+)
+from scheduler.api.pods import PodInfo
+from scheduler.bootstrap import FrameworkBuilder
+from scheduler.config.load import load
+from scheduler.framework.obstacles import ResourceObstacle, TaintObstacle
+from scheduler.framework.runtime import Framework
+from scheduler.framework.status import Status, unschedulable
+from scheduler.snapshot import Snapshot
+from tests.support.builders import make_node, make_pod_info
+from tests.support.fake_plugins import NodeFilter, make_framework
+from tests.unit.answers.worlds import FRAMEWORK, random_world
+from tests.unit.preemption.naive import placed
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: stowage
+  plugins: {{multiPoint: {{disabled: [{{name: {name}}}]}}}}
+"""
+
+_WITHOUT: dict[str, Framework] = {}
+
+
+def framework_without(name: str) -> Framework:
+    """A profile in which a plugin is disabled."""
+    if name not in _WITHOUT:
+        config = load(CONFIG.format(name=name), source="test")
+        builder = FrameworkBuilder(lambda: 0.0, class_cache_bytes=0)
+        _WITHOUT[name] = builder.build(config)["stowage"]
+    return _WITHOUT[name]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_would_fit_without_a_check(seed: int) -> None:
+    """As many nodes as in a profile that does not have the plugin; nominated pods included."""
+    snapshot, nominated, pod = random_world(seed).built()
+    every = every_check(FRAMEWORK, pod, snapshot, nominated)
+
+    expected = {
+        name: len(
+            framework_without(name).find_nodes_that_fit(pod, snapshot, nominated).feasible_rows()
+        )
+        - len(FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated).feasible_rows())
+        for name in every.names
+    }
+
+    assert every.fits_without == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_each_check_rejects(seed: int) -> None:
+    """All that speaks against a node is known, and every number of an obstacle is bounded by it."""
+    snapshot, nominated, pod = random_world(seed).built()
+    every = every_check(FRAMEWORK, pod, snapshot, nominated)
+    found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated)
+    fitting = set(found.feasible_rows().tolist())
+
+    assert {row for row, fails in enumerate(every.fails.tolist()) if not fails} == fitting
+    for check in checks_of(every):
+        assert 0 < check.rejects <= snapshot.table.count
+        assert all(0 < obstacle.nodes <= check.rejects for obstacle in check.obstacles), check
+        assert bool(check.obstacles) == (check.plugin != "NodeUnschedulable"), check
+
+
+def cluster() -> Snapshot:
+    taint = Taint("gpu", "", "NoSchedule")
+    nodes = [
+        make_node("a", allocatable={"cpu": "2"}),
+        make_node("b", allocatable={"cpu": "1"}),
+        make_node("c", allocatable={"cpu": "1"}, taints=[taint]),
+        make_node("d", allocatable={"cpu": "8"}, taints=[taint]),
+    ]
+    _, snapshot = placed(nodes, [make_pod_info("r", node_name="a", requests={"cpu": "500m"})])
+    return snapshot
+
+
+def checked(pod: PodInfo, snapshot: Snapshot | None = None) -> EveryCheck:
+    return every_check(FRAMEWORK, pod, cluster() if snapshot is None else snapshot)
+
+
+def pod_called(name: str, **fields: Any) -> PodInfo:
+    return make_pod_info(name, requests={"cpu": "3"}, **fields)
+
+
+def test_leave_one_out_and_numbers() -> None:
+    """Who rejects most comes first; the numbers are of all nodes it rejects."""
+    assert checks_of(checked(pod_called("p"))) == (
+        Check("NodeResourcesFit", 3, 2, (ResourceObstacle("cpu", 3, 3000, 1500, "a", hopeless=3),)),
+        Check("TaintToleration", 2, 1, (TaintObstacle("gpu:NoSchedule", 2),)),
+    )
+
+
+def test_the_nearest_nodes_fail_fewest_checks_and_lack_least() -> None:
+    """Of those that fail as many, the one that lacks the smallest share; each says all it has."""
+    fit = Rejection("NodeResourcesFit", "UnschedulableAndUnresolvable", ("Insufficient cpu",))
+    taint = Rejection(
+        "TaintToleration", "UnschedulableAndUnresolvable", ("node(s) had untolerated taint(s)",)
+    )
+
+    assert nearest_nodes(checked(pod_called("p"))) == (
+        NearNode("d", 1, (taint,)),
+        NearNode("a", 1, (fit,)),
+        NearNode("b", 1, (fit,)),
+        NearNode("c", 2, (taint, fit)),
+    )
+
+
+def test_a_plugin_that_names_nodes_rejects_the_others() -> None:
+    """Also where its filter is never asked."""
+    field = NodeSelectorRequirement("metadata.name", "In", ("b",))
+    required = NodeSelector((NodeSelectorTerm(match_fields=(field,)),))
+    pod = pod_called("p", affinity=Affinity(NodeAffinitySpec(required)))
+
+    every = checked(pod)
+
+    rejected = {name: len(every.rejected_by(name)) for name in every.names}
+    assert rejected == {"NodeResourcesFit": 3, "TaintToleration": 2, "NodeAffinity": 3}
+    assert every.fits_without == {"NodeResourcesFit": 1, "TaintToleration": 0, "NodeAffinity": 0}
+
+
+def test_who_rejects_the_pod_as_a_whole_rejects_every_node() -> None:
+    """And those that come after it are heard all the same."""
+    claim = Volume(persistent_volume_claim=PersistentVolumeClaimVolumeSource("gone"))
+    pod = pod_called("p", volumes=[claim])
+
+    every = checked(pod)
+
+    assert len(every.rejected_by("VolumeBinding")) == 4
+    assert len(every.rejected_by("NodeResourcesFit")) == 3
+    assert set(every.fits_without.values()) == {0}
+    assert nearest_nodes(every)[0].rejections[0].reasons == (
+        'persistentvolumeclaim "gone" not found',
+    )
+
+
+def test_what_plugins_in_node_form_say_is_told() -> None:
+    """Each node may have words of its own; no numbers are known."""
+
+    def say(node: Any) -> Status:
+        return unschedulable(f"not {node.name}") if node.name != "b" else Status()
+
+    framework = make_framework(NodeFilter("Custom", say))
+    every = every_check(framework, make_pod_info("p"), cluster())
+
+    assert checks_of(every) == (Check("Custom", 3, 3, ()),)
+    assert nearest_nodes(every)[0].rejections == (Rejection("Custom", "Unschedulable", ("not a",)),)
+
+
+def test_asking_leaves_no_trace() -> None:
+    """No class of pods is kept, nothing is counted."""
+    framework = framework_without("ImageLocality")
+    known = framework.classes.hits, framework.classes.misses
+    snapshot = cluster()
+    epoch, position = snapshot.epoch, snapshot.pod_log.position
+
+    checks_of(every_check(framework, pod_called("p"), snapshot))
+
+    assert (framework.classes.hits, framework.classes.misses) == known
+    assert (snapshot.epoch, snapshot.pod_log.position) == (epoch, position)

@@ -1,0 +1,137 @@
+"""What is said about a pod: for pods with a node as if they had none, and changing nothing."""
+
+import copy
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.answers.explainer import Explainer
+from scheduler.answers.model import PodAnswer
+from scheduler.config.load import load_object
+from scheduler.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
+from scheduler.offline.reading import documents_from_text, objects_from_documents
+from tests.parity.generator.draw import Object
+from tests.parity.generator.families import make_case
+from tests.support.manifests import node_manifest, pod_manifest
+
+FAMILIES = ("mixed", "inter-pod", "spread", "volumes", "ports", "nominated")
+
+
+def profiles_of(case: Object) -> Profiles:
+    config = case.get("config")
+    if config is None:
+        return Profiles(None)
+    return Profiles(load_object(config, source="case", default_scheduler_name=DEFAULT_PROFILE))
+
+
+def load(profiles: Profiles, objects: list[Object]) -> Cluster:
+    text = json.dumps({"kind": "List", "items": objects})
+    return profiles.load(objects_from_documents(documents_from_text(text, "case")))
+
+
+def explained(case: Object, objects: list[Object], key: str) -> PodAnswer:
+    profiles = profiles_of(case)
+    cluster = load(profiles, objects)
+    pods = [*(pod for pod, _ in cluster.engine.core.cache.pods().values()), *cluster.waiting]
+    pod = next(pod for pod in pods if pod.key == key)
+    return Explainer(cluster.engine, profiles.framework_of).explain(pod)
+
+
+def plain(answer: PodAnswer) -> Any:
+    return json.loads(msgspec.json.encode(answer))
+
+
+def without_node(pod: Object) -> Object:
+    """The same pod, waiting."""
+    waiting = copy.deepcopy(pod)
+    del waiting["spec"]["nodeName"]
+    return waiting
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_placed_pod_is_judged_as_if_it_waited(family: str) -> None:
+    """Verdicts and scores are those of a cluster in which it has never had a node."""
+    compared = 0
+    for seed in range(10):
+        case = make_case(family, seed)
+        names = set(profiles_of(case).frameworks)
+        running = [
+            o
+            for o in case["objects"]
+            if o["kind"] == "Pod"
+            and o["spec"].get("nodeName")
+            and o["spec"].get("schedulerName", DEFAULT_PROFILE) in names
+            and o.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+            and not o["metadata"].get("deletionTimestamp")
+        ][:2]
+        for pod in running:
+            key = f"{pod['metadata'].get('namespace', 'default')}/{pod['metadata']['name']}"
+            others = [o for o in case["objects"] if o is not pod]
+
+            placed = explained(case, case["objects"], key)
+            waiting = explained(case, [*others, without_node(pod)], key)
+
+            found = msgspec.structs.replace(placed, placed=msgspec.UNSET)
+            assert found == waiting, f"{family} {seed} {key}"
+            compared += 1
+    assert compared > 5
+
+
+def test_the_answer_as_json_is_the_answer() -> None:
+    """Written once per verdict, it reads the same; some nodes may be left out."""
+    for seed in range(12):
+        case = make_case("mixed", seed)
+        profiles = profiles_of(case)
+        cluster = load(profiles, case["objects"])
+        for all_reasons in (False, True):
+            explainer = Explainer(cluster.engine, profiles.framework_of, all_reasons=all_reasons)
+            for pod in cluster.waiting:
+                judgement = explainer.judge(pod)
+                answer = judgement.answer()
+
+                assert json.loads(bytes(judgement.json())) == plain(answer)
+                if answer.nodes:
+                    narrow = json.loads(bytes(judgement.json([answer.nodes[0].node])))
+                    assert narrow["nodes"] == plain(answer)["nodes"][:1]
+
+
+def test_explaining_changes_no_decision() -> None:
+    """The columns of pod classes are those of the cluster, also after questions about forks."""
+    objects: list[Any] = [node_manifest(f"n{i}") for i in range(3)]
+    objects += [pod_manifest(f"r{i}", requests={"cpu": "2"}, nodeName=f"n{i}") for i in range(3)]
+    objects += [pod_manifest("w", requests={"cpu": "2"})]
+    profiles = Profiles(None)
+    cluster = load(profiles, objects)
+    explainer = Explainer(cluster.engine, profiles.framework_of)
+    [waiting] = cluster.waiting
+    before = explainer.explain(waiting)
+
+    for pod, _ in list(cluster.engine.core.cache.pods().values()):
+        [own] = [n for n in explainer.explain(pod).nodes if n.node == pod.node_name]
+        assert own.feasible
+
+    assert explainer.explain(waiting) == before
+    cluster.engine.validate()
+
+
+def test_a_pod_that_the_snapshot_does_not_know_yet_is_not_taken_from_it() -> None:
+    """What came since the last decision is not in the columns."""
+    profiles = Profiles(None)
+    node = node_manifest("n", allocatable={"cpu": "1"})
+    cluster = load(profiles, [node, pod_manifest("w", requests={"cpu": "1"})])
+    core = cluster.engine.core
+    [waiting] = cluster.waiting
+    placed = waiting.on_node("n")
+    core.cache.add_pod(placed)
+    explainer = Explainer(cluster.engine, profiles.framework_of)
+
+    new = explainer.explain(placed)
+    core.catch_up()
+    known = explainer.explain(placed)
+
+    assert new == known
+    assert known.placed != msgspec.UNSET
+    core.cache.remove_pod(placed)
+    assert explainer.explain(placed).nodes == known.nodes
