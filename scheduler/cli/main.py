@@ -33,6 +33,9 @@ _COMMANDS: Final = {
     "capacity": _Command(
         "scheduler.cli.capacity", "capacity", "Say how many more pods of a kind fit."
     ),
+    "top": _Command(
+        "scheduler.cli.top.command", "top", "Show queue, pending pods and nodes, live."
+    ),
     "replay": _Command(
         "scheduler.cli.replay", "replay", "Replay what `run --record` has recorded, and compare."
     ),
