@@ -52,6 +52,7 @@ check: lint types imports test ## Everything a change must pass
 
 .PHONY: docs
 docs: $(VENV)/dev.stamp ## Draw again what the pages have from the code
+	$(BIN)/python -m tests.pictures
 	$(BIN)/python -m tests.unit.docs.drawn
 
 .PHONY: format

@@ -1,12 +1,13 @@
 """What the screen shows, read from an engine. No terminal here."""
 
-from collections import deque
+from collections import Counter, deque
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from scheduler.answers.explainer import Explainer
+from scheduler.answers.model import FeasibleNode
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.engine import Engine
@@ -160,9 +161,19 @@ def _waiting(engine: Engine, profiles: Profiles) -> tuple[Waiting, ...]:
 
 
 def _message(explainer: Explainer, pod: PodInfo) -> str:
-    summary = explainer.judge(pod).summary
+    """Why a pod waits, what most nodes say first."""
+    judgement = explainer.judge(pod)
+    summary = judgement.summary
     if isinstance(summary.error, str):
         return summary.error
-    if summary.pre_enqueue is not None:
-        return "; ".join(summary.pre_enqueue.reasons)
-    return summary.message or SOON
+    whole = summary.pre_enqueue or summary.pre_filter
+    if whole is not None:
+        return "; ".join(whole.reasons)
+    reasons: Counter[str] = Counter()
+    for verdict, nodes in zip(judgement.verdicts, np.bincount(judgement.of_node), strict=False):
+        if isinstance(verdict, FeasibleNode):
+            return SOON
+        for reason in verdict.reasons:
+            reasons[reason] += int(nodes)
+    told = (f"{number} {reason}" for reason, number in reasons.most_common())
+    return ", ".join(told) or summary.message

@@ -63,7 +63,7 @@ def test_pods_wait_for_reasons_and_the_most_frequent_comes_first() -> None:
     )
 
     assert [(each.message, len(each.pods)) for each in found.waiting] == [
-        ("0/1 nodes are available: 1 Insufficient cpu.", 3),
+        ("1 Insufficient cpu", 3),
         ("a node fits: it is about to be placed", 1),
         ("waiting for scheduling gates: [later]", 1),
     ]
@@ -153,7 +153,7 @@ def test_enter_explains_the_pods_under_the_cursor() -> None:
             assert "label node a disk=ssd: then it fits on a" in text
             await pilot.press("escape")
             assert not isinstance(app.screen, ExplainScreen)
-            await pilot.press("up", "enter")
+            await pilot.press("up", "e")
             text = str(app.screen.query_one("#explanation", Static).content)
             assert "and 1 more like it: default/big-1" in text
 
