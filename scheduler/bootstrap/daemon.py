@@ -222,7 +222,8 @@ class RunningDaemon:
             level_can_be_set=bool(self._config.enable_profiling),
         )
         reviews = Reviews(self._session, self.metrics.reviews, self._clock)
-        return Server(self._options, shown, reviews, self._clock)
+        server = Server(self._options, shown, reviews, self._clock)
+        return server
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
