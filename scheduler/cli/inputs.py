@@ -39,8 +39,12 @@ NO_FILES: Final = (
 )
 
 
-def read_files(files: Iterable[str]) -> ClusterObjects:
+def read_files(files: Iterable[str], *, is_whole: bool = True) -> ClusterObjects:
     """The objects of all files together; `-` is standard input.
+
+    Args:
+        files: names.
+        is_whole: whether they are to be a whole cluster; else nodes may be elsewhere.
 
     Raises:
         InputError: there are no files, or one cannot be read.
@@ -53,7 +57,7 @@ def read_files(files: Iterable[str]) -> ClusterObjects:
     documents: list[tuple[str, Any]] = []
     for name in files:
         documents.extend(documents_from_text(_text(name), _source(name)))
-    return objects_from_documents(documents, makes_pods=True)
+    return objects_from_documents(documents, makes_pods=True, is_whole=is_whole)
 
 
 class _FeatureGates(click.ParamType[frozenset[str]]):

@@ -27,6 +27,15 @@ _COMMANDS: Final = {
     "simulate": _Command(
         "scheduler.cli.simulate", "simulate", "Show where waiting pods would go, from files."
     ),
+    "what-if": _Command(
+        "scheduler.cli.what_if", "what_if", "Say who would move where if something changed."
+    ),
+    "capacity": _Command(
+        "scheduler.cli.capacity", "capacity", "Say how many more pods of a kind fit."
+    ),
+    "top": _Command(
+        "scheduler.cli.top.command", "top", "Show queue, pending pods and nodes, live."
+    ),
     "replay": _Command(
         "scheduler.cli.replay", "replay", "Replay what `run --record` has recorded, and compare."
     ),

@@ -95,8 +95,9 @@ class Evicting:
         if was_there:
             self._core.out.append(preempted(victim, preemptor))
         known = self._core.cache.get_pod(uid)
-        if known is not None and not known.is_terminating:
-            # Also if nobody wants it gone any more: the next one who does need not ask again.
+        if uid in self._wanted or (known is not None and not known.is_terminating):
+            # Also if nobody wants it gone any more: the next one who does need not ask again. And
+            # if it has lost its place meanwhile: the watch is still to show it leaving.
             self._accepted.add(uid)
 
     def failed(self, uid: str, message: str) -> None:
@@ -129,8 +130,9 @@ class Evicting:
                 wanted.setdefault(victim, set()).add(uid)
         if wanted != {victim: set(uids) for victim, uids in self._wanted.items()}:
             yield "who waits for which victim is noted twice, and differs"
-        if any(self._core.cache.get_pod(uid) is None for uid in self._accepted):
-            yield "victims are kept in mind that are gone"
+        known = (self._core.cache.get_pod(uid) for uid in self._accepted)
+        if any(pod is not None and pod.is_terminating for pod in known):
+            yield "victims are kept in mind that are leaving"
 
     # --- helpers --------------------------------------------------------------------------------
 

@@ -100,9 +100,19 @@ class Profiles:
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
+        self._out_of_tree = out_of_tree
+        self._is_named = config is not None and is_named
+
+    def again(self) -> "Profiles":
+        """The same profiles for another cluster: plugins remember the one they were told of.
+
+        Raises:
+            SchedulerError: a profile cannot be built.
+        """
+        return Profiles(self.config, self._out_of_tree, is_named=self._is_named)
 
     def load(self, objects: ClusterObjects, seed: int = 0) -> Cluster:
-        """Tell a fresh engine of the objects; waiting pods arrive in the order of their creation.
+        """Tell an engine of the objects, once; waiting pods arrive in the order of their creation.
 
         Args:
             objects: the cluster.

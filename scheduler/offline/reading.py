@@ -166,7 +166,7 @@ class _Collector:
         ]
         objects.written_nodes = self._written_nodes
         objects.written_pods = self._written_pods
-        objects.warnings = [*self._warnings, *missing_nodes(objects.nodes, objects.pods)]
+        objects.warnings = list(self._warnings)
         return objects
 
     def _warn(self, place: str, problem: str) -> None:
@@ -221,13 +221,14 @@ class _Collector:
 
 
 def objects_from_documents(
-    documents: Iterable[tuple[str, Any]], *, makes_pods: bool = False
+    documents: Iterable[tuple[str, Any]], *, makes_pods: bool = False, is_whole: bool = True
 ) -> ClusterObjects:
     """The objects in parsed documents, each with the place it comes from.
 
     Args:
         documents: the documents.
         makes_pods: whether hand-written workloads are taken as the pods that they would make.
+        is_whole: whether it is to be a whole cluster, so that a lack of nodes is worth a word.
 
     Raises:
         InputError: a document cannot be read.
@@ -236,7 +237,10 @@ def objects_from_documents(
     for place, document in documents:
         for item_place, raw in items_of(document, place):
             collector.take(raw, item_place)
-    return collector.result()
+    objects = collector.result()
+    if is_whole:
+        objects.warnings += missing_nodes(objects.nodes, objects.pods)
+    return objects
 
 
 def _is_core(api_version: str) -> bool:

@@ -75,7 +75,7 @@ def test_the_time_in_unschedulable_is_as_told() -> None:
     """Five minutes unless told otherwise."""
     for settings, seconds in (({}, 300.0), ({"max_in_unschedulable_seconds": 60.0}, 60.0)):
         engine = engine_of(**settings)
-        pod = decide(engine, requests={"cpu": "100"})
+        pod = decide(engine, node_selector={"disk": "ssd"})
         engine.handle(Tick(), START)
 
         engine.handle(Tick(), START + seconds)

@@ -1,0 +1,149 @@
+"""Promise: what `stowage what-if` says is what then happens."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e.conftest import ASKED_ELSEWHERE, StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.objects import Json, make_node, make_pod
+from e2e.support.waiting import wait_for
+
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "serviceaccount-controller",
+    "node-lifecycle-controller",
+)
+SIZES = {"n-a": "3", "n-b": "4500m", "n-c": "6", "n-d": "7700m", "n-e": "9100m"}
+"""Cores of nodes: no two of them are equally good for a pod."""
+SEEDS = range(2)
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
+    """A control plane whose controllers make the pods of Deployments."""
+    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
+    directory = tmp_path_factory.mktemp("what-if")
+    with (
+        ControlPlane(options) as own,
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
+        yield cluster
+        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+
+
+def ask(cluster: Cluster, *options: str) -> Json:
+    """What `stowage what-if` says; the same whatever breaks ties, for there are none."""
+    answers = []
+    for seed in SEEDS:
+        words = [sys.executable, "-m", "scheduler", "what-if", f"--kubeconfig={cluster.kubeconfig}"]
+        done = subprocess.run(
+            [*words, *options, f"--seed={seed}", "-o", "json"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=CHECKOUT,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        answers.append(json.loads(done.stdout))
+    assert all(places_in(answer) == places_in(answers[0]) for answer in answers)
+    return dict(answers[0])
+
+
+def places_in(answer: Json) -> Counter[str]:
+    return Counter(placement["node"] for placement in answer["placements"])
+
+
+def by_node(cluster: Cluster, namespace: str) -> Counter[str]:
+    """How many pods each node has; those without one count under the empty name."""
+    return Counter(pod["spec"].get("nodeName", "") for pod in cluster.pods(namespace))
+
+
+def deployment(name: str, replicas: int, **fields: Any) -> Json:
+    labels = {"app": name}
+    template = make_pod("unused", **fields)["spec"]
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template},
+        },
+    }
+
+
+def is_settled(cluster: Cluster, namespace: str, pods: int) -> bool:
+    """Whether so many pods are there, and each has a node or was told why not."""
+    found = cluster.pods(namespace)
+    told = [
+        pod
+        for pod in found
+        if pod["spec"].get("nodeName")
+        or any(c.get("reason") == "Unschedulable" for c in pod["status"].get("conditions", ()))
+    ]
+    return len(found) == len(told) == pods
+
+
+def test_a_drain_and_a_larger_deployment_end_as_foretold(
+    cluster: Cluster, namespace: str, run_stowage: StartStowage
+) -> None:
+    """The same number of pods on every node, and the same number without one."""
+    cluster.create_nodes([make_node(name, allocatable={"cpu": cpu}) for name, cpu in SIZES.items()])
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app": "apart"}},
+                }
+            ]
+        }
+    }
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    run_stowage()
+    cluster.run(cluster.api.post(path, deployment("web", 11, requests={"cpu": "1"})))
+    wait_for(lambda: is_settled(cluster, namespace, 11), "the first pods to have places")
+    cluster.run(
+        cluster.api.post(path, deployment("apart", 5, requests={"cpu": "100m"}, affinity=apart))
+    )
+    wait_for(lambda: is_settled(cluster, namespace, 16), "all pods to have places")
+    before = by_node(cluster, namespace)
+    assert not before[""]
+
+    foretold = ask(cluster, "--drain", "n-e")
+    cluster.run(cluster.api.patch("/api/v1/nodes/n-e", {"spec": {"unschedulable": True}}))
+    evicted = {
+        pod["metadata"]["name"]
+        for pod in cluster.pods(namespace)
+        if pod["spec"].get("nodeName") == "n-e"
+    }
+    cluster.delete_pods(namespace, evicted)
+    wait_for(lambda: is_settled(cluster, namespace, 16), "the evicted pods to have places")
+
+    drained = by_node(cluster, namespace)
+    expected = before + places_in(foretold)
+    del expected["n-e"]
+    assert drained - Counter({"": drained[""]}) == expected
+    assert drained[""] == len(foretold["homeless"]) == 1
+
+    foretold = ask(cluster, "--scale", f"deployment/{namespace}/web=30")
+    cluster.run(cluster.api.patch(f"{path}/web", {"spec": {"replicas": 30}}))
+    wait_for(lambda: is_settled(cluster, namespace, 35), "the further pods to be tried", 40)
+
+    scaled = by_node(cluster, namespace)
+    assert scaled - Counter({"": scaled[""]}) == expected + places_in(foretold)
+    assert scaled[""] == len(foretold["homeless"])
+    cluster.run(cluster.api.patch(f"{path}/web", {"spec": {"replicas": 0}}))
+    cluster.run(cluster.api.patch(f"{path}/apart", {"spec": {"replicas": 0}}))
+    wait_for(lambda: not cluster.pods(namespace), "the pods to be gone", 40)

@@ -1,0 +1,99 @@
+"""Where the commands that look at a cluster take it from: files, or the cluster of a kubeconfig."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+import msgspec
+
+from scheduler.cli.inputs import read_files, read_profiles
+from scheduler.cli.live import Place, read_cluster
+from scheduler.framework.runtime.shared_states import kinds_to_watch
+from scheduler.offline.cluster import Profiles
+from scheduler.offline.reading import ClusterObjects, InputError
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What the options say about the cluster and the configuration.
+
+    Attributes:
+        files: objects; without any a cluster is asked.
+        place: which cluster.
+        config_file: whose profiles decide; None for the default profile.
+    """
+
+    files: tuple[str, ...]
+    place: Place
+    config_file: str | None
+
+    def read(
+        self, *, tries_all_nodes: bool = False, is_whole: bool = True
+    ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
+        """The cluster, who decides, and what of the configuration has no effect.
+
+        Args:
+            tries_all_nodes: as for `Profiles`.
+            is_whole: as for `read_files`.
+
+        Raises:
+            SchedulerError: a file, the configuration or the cluster cannot be read.
+        """
+        if self.files and self.place != Place():
+            raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
+        profiles, notices = read_profiles(self.config_file, tries_all_nodes=tries_all_nodes)
+        if self.files:
+            return read_files(self.files, is_whole=is_whole), profiles, notices
+        return (
+            read_cluster(self.place, kinds_to_watch(profiles.frameworks.values())),
+            profiles,
+            notices,
+        )
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say where a cluster comes from; the command gets a `source`."""
+
+    @wraps(command)
+    def with_source(
+        *,
+        files: tuple[str, ...],
+        kubeconfig: str,
+        context: str,
+        config_file: str | None,
+        **others: Any,
+    ) -> Any:
+        return command(source=Source(files, Place(kubeconfig, context), config_file), **others)
+
+    options = (
+        click.option(
+            "-f",
+            "--filename",
+            "files",
+            multiple=True,
+            metavar="FILE",
+            help="Ask files instead of a cluster: objects in YAML or JSON (JSON is read much "
+            "faster); - is standard input. May be given several times.",
+        ),
+        click.option(
+            "--kubeconfig",
+            default="",
+            metavar="FILE",
+            help="The cluster to ask; as kubectl finds it.",
+        ),
+        click.option(
+            "--context", default="", metavar="NAME", help="Which context of the kubeconfig."
+        ),
+        click.option(
+            "--config",
+            "config_file",
+            metavar="FILE",
+            help="KubeSchedulerConfiguration whose profiles decide, each about the pods with its "
+            "schedulerName. A profile without a name, such as the default one that is used "
+            "without this option, decides about the pods of default-scheduler and of stowage.",
+        ),
+    )
+    decorated: Callable[..., Any] = with_source
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated

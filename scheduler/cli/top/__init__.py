@@ -1,0 +1,1 @@
+"""`stowage top`: a cluster or a recording on one live screen."""

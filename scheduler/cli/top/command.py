@@ -1,0 +1,81 @@
+"""`stowage top`: the command."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from scheduler.cli.inputs import BAD_INPUT, read_profiles
+from scheduler.cli.live import Place
+from scheduler.cli.top.sources import ClusterSource, RecordingSource, Source
+from scheduler.client.connection import load_connection
+from scheduler.clock import SystemClock
+from scheduler.errors import SchedulerError
+from scheduler.observability import logs
+
+NOT_INSTALLED = (
+    "the screen is not installed: pip install 'stowage-scheduler[top]', or `make install` in a "
+    "checkout"
+)
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.option(
+    "--kubeconfig", default="", metavar="FILE", help="The cluster to watch; as kubectl finds it."
+)
+@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="KubeSchedulerConfiguration whose profiles judge the pods that wait.",
+)
+@click.option(
+    "--recording",
+    "recordings",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Look at a recording of `stowage run --record` instead; give all its parts.",
+)
+def top(
+    *, kubeconfig: str, context: str, config_file: str | None, recordings: tuple[Path, ...]
+) -> None:
+    """Show queue, pending pods by reason, and how full the nodes are, live.
+
+    Enter explains the pods under the cursor, as `stowage explain` does. Nothing is changed: rights
+    to list and watch are enough. In a recording the arrow keys move through time.
+
+    \b
+      stowage top
+      stowage top --recording recordings/stowage-0001.recording
+    """  # noqa: D301 - \b is click's mark for lines to keep
+    try:
+        from scheduler.cli.top.app import TopApp  # noqa: PLC0415 - an extra brings the screen
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not problem.name.startswith("textual"):
+            raise
+        click.echo(f"stowage top: {NOT_INSTALLED}", err=True)
+        sys.exit(BAD_INPUT)
+    clock = SystemClock()
+    try:
+        if recordings:
+            source: Source = RecordingSource(list(recordings))
+        else:
+            place = Place(kubeconfig, context)
+            # What is wrong with it is said before the screen is taken over.
+            asyncio.run(_check(place, clock))
+            source = ClusterSource(place, read_profiles(config_file)[0], clock)
+    except SchedulerError as problem:
+        click.echo(f"stowage top: {problem}", err=True)
+        sys.exit(BAD_INPUT)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        # Log lines would tear the screen.
+        logs.configure(clock, 0, stream=nowhere)
+        TopApp(source).run()
+
+
+async def _check(place: Place, clock: SystemClock) -> None:
+    await load_connection(kubeconfig=place.kubeconfig, context=place.context, clock=clock)

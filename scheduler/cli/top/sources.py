@@ -1,0 +1,225 @@
+"""Where the screen gets its engine from: a cluster that is watched, or a recording."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from typing_extensions import override
+
+from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
+from scheduler.cli.live import Place
+from scheduler.cli.top.view import Rates
+from scheduler.client.connection import load_connection
+from scheduler.client.session import ApiSession
+from scheduler.clock import Clock
+from scheduler.config.load import load_object
+from scheduler.config.plugin_sets import IN_TREE
+from scheduler.driver.feeding import Feed
+from scheduler.engine import Engine
+from scheduler.engine.events import Event
+from scheduler.framework.runtime.shared_states import kinds_to_watch
+from scheduler.informers.informers import Informers
+from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.instruments import Instruments
+from scheduler.offline.cluster import Profiles
+from scheduler.recording.files import Recording
+from scheduler.recording.records import Record
+from scheduler.recording.replay import restore
+
+LONGEST_STEP: Final = 0.05
+"""Seconds of replaying after which the screen gets its turn."""
+
+
+class Source(Protocol):
+    """What the screen looks at.
+
+    Attributes:
+        profiles: who decides.
+        engine: what knows the cluster.
+        rates: what has happened lately.
+    """
+
+    profiles: Profiles
+    engine: Engine
+    rates: Rates
+
+    @property
+    def title(self) -> str:
+        """What this is, in a few words; changes as time goes by."""
+        ...
+
+    @property
+    def now(self) -> float:
+        """Seconds of the clock of `rates`."""
+        ...
+
+    def running(self) -> Any:
+        """An asynchronous context in which the engine is kept up to date."""
+        ...
+
+    def move(self, seconds: float) -> None:
+        """Go forward or back in time, where that is possible."""
+        ...
+
+
+class ClusterSource(Source):
+    """A cluster, watched. The engine decides nothing, and nothing is written.
+
+    Args:
+        place: which cluster.
+        profiles: who decides.
+        clock: the time.
+    """
+
+    def __init__(self, place: Place, profiles: Profiles, clock: Clock) -> None:
+        self.profiles = profiles
+        self.engine = profiles.engine(0)
+        self.rates = Rates()
+        self._place = place
+        self._clock = clock
+        self._server = ""
+        self._unsynced: Callable[[], list[str]] = lambda: ["everything"]
+
+    @property
+    @override
+    def title(self) -> str:
+        missing = self._unsynced()
+        return f"{self._server}  (waiting for {', '.join(missing)})" if missing else self._server
+
+    @property
+    @override
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    @asynccontextmanager
+    @override
+    async def running(self) -> AsyncIterator[None]:
+        """Watch; raises ConnectionConfigError before anything is asked."""
+        connection = await load_connection(
+            kubeconfig=self._place.kubeconfig, context=self._place.context, clock=self._clock
+        )
+        self._server = connection.access.server
+        frameworks = self.profiles.frameworks.values()
+        kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
+        kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
+        async with ApiSession(connection, clock=self._clock) as session:
+            informers = Informers(
+                session,
+                kinds,
+                clock=self._clock,
+                rng=random.Random(),  # noqa: S311 - spreads retries, keeps no secret
+                metrics=InformerMetrics(Instruments()),
+            )
+            for kind in kinds:
+                informers.of(kind).add_handler(Feed(kind, self._submit))
+            self._unsynced = lambda: informers.unsynced
+            watching = asyncio.create_task(informers.run())
+            synced = asyncio.create_task(self._forget_when_synced(informers))
+            try:
+                yield
+            finally:
+                for task in (watching, synced):
+                    task.cancel()
+                await asyncio.gather(watching, synced, return_exceptions=True)
+
+    async def _forget_when_synced(self, informers: Informers) -> None:
+        await informers.wait_synced()
+        self.rates.forget()
+
+    def _submit(self, event: Event) -> None:
+        now = self._clock.monotonic()
+        self.rates.note(event, now)
+        self.engine.handle(event, now)
+
+    @override
+    def move(self, seconds: float) -> None:
+        """A cluster has no past."""
+
+
+class RecordingSource(Source):
+    """A recording; time goes where it is moved to.
+
+    Args:
+        paths: its parts.
+
+    Raises:
+        RecordingError: it cannot be read.
+    """
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._recording = Recording(paths)
+        self._header = self._recording.header
+        self._records: list[Record] = list(self._recording)
+        self._start = self._header.clock
+        self._end = self._records[-1].time if self._records else self._start
+        self._at = self._start
+        self._wanted = self._end
+        self._next = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        out_of_tree = out_of_tree_plugins()
+        implemented = implemented_plugins(out_of_tree)
+        own = {name: points for name, points in implemented.items() if name not in IN_TREE}
+        config = load_object(
+            self._header.configuration, source="recorded configuration", out_of_tree=own
+        )
+        self.profiles = Profiles(config, out_of_tree)
+        self.engine = self.profiles.engine(
+            self._header.seed, self._header.max_in_unschedulable_seconds
+        )
+        self.rates = Rates()
+        self._next = 0
+
+    @property
+    @override
+    def title(self) -> str:
+        at, length = self._at - self._start, self._end - self._start
+        bar = round(20 * at / length) if length else 20
+        return f"recording  {at:.1f} s of {length:.1f} s  [{'=' * bar}{' ' * (20 - bar)}]"
+
+    @property
+    @override
+    def now(self) -> float:
+        return self._at
+
+    @override
+    def move(self, seconds: float) -> None:
+        """Go to another moment; going back begins at the beginning."""
+        self._wanted = min(max(self._wanted + seconds, self._start), self._end)
+        if self._wanted < self._at:
+            self._begin()
+
+    @asynccontextmanager
+    @override
+    async def running(self) -> AsyncIterator[None]:
+        """Replay up to the moment wanted, whenever it changes."""
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        while True:
+            self.catch_up()
+            await asyncio.sleep(LONGEST_STEP)
+
+    def catch_up(self) -> None:
+        """Tell the engine what happened until the moment wanted."""
+        until = self._wanted
+        due = list(takewhile(lambda record: record.time <= until, self._records[self._next :]))
+        for record in due:
+            self.rates.note(record.event, record.time)
+            if self._header.is_complete:
+                self.engine.handle(record.event, record.time)
+            else:
+                restore([record], self.engine)
+        self._next += len(due)
+        self._at = until

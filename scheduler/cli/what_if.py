@@ -1,0 +1,220 @@
+"""`stowage what-if`: what becomes of the pods when something changes."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Final, Literal
+
+import click
+import msgspec
+
+from scheduler.cli.explain_text import print_note
+from scheduler.cli.inputs import BAD_INPUT, read_files
+from scheduler.cli.sources import Source, source_options
+from scheduler.cli.tables import print_table
+from scheduler.errors import SchedulerError
+from scheduler.offline import alterations
+from scheduler.offline.reading import InputError
+from scheduler.offline.what_if import Alteration, Homeless, Share, WhatIf, what_if as find_out
+
+_HOMELESS: Final = 3
+"""Exit status with `--fail-on-homeless`."""
+_NAMES_SHOWN: Final = 5
+
+
+@click.command(context_settings={"max_content_width": 100})
+@source_options
+@click.option(
+    "--drain",
+    "drained",
+    multiple=True,
+    metavar="NODE",
+    help="Cordon this node and evict its pods, as kubectl drain does. May be given several times.",
+)
+@click.option(
+    "--remove-taint",
+    "taints",
+    multiple=True,
+    metavar="KEY[=VALUE][:EFFECT]",
+    help="Take this taint off all nodes. May be given several times.",
+)
+@click.option(
+    "--add-nodes",
+    "count",
+    type=click.IntRange(1, alterations.MAX_ADDED),
+    metavar="N",
+    help="Add so many nodes; --like says of which kind.",
+)
+@click.option("--like", metavar="NODE", help="The node that those added are like.")
+@click.option(
+    "--scale",
+    "scaled",
+    multiple=True,
+    metavar="KIND/[NAMESPACE/]NAME=N",
+    help="Give this workload so many pods. May be given several times.",
+)
+@click.option(
+    "--delete",
+    "deleted",
+    multiple=True,
+    metavar="KIND/[NAMESPACE/]NAME",
+    help="Take away a node, a pod, or the pods of a workload. May be given several times.",
+)
+@click.option(
+    "--apply",
+    "applied",
+    multiple=True,
+    metavar="FILE",
+    help="Add the objects of this file, or put them in the place of those of the same name. May be "
+    "given several times.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Decides between equally good nodes; the same seed gives the same placements.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people or for programs.",
+)
+@click.option(
+    "--fail-on-homeless",
+    is_flag=True,
+    help="Exit with status 3 when a pod is left without a node that had one before, or is new.",
+)
+def what_if(  # noqa: PLR0913 - one argument per option
+    *,
+    source: Source,
+    drained: tuple[str, ...],
+    taints: tuple[str, ...],
+    count: int | None,
+    like: str | None,
+    scaled: tuple[str, ...],
+    deleted: tuple[str, ...],
+    applied: tuple[str, ...],
+    seed: int,
+    output: Literal["text", "json"],
+    fail_on_homeless: bool,
+) -> None:
+    """Say who would move where, and who would be left without a node, if something changed.
+
+    All changes together are made to a copy of the cluster, in the order of the options below; then
+    all pods that wait are scheduled there, as the daemon would, preemption included. Pods of a
+    controller are made again, others are lost. The cluster itself is only read.
+
+    \b
+      stowage what-if --drain node-7 --drain node-8
+      stowage what-if --scale deployment/shop/web=50 --add-nodes 3 --like node-7
+      stowage what-if -f cluster.json --apply new-release.yaml --fail-on-homeless
+
+    The exit status is 2 when a file, the cluster or the configuration cannot be used.
+    """  # noqa: D301 - \b is click's mark for lines to keep
+    try:
+        changes: list[Alteration] = [
+            *(partial(alterations.drain, name=name) for name in drained),
+            *(partial(alterations.remove_taint, taint=taint) for taint in taints),
+            *_added(count, like),
+            *(_scaling(each) for each in scaled),
+            *(partial(alterations.delete, what=each) for each in deleted),
+            *(
+                partial(alterations.apply, others=read_files([file], is_whole=False))
+                for file in applied
+            ),
+        ]
+        if not changes:
+            raise InputError(
+                "nothing would change: give --drain, --remove-taint, --add-nodes, --scale, "
+                "--delete or --apply (`stowage simulate` places the pods that wait as things are)"
+            )
+        objects, profiles, notices = source.read()
+        found = find_out(profiles, objects, changes, seed)
+    except SchedulerError as problem:
+        click.echo(f"stowage what-if: {problem}", err=True)
+        sys.exit(BAD_INPUT)
+    if output == "json":
+        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        _print(found, seed)
+        for notice in (*found.warnings, *notices):
+            print_note(notice)
+    if fail_on_homeless and any(not pod.has_waited for pod in found.homeless):
+        sys.exit(_HOMELESS)
+
+
+def _added(count: int | None, like: str | None) -> Iterator[Alteration]:
+    if (count is None) != (like is None):
+        raise InputError("--add-nodes N and --like NODE are given together")
+    if count is not None and like is not None:
+        yield partial(alterations.add_nodes, count=count, like=like)
+
+
+def _scaling(text: str) -> Alteration:
+    workload, has_number, number = text.rpartition("=")
+    if not has_number or not number.isascii() or not number.isdigit():
+        raise InputError(f"--scale {text}: expected KIND/[NAMESPACE/]NAME=N")
+    replicas = int(number)
+    if replicas > alterations.MAX_ADDED:
+        raise InputError(f"--scale {text}: expected at most {alterations.MAX_ADDED} pods")
+    return partial(alterations.scale, workload=workload, replicas=replicas)
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def _print(found: WhatIf, seed: int) -> None:
+    if not (found.placements or found.homeless):
+        click.echo("Nobody moves, and no pod waits for a node.\n")
+    if found.placements:
+        click.echo(f"{_pods(len(found.placements))} a node (seed {seed}):\n")
+        rows = [(each.pod, each.came_from or "-", each.node) for each in found.placements]
+        print_table(("pod", "from", "to"), rows, texts=(0, 1, 2))
+        click.echo()
+    for each in found.placements:
+        if each.victims:
+            click.echo(f"Evicted to make room for {each.pod}: {', '.join(each.victims)}\n")
+    _print_homeless([pod for pod in found.homeless if not pod.has_waited], "would be homeless")
+    _print_homeless([pod for pod in found.homeless if pod.has_waited], "would go on waiting")
+    _print_use(found.use)
+
+
+def _pods(number: int) -> str:
+    return "1 pod finds" if number == 1 else f"{number} pods find"
+
+
+def _print_homeless(pods: list[Homeless], fate: str) -> None:
+    """Pods without a node, by the reason why."""
+    reasons = Counter(pod.message for pod in pods)
+    for message, number in reasons.most_common():
+        named = [pod.pod for pod in pods if pod.message == message]
+        more = f" and {number - _NAMES_SHOWN} more" if number > _NAMES_SHOWN else ""
+        click.echo(f"{number} pod{'s' * (number > 1)} {fate}: {message or 'no reason is known'}")
+        click.echo(f"  {', '.join(named[:_NAMES_SHOWN])}{more}\n")
+
+
+def _print_use(use: dict[str, dict[str, Share]]) -> None:
+    if not use:
+        return
+    resources = list(dict.fromkeys(name for shares in use.values() for name in shares))
+    click.echo("Requested of what the nodes have, before and after:")
+    rows = [
+        (zone, *(_change(shares.get(name)) for name in resources)) for zone, shares in use.items()
+    ]
+    print_table(("zone", *resources), rows)
+
+
+def _change(share: Share | None) -> str:
+    if share is None or share.after is None:
+        return "-"
+    before = 0.0 if share.before is None else share.before
+    texts = (f"{before:.0%}", f"{share.after:.0%}")
+    if texts[0] == texts[1] and before != share.after:
+        texts = (f"{before:.1%}", f"{share.after:.1%}")
+    return " -> ".join(dict.fromkeys(texts))

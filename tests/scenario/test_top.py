@@ -1,0 +1,86 @@
+"""`stowage top` on a cluster that lives, and on the recording of one."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scheduler.cli.live import Place
+from scheduler.cli.top.sources import ClusterSource, RecordingSource
+from scheduler.cli.top.view import View, view_of
+from scheduler.clock import SystemClock
+from scheduler.offline.cluster import Profiles
+from tests.scenario.world import World, play
+
+
+def kubeconfig(world: World, directory: Path) -> str:
+    path = directory / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": world.sandbox.url}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    written = {"clusters": [cluster], "contexts": [context], "current-context": "c"}
+    path.write_text(yaml.safe_dump({**written, "users": [{"name": "u", "user": {}}]}))
+    return str(path)
+
+
+def look(source: ClusterSource | RecordingSource) -> View:
+    return view_of(source.engine, source.profiles, source.rates, source.now)
+
+
+def test_a_cluster_is_watched(tmp_path: Path) -> None:
+    """What changes shows; what was there before is no news."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="4")
+        world.pod("before", cpu="1")
+        await world.start_daemon()
+        await world.bound("before")
+        place = Place(kubeconfig(world, tmp_path))
+        source = ClusterSource(place, Profiles(None), SystemClock())
+        async with source.running():
+            await world.until(lambda: source.title == world.sandbox.url, "everything is listed")
+            await world.until(lambda: source.rates.per_second(source.now) == (0.0, 0.0), "begun")
+            assert look(source).pods == 1
+            world.pod("after", cpu="1")
+            world.pod("large", cpu="9")
+            await world.until(lambda: look(source).pods == 2, "the pod to show on its node")
+            await world.until(lambda: look(source).waiting != (), "the other one to show")
+
+            [waiting] = look(source).waiting
+            assert [pod.name for pod in waiting.pods] == ["large"]
+            assert "1 Insufficient cpu" in waiting.message
+            assert source.rates.per_second(source.now) == pytest.approx((0.1, 0.2))
+
+    play(story)
+
+
+def test_a_recording_is_moved_through(tmp_path: Path) -> None:
+    """The same moment looks the same, whichever way it was come to."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="4")
+        await world.start_daemon(record=str(tmp_path))
+        world.pod("p", cpu="1")
+        world.pod("large", cpu="9")
+        await world.bound("p")
+        await world.rejected("large")
+        await world.stop_daemon()
+
+    play(story)
+    source = RecordingSource(list(tmp_path.iterdir()))
+
+    async def walk() -> tuple[View, View, View]:
+        source.catch_up()
+        at_end = look(source)
+        source.move(-1e6)
+        source.catch_up()
+        at_start = look(source)
+        source.move(1e6)
+        source.catch_up()
+        return at_end, at_start, look(source)
+
+    at_end, at_start, again = asyncio.run(walk())
+    assert (at_end.pods, at_end.queue["unschedulable"]) == (1, 1)
+    assert (at_start.pods, at_start.waiting) == (0, ())
+    assert again == at_end
+    assert source.title.startswith("recording  ")

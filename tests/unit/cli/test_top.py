@@ -1,0 +1,222 @@
+"""`stowage top`: what the screen shows, and what its keys do."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from textual.widgets import DataTable, Static
+
+from scheduler.api.pods import PodInfo
+from scheduler.cli.top.app import ExplainScreen, TopApp, heat_map
+from scheduler.cli.top.command import top
+from scheduler.cli.top.sources import Source
+from scheduler.cli.top.view import Cell, Rates, View, view_of
+from scheduler.engine.events import ObjectGone, ObjectSet
+from scheduler.offline.cluster import Profiles
+from scheduler.offline.reading import documents_from_text, objects_from_documents
+from tests.support.builders import make_pod_info
+from tests.support.manifests import Manifest, node_manifest, pod_manifest
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def view(*objects: Manifest) -> View:
+    profiles = Profiles(None)
+    text = json.dumps({"kind": "List", "items": objects})
+    cluster = profiles.load(objects_from_documents(documents_from_text(text, "test")))
+    return view_of(cluster.engine, profiles, Rates(), 0.0)
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def test_nodes_stand_in_their_zones_with_what_is_fullest() -> None:
+    """CPU or memory, whichever there is less of; cordoned ones are marked."""
+    found = view(
+        node_manifest("a", labels={ZONE: "z2"}),
+        node_manifest("b", labels={ZONE: "z1"}, unschedulable=True),
+        node_manifest("c", labels={ZONE: "z1"}),
+        pod_manifest("p", requests={"cpu": "1", "memory": "6Gi"}, nodeName="c"),
+    )
+
+    assert found.zones == {
+        "z1": (Cell("b", 0.0, is_closed=True), Cell("c", 0.75, is_closed=False)),
+        "z2": (Cell("a", 0.0, is_closed=False),),
+    }
+    assert found.pods == 1
+    assert heat_map(found).plain == "z1  2 nodes, 38%\nx▆\n\nz2  1 nodes, 0%\n \n\n"
+
+
+def test_pods_wait_for_reasons_and_the_most_frequent_comes_first() -> None:
+    """Also those that nothing stands in the way of, and those that are gated."""
+    found = view(
+        node_manifest("a"),
+        *(pod_manifest(f"big-{i}", requests={"cpu": "9"}) for i in range(3)),
+        pod_manifest("small"),
+        pod_manifest("gated", schedulingGates=[{"name": "later"}]),
+    )
+
+    assert [(each.message, len(each.pods)) for each in found.waiting] == [
+        ("1 Insufficient cpu", 3),
+        ("a node fits: it is about to be placed", 1),
+        ("waiting for scheduling gates: [later]", 1),
+    ]
+    assert found.queue["gated"] == 1
+
+
+def test_rates_are_of_the_last_seconds() -> None:
+    """A pod that is bound, one that comes with its node, one that is gone."""
+    rates = Rates()
+
+    def told(pod: PodInfo, now: float) -> None:
+        rates.note(ObjectSet("pods", pod), now)
+
+    told(make_pod_info("old", node_name="n"), 0.0)
+    rates.forget()
+    told(make_pod_info("a"), 1.0)
+    told(make_pod_info("a", node_name="n"), 2.0)
+    told(make_pod_info("a", node_name="n", labels={"x": "y"}), 3.0)
+    told(make_pod_info("b", node_name="n"), 3.0)
+    gone = make_pod_info("b")
+    rates.note(ObjectGone("pods", gone.namespace, gone.name, gone.uid), 4.0)
+
+    assert rates.per_second(5.0) == (0.2, 0.2)
+    assert rates.per_second(12.5) == (0.1, 0.1)
+    assert rates.per_second(99.0) == (0.0, 0.0)
+
+
+# --- the screen -----------------------------------------------------------------------------------
+
+
+class Still(Source):
+    """A source that does not change by itself."""
+
+    def __init__(self, *objects: Manifest) -> None:
+        self.profiles = Profiles(None)
+        text = json.dumps({"kind": "List", "items": objects})
+        read = objects_from_documents(documents_from_text(text, "test"))
+        self.engine = self.profiles.load(read).engine
+        self.rates = Rates()
+        self.moved: list[float] = []
+
+    @property
+    def title(self) -> str:
+        return "still"
+
+    @property
+    def now(self) -> float:
+        return 0.0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        yield
+
+    def move(self, seconds: float) -> None:
+        self.moved.append(seconds)
+
+
+def shown(app: TopApp, name: str) -> str:
+    return str(app.query_one(f"#{name}", Static).content)
+
+
+def rows(app: TopApp) -> list[list[str]]:
+    table: DataTable[Any] = app.query_one("#reasons", DataTable)
+    return [[str(cell) for cell in table.get_row_at(i)] for i in range(table.row_count)]
+
+
+def test_enter_explains_the_pods_under_the_cursor() -> None:
+    """And escape goes back."""
+
+    async def play() -> None:
+        app = TopApp(
+            Still(
+                node_manifest("a"),
+                pod_manifest("big-0", requests={"cpu": "9"}),
+                pod_manifest("big-1", requests={"cpu": "9"}),
+                pod_manifest("far", nodeSelector={"disk": "ssd"}),
+            )
+        )
+        async with app.run_test(size=(100, 30)) as pilot:
+            assert shown(app, "title") == "stowage top  still"
+            assert "1 nodes  0 pods on them  0.0 binds/s  0.0 new pods/s" in shown(app, "counts")
+            assert [row[0] for row in rows(app)] == ["2", "1"]
+            await pilot.press("down", "enter")
+            assert isinstance(app.screen, ExplainScreen)
+            text = str(app.screen.query_one("#explanation", Static).content)
+            assert "default/far" in text
+            assert "label node a disk=ssd: then it fits on a" in text
+            await pilot.press("escape")
+            assert not isinstance(app.screen, ExplainScreen)
+            await pilot.press("up", "e")
+            text = str(app.screen.query_one("#explanation", Static).content)
+            assert "and 1 more like it: default/big-1" in text
+
+    asyncio.run(play())
+
+
+def test_without_waiting_pods_enter_does_nothing() -> None:
+    """There is nobody to explain."""
+
+    async def play() -> None:
+        app = TopApp(Still(node_manifest("a")))
+        async with app.run_test() as pilot:
+            await pilot.press("enter")
+            assert not isinstance(app.screen, ExplainScreen)
+            await pilot.press("q")
+        assert app.return_code == 0
+
+    asyncio.run(play())
+
+
+def test_arrow_keys_move_through_time() -> None:
+    """Where the source has any."""
+
+    async def play() -> None:
+        still = Still(node_manifest("a"))
+        async with TopApp(still).run_test() as pilot:
+            await pilot.press("left", "right", "home", "end")
+        assert still.moved == [-5.0, 5.0, -5e6, 5e6]
+
+    asyncio.run(play())
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_cannot_be_found_is_one_message() -> None:
+    """Before the screen is taken over."""
+    result = CliRunner().invoke(top, ["--kubeconfig", "/no/such/file"])
+
+    assert result.exit_code == 2
+    assert "/no/such/file" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_file_that_is_no_recording_is_one_message(tmp_path: Path) -> None:
+    """It names the file."""
+    file = tmp_path / "x"
+    file.write_text("{}")
+
+    result = CliRunner().invoke(top, ["--recording", str(file)])
+
+    assert result.exit_code == 2
+    assert str(file) in result.stderr
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing else of the command line needs it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "textual"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "scheduler.cli.top.app")
+    monkeypatch.setitem(sys.modules, "textual", None)
+
+    result = CliRunner().invoke(top)
+
+    assert result.exit_code == 2
+    assert "pip install 'stowage-scheduler[top]'" in result.stderr

@@ -1,0 +1,138 @@
+"""`stowage what-if` and `stowage capacity`: options, output and exit status."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from scheduler.cli.capacity import capacity
+from scheduler.cli.what_if import what_if
+from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(what_if, arguments, catch_exceptions=False)
+
+
+def count(*arguments: str) -> Result:
+    return CliRunner().invoke(capacity, arguments, catch_exceptions=False)
+
+
+def replica(number: int, node: str) -> Manifest:
+    pod = pod_manifest(f"web-{number}", requests={"cpu": "3"}, nodeName=node)
+    pod["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
+    ]
+    return pod
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """Two nodes of four cores with a pod of three cores each."""
+    nodes = [node_manifest(name) for name in ("a", "b")]
+    return write_list(tmp_path / "cluster.json", *nodes, replica(0, "a"), replica(1, "b"))
+
+
+def test_json_says_who_moves_and_who_cannot(cluster: str) -> None:
+    """Field by field as the design has them."""
+    result = run("-f", cluster, "--drain", "a", "--add-nodes", "1", "--like", "b", "-o", "json")
+    found: dict[str, Any] = json.loads(result.stdout)
+
+    [placement] = found["placements"]
+    assert placement == {"pod": "default/web-0", "node": "b-new-0", "from": "a", "victims": []}
+    assert (found["homeless"], found["victims"], found["warnings"]) == ([], [], [])
+    assert found["use"]["all"]["cpu"] == {"before": 0.75, "after": 0.5}
+    homeless = json.loads(run("-f", cluster, "--drain", "a", "-o", "json").stdout)["homeless"]
+    assert [(pod["pod"], pod["from"], pod["waited"]) for pod in homeless] == [
+        ("default/web-0", "a", False)
+    ]
+
+
+def test_text_says_the_same_to_people(cluster: str) -> None:
+    """Who moves, who does not and why, how full it gets."""
+    text = run("-f", cluster, "--drain", "a").stdout
+
+    assert "1 pod would be homeless: 0/2 nodes are available" in text
+    assert "  default/web-0\n" in text
+    assert "all        75% -> 38%" in text
+    assert "Nobody moves" in run("-f", cluster, "--delete", "pod/web-0").stdout
+
+
+def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
+    """Those that waited before are nobody's fault."""
+    assert run("-f", cluster, "--drain", "a").exit_code == 0
+    assert run("-f", cluster, "--drain", "a", "--fail-on-homeless").exit_code == 3
+    waiting = write_list(tmp_path / "w.json", pod_manifest("w", requests={"cpu": "9"}))
+    scaled = ("--scale", "rs/web=1", "--fail-on-homeless")
+    assert run("-f", cluster, "-f", waiting, *scaled).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "nothing would change: give --drain"),
+        (("--drain", "x"), "--drain: there is no node 'x'"),
+        (("--add-nodes", "2"), "--add-nodes N and --like NODE are given together"),
+        (("--scale", "deploy/web"), "expected KIND/[NAMESPACE/]NAME=N"),
+        (("--scale", "deploy/web=-1"), "expected KIND/[NAMESPACE/]NAME=N"),
+        (("--scale", "deploy/web=²"), "expected KIND/[NAMESPACE/]NAME=N"),
+        (("--scale", "deploy/web=1000001"), "expected at most 100000 pods"),
+        (("--drain", "a", "--context", "x"), "-f asks files"),
+        (("--apply", "no-such-file"), "no-such-file: cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_one_message(
+    cluster: str, options: tuple[str, ...], message: str
+) -> None:
+    """And exit status 2."""
+    result = run("-f", cluster, *options)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_applied_file_needs_no_nodes(cluster: str, tmp_path: Path) -> None:
+    """But its slips are told."""
+    pod = pod_manifest("new", requests={"cpu": "1"})
+    pod["spec"]["nodeSelectr"] = {}
+    file = write_list(tmp_path / "new.json", pod)
+
+    found = json.loads(run("-f", cluster, "--apply", file, "-o", "json").stdout)
+
+    assert [placement["pod"] for placement in found["placements"]] == ["default/new"]
+    [warning] = found["warnings"]
+    assert "nodeSelectr" in warning
+
+
+def test_capacity_of_a_pod_of_the_cluster(cluster: str) -> None:
+    """One on each node has room for one more core."""
+    file = write_list(Path(cluster).parent / "p.json", pod_manifest("p", requests={"cpu": "1"}))
+
+    found = json.loads(count("-f", cluster, "-f", file, "-o", "json").stdout)
+
+    assert (found["fits"], found["nodes"]) == (2, {"a": 1, "b": 1})
+    assert found["limits"] == {"Insufficient cpu": 2}
+    assert found["isAtLeast"] is False
+    assert set(found["fragmentation"]) == {"cpu", "memory", "pods"}
+    text = count("-f", cluster, "--like", "web-0").stdout
+    assert text.startswith("0 more pods like default/web-0 fit.\n")
+    assert "Insufficient cpu      2" in text
+
+
+def test_capacity_asks_which_pod_is_meant(cluster: str, tmp_path: Path) -> None:
+    """When none waits, or several kinds do."""
+    other = pod_manifest("other", requests={"cpu": "2"}, schedulerName="x")
+    two = write_list(tmp_path / "two.json", pod_manifest("p"), other)
+
+    for options, message in (
+        ((), "no pod waits, so name the pod that is meant"),
+        (("-f", two), "pods of 2 kinds wait"),
+        (("--like", "x"), "--like x: there is no such pod"),
+        (("-f", two, "--like", "other"), "its schedulerName is x, the profiles here are"),
+    ):
+        result = count("-f", cluster, *options)
+        assert result.exit_code == 2
+        assert message in result.stderr
