@@ -56,7 +56,9 @@ def capacity(*, source: Source, like: str | None, output: Literal["text", "json"
         framework = _framework_of(pod, profiles)
         pods = list(objects.pods)
         objects.pods = [each for each in pods if each.node_name]
-        found = capacity_of(profiles.load(objects).engine, framework, pod, pods)
+        found = capacity_of(
+            profiles.load(objects, with_extenders=False).engine, framework, pod, pods
+        )
         found = msgspec.structs.replace(found, warnings=tuple(objects.warnings))
     except SchedulerError as problem:
         click.echo(f"stowage capacity: {problem}", err=True)

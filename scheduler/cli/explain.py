@@ -185,7 +185,9 @@ def _read_cluster(profiles: Profiles, kubeconfig: str, context: str) -> ClusterO
     from scheduler.cli.live import Place, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
 
     watched = kinds_to_watch(profiles.frameworks.values())
-    return read_cluster(Place(kubeconfig, context), watched)
+    return read_cluster(
+        Place(kubeconfig, context), watched, keeps_written=bool(profiles.config.extenders)
+    )
 
 
 def _answer_lines(feature_gates: frozenset[str], *, preempts: bool) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import uvloop
 
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
 from scheduler.client.connection import load_connection
 from scheduler.client.errors import ApiError, ForbiddenError, UnauthorizedError
 from scheduler.client.session import ApiSession
@@ -30,28 +32,38 @@ class Place(msgspec.Struct, frozen=True):
     context: str = ""
 
 
-def read_cluster(place: Place, kinds: Iterable[ObjectKind]) -> ClusterObjects:
+def read_cluster(
+    place: Place, kinds: Iterable[ObjectKind], *, keeps_written: bool = False
+) -> ClusterObjects:
     """The nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
+
+    Args:
+        place: where the cluster is.
+        kinds: what plugins watch.
+        keeps_written: whether pods and nodes are kept as they are written, for extenders.
 
     Raises:
         SchedulerError: it cannot be worked out how to reach the cluster, a right is missing, or
             there is no answer.
     """
-    return uvloop.run(_read(place, tuple(kinds)))
+    return uvloop.run(_read(place, tuple(kinds), keeps_written=keeps_written))
 
 
-async def _read(place: Place, watched: tuple[ObjectKind, ...]) -> ClusterObjects:
+async def _read(
+    place: Place, watched: tuple[ObjectKind, ...], *, keeps_written: bool
+) -> ClusterObjects:
     clock = SystemClock()
     connection = await load_connection(
         kubeconfig=place.kubeconfig, context=place.context, clock=clock
     )
-    kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES, *map(watched_kind, watched)]
+    objects = ClusterObjects()
+    pods_kind, nodes_kind = _keeping(objects) if keeps_written else (PODS, NODES)
+    kinds: list[Kind[Any]] = [pods_kind, nodes_kind, NAMESPACES, *map(watched_kind, watched)]
     async with ApiSession(connection, clock=clock) as session:
         lists = [list_all(session, kind) for kind in kinds]
         answers = await asyncio.gather(*lists, return_exceptions=True)
     refused: dict[str, BaseException] = {}
     found: list[list[Any]] = []
-    objects = ClusterObjects()
     for kind, answer in zip(kinds, answers, strict=True):
         if isinstance(answer, BaseException):
             refused[_called(kind)] = answer
@@ -68,6 +80,15 @@ async def _read(place: Place, watched: tuple[ObjectKind, ...]) -> ClusterObjects
         objects.watched.extend((declared, item) for item in items)
     objects.warnings.extend(missing_nodes(objects.nodes, objects.pods))
     return objects
+
+
+def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
+    """Pods and nodes, of which the bytes are kept as well."""
+    pods, nodes = objects.written_pods, objects.written_nodes
+    return (
+        PODS.keeping(lambda pod, written: pods.update({pod.uid: written})),
+        NODES.keeping(lambda node, written: nodes.update({node.metadata.name: written})),
+    )
 
 
 def _called(kind: Kind[Any]) -> str:

@@ -15,7 +15,7 @@ from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
-from scheduler.cli.inputs import BAD_INPUT, read_profiles
+from scheduler.cli.inputs import BAD_INPUT, NOT_ASKED, read_profiles
 from scheduler.config.load import load_object
 from scheduler.engine import Engine
 from scheduler.errors import SchedulerError
@@ -208,7 +208,7 @@ def _compare(header: Header, records: Iterator[Record], config_file: str) -> Non
     for notice in notices:
         print_note(notice)
     if profiles.config.extenders:
-        print_note("Extenders are not asked: pods are placed as if there were none.")
+        print_note(NOT_ASKED)
     maximum = header.max_in_unschedulable_seconds
     engine = profiles.engine(header.seed, maximum, with_extenders=False)
     comparison = compare(records, engine)

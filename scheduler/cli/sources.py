@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from scheduler.cli.inputs import read_files, read_profiles
+from scheduler.cli.inputs import NOT_ASKED, read_files, read_profiles
 from scheduler.cli.live import Place, read_cluster
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.offline.cluster import Profiles
@@ -42,6 +42,8 @@ class Source(msgspec.Struct, frozen=True):
         if self.files and self.place != Place():
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
         profiles, notices = read_profiles(self.config_file, tries_all_nodes=tries_all_nodes)
+        if profiles.config.extenders:
+            notices = (*notices, NOT_ASKED)
         if self.files:
             return read_files(self.files, is_whole=is_whole), profiles, notices
         return (

@@ -5,7 +5,6 @@ They are asked what they think and never to bind: nothing may come of an explana
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, TypeAlias
 
 from scheduler.api.pods import PodInfo
 from scheduler.client.extenders import ExtenderClient
@@ -25,15 +24,14 @@ from scheduler.framework.interface import Candidate
 from scheduler.framework.runtime.diagnosis import Reviewed
 from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.instruments import Instruments
+from scheduler.offline.reading import Written
 from scheduler.snapshot import Snapshot
-
-Written: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 class WrittenObjects:
     """Objects as files have them; see `client.extenders.WholeObjects`."""
 
-    def __init__(self, pods: Written, nodes: Written) -> None:
+    def __init__(self, pods: Mapping[str, Written], nodes: Mapping[str, Written]) -> None:
         self._pods = pods
         self._nodes = nodes
 

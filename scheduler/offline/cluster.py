@@ -111,17 +111,20 @@ class Profiles:
         """
         return Profiles(self.config, self._out_of_tree, is_named=self._is_named)
 
-    def load(self, objects: ClusterObjects, seed: int = 0) -> Cluster:
+    def load(
+        self, objects: ClusterObjects, seed: int = 0, *, with_extenders: bool = True
+    ) -> Cluster:
         """Tell an engine of the objects, once; waiting pods arrive in the order of their creation.
 
         Args:
             objects: the cluster.
             seed: breaks ties between nodes.
+            with_extenders: whether those of the configuration are asked.
 
         Raises:
             SchedulerError: an extender's address, or a certificate, cannot be used.
         """
-        engine = self.engine(seed)
+        engine = self.engine(seed, with_extenders=with_extenders)
         for number, event in enumerate(events_of(objects)):
             engine.handle(event, number * ARRIVAL_SECONDS)
         engine.handle(Tick(), engine.core.now)

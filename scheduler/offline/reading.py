@@ -4,7 +4,7 @@ Objects are completed as an API server would have completed them, as far as sche
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -37,6 +37,9 @@ CLUSTER_WIDE: Final = frozenset(
 """Kinds without namespaces."""
 _CORE: Final = "v1"
 
+Written: TypeAlias = bytes | Mapping[str, Any]
+"""An object as an API server or a file has it."""
+
 
 class ClusterObjects:
     """What the input describes. An object that is given twice counts as it is given last.
@@ -56,8 +59,8 @@ class ClusterObjects:
         self.pods: list[PodInfo] = []
         self.namespaces: list[Namespace] = []
         self.watched: list[tuple[ObjectKind, Any]] = []
-        self.written_nodes: dict[str, Mapping[str, Any]] = {}
-        self.written_pods: dict[str, Mapping[str, Any]] = {}
+        self.written_nodes: dict[str, Written] = {}
+        self.written_pods: dict[str, Written] = {}
         self.warnings: list[str] = []
 
 
@@ -91,8 +94,8 @@ class _Collector:
         self._pods: dict[tuple[str, str], PodInfo] = {}
         self._namespaces: dict[str, Namespace] = {}
         self._watched: dict[tuple[str, str, str], Any] = {}
-        self._written_nodes: dict[str, Mapping[str, Any]] = {}
-        self._written_pods: dict[str, Mapping[str, Any]] = {}
+        self._written_nodes: dict[str, Written] = {}
+        self._written_pods: dict[str, Written] = {}
         self._takers: dict[str, Callable[[dict[str, Any]], None]] = {
             "Node": self._take_node,
             "Pod": self._take_pod,

@@ -86,6 +86,7 @@ def what_if(
     """Change a cluster, and let all pods that wait then find their places.
 
     A victim of preemption that has a controller is made again, and looks for a place as well.
+    Extenders are not asked: they know nothing of pods and nodes that are not there.
 
     Args:
         profiles: who decides.
@@ -96,10 +97,10 @@ def what_if(
     Raises:
         InputError: an alteration names what is not there.
     """
-    use_before = utilisation_of(profiles.again().load(objects, seed).snapshot)
+    use_before = utilisation_of(profiles.again().load(objects, seed, with_extenders=False).snapshot)
     before = {pod.key: pod for pod in objects.pods}
     lost = [pod for alter in alterations for pod in alter(objects)]
-    cluster = profiles.load(objects, seed)
+    cluster = profiles.load(objects, seed, with_extenders=False)
     placements, victims = _settle(cluster, {pod.key: pod for pod in objects.pods})
     was_on = {key: pod.node_name for key, pod in before.items()}
     moved = [

@@ -166,6 +166,25 @@ def test_what_is_read_once_is_refused(file: Path) -> None:
     play(story)
 
 
+def test_extenders_stay_and_their_secrets_are_not_told(file: Path) -> None:
+    """Neither by the log nor by the event."""
+    write(file, SPREADING)
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="4")
+        daemon = await world.start_daemon(file=file)
+        extender = {"urlPrefix": "http://me:secret@127.0.0.1:1", "filterVerb": "f"}
+        write(file, PACKING, extenders=[extender])
+        with capture_logs() as logs:
+            daemon.reloader.look()
+
+        assert "extenders: cannot change without a restart" in logs[0]["err"]
+        assert "secret" not in str(logs)
+        assert not daemon.reloader.in_force.extenders
+
+    play(story)
+
+
 def test_profiles_come_and_go(file: Path) -> None:
     """Pods that waited for a profile are taken up when it comes, and left alone when it is gone."""
     write(file, SPREADING)

@@ -198,8 +198,11 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
     assert states.shared(Evictions, "").under_way == set()
 
 
+@pytest.mark.parametrize("extenders", [(), FILTERING, EVICTING], ids=["none", "filter", "evict"])
 @pytest.mark.parametrize("seed", range(8))
-def test_nobody_is_lost_while_the_configuration_changes(seed: int) -> None:
+def test_nobody_is_lost_while_the_configuration_changes(
+    seed: int, extenders: tuple[Extender, ...]
+) -> None:
     """Plugins, their arguments and the back-off change under pods in every state."""
     states = SharedStates(FrameworkMetrics(Instruments()))
     states.watch((SERVICE, BUDGETS))
@@ -216,13 +219,15 @@ def test_nobody_is_lost_while_the_configuration_changes(seed: int) -> None:
             (Room(4), Holds("Cluster", 5.0)),
             (Room(3), DefaultPreemption(args, handle), Prepares()),
         )[variant]
-        framework = Framework(make_plugin_set(plugins), make_calls("test"))
+        framework = Framework(
+            make_plugin_set(plugins), make_calls("test"), has_extenders=bool(extenders)
+        )
         return Rules({"test": framework}, 0, BackoffSettings(variant + 0.5, 2.0 + variant))
 
     first = rules_of({"variant": 0})
     engine = Engine(
         first.frameworks,
-        EngineSettings(seed, queue=QUICK, is_validating=True),
+        EngineSettings(seed, queue=QUICK, extenders=extenders, is_validating=True),
         backing=backing,
         states=states,
         kinds={"services": SERVICE},
@@ -245,3 +250,4 @@ def test_nobody_is_lost_while_the_configuration_changes(seed: int) -> None:
     cluster.check_columns()
     assert cluster.known == cluster.pods
     assert states.shared(Evictions, "").under_way == set()
+    assert engine.attempts.hearing_counts() == (0, 0)

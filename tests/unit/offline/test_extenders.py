@@ -107,6 +107,44 @@ def test_simulate_asks_and_binds_nothing(tmp_path: Path) -> None:
     assert extender.count("bind") == 0
 
 
+def test_what_if_and_capacity_ask_nobody(tmp_path: Path) -> None:
+    """They are about pods and nodes that are not there; people are told."""
+    config = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "f"}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [config],
+    }
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(document))
+    cluster = write_list(tmp_path / "cluster.json", *NODES, pod_manifest("p"))
+
+    for command, *more in (["what-if", "--drain", "a"], ["capacity"]):
+        words = [command, "-f", cluster, "--config", str(file), *more]
+        said = CliRunner().invoke(main, words)
+        assert said.exit_code == 0, said.output
+        assert "Extenders are not asked" in said.output
+
+    objects = (*NODES, pod_manifest("p"))
+    found = run("what-if", tmp_path, config, *objects, more=["--drain", "a"])
+    assert [each["pod"] for each in found["placements"]] == ["default/p"]
+
+
+def test_explain_with_all_reasons_names_extenders(tmp_path: Path) -> None:
+    """Beside what filters say."""
+    extender = FakeExtender(filter=only("a", FailedNodes={"c": "too warm"}))
+    tainted = node_manifest("d", taints=[{"key": "k", "effect": "NoSchedule"}])
+    with serving(extender):
+        config = extender.config("filter")
+        objects = (*NODES, tainted, pod_manifest("p"))
+        [pod] = run("explain", tmp_path, config, *objects, more=["--all-reasons"])["pods"]
+
+    told = {node["node"]: node.get("rejections") for node in pod["nodes"]}
+    assert told["a"] is None
+    assert [(each["plugin"], each["reasons"]) for each in told["c"]] == [("Extender", ["too warm"])]
+    assert [each["plugin"] for each in told["d"]] == ["TaintToleration"]
+
+
 @pytest.mark.parametrize("command", ["explain", "simulate"])
 def test_what_cannot_be_used_is_told(tmp_path: Path, command: str) -> None:
     """Before anything is asked."""
