@@ -13,6 +13,7 @@ from scheduler.engine.attempt import REVOCABLE
 from scheduler.engine.attempts import Attempts
 from scheduler.engine.core import Core
 from scheduler.engine.events import ObjectGone
+from scheduler.engine.evicting import Evicting
 from scheduler.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -42,20 +43,20 @@ T = TypeVar("T")
 class PodChanges:
     """Pods with a node go to the cache, pods of our profiles without one to the queue."""
 
-    def __init__(self, core: Core, attempts: Attempts, on_leaving: Callable[[str], None]) -> None:
+    def __init__(self, core: Core, attempts: Attempts, evicting: Evicting) -> None:
         """Take what is changed.
 
         Args:
             core: the engine's state.
             attempts: those under way.
-            on_leaving: hears the UIDs of pods that are gone, are being deleted or wait no longer,
-                before anybody is woken by it.
+            evicting: hears of pods that are gone, are being deleted or wait no longer, before
+                anybody is woken by it.
         """
         self._core = core
         self._attempts = attempts
         self._read: dict[str, PodInfo] = {}
         """Pods that were read, until the watch has come as far: what it brings late is over."""
-        self._on_leaving = on_leaving
+        self._evicting = evicting
 
     def set(self, new: PodInfo) -> None:
         """A pod is new, or is now like this."""
@@ -65,7 +66,7 @@ class PodChanges:
             self._read[uid] = read
             return
         if new.is_terminating:
-            self._on_leaving(uid)
+            self._evicting.leaving(uid)
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -94,7 +95,7 @@ class PodChanges:
 
     def _end(self, uid: str) -> None:
         core = self._core
-        self._on_leaving(uid)
+        self._evicting.gone(uid)
         assigned = core.cache.get_pod(uid)
         attempt = self._attempts.of(uid)
         if attempt is not None:
@@ -128,13 +129,11 @@ class PodChanges:
         """Forget the pods of some profiles; who is on its way to a node goes on, but only there."""
         core = self._core
         waiting = [pod for pod in core.queue.pending_pods()[0] if _is_of(pod, names)]
-        for pod in waiting:
-            self._on_leaving(pod.uid)
+        on_their_way = (queued.pod_info for attempt in self._attempts for queued in attempt.members)
+        for pod in (*waiting, *(pod for pod in on_their_way if _is_of(pod, names))):
+            # As a victim it is not leaving: the watch is still to show that.
+            self._evicting.drop(pod.uid)
             core.queue.delete(pod)
-        for attempt in self._attempts:
-            for queued in attempt.members:
-                if _is_of(queued.pod_info, names):
-                    core.queue.delete(queued.pod_info)
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.spec.scheduler_name in self._core.frameworks
@@ -155,7 +154,7 @@ class PodChanges:
             waiting = core.queue.get(pod.uid)
             core.cache.add_pod(pod)
             if waiting is not None:
-                self._on_leaving(pod.uid)
+                self._evicting.drop(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
         self._tell_states(pod)
         self._wake(ASSIGNED_POD_ADD, None, pod)

@@ -155,7 +155,7 @@ class Engine:
             lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
         )
         self._evicting = Evicting(self.core, self.attempts)
-        self._pods = pods = PodChanges(self.core, self.attempts, self._evicting.leaving)
+        self._pods = pods = PodChanges(self.core, self.attempts, self._evicting)
         self._changes: dict[str, Changes] = {
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
             # What plugins declare of these they are told by those who take them anyway.
@@ -281,6 +281,7 @@ class Engine:
             return
         gone = core.frameworks.keys() - rules.frameworks.keys()
         self._pods.profiles_gone(gone)
+        self._evicting.drop_all()
         self._decide_by(rules)
         first = next(iter(rules.frameworks.values()))
         core.queue.configure(first.sort_key, profiles, rules.backoff)

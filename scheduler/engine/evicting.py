@@ -64,7 +64,7 @@ class Evicting:
         self._asked: dict[str, tuple[PodInfo, PodInfo]] = {}
         """Victims whose eviction has no answer yet, each with its preemptor."""
         self._accepted: set[str] = set()
-        """Victims that the API server has evicted, and that the watch does not show leaving yet."""
+        """Victims that the API server has evicted, and that are not gone yet."""
 
     def begin(self, preemptor: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims that are not on their way out already."""
@@ -73,7 +73,7 @@ class Evicting:
             return
         core = self._core
         core.metrics.preemption_victims.observe(len(result.victims))
-        self._drop(preemptor.uid)
+        self.drop(preemptor.uid)
         self._clear_nominations(result.cleared)
         to_evict = [victim for victim in victims if not self._taken_back(preemptor, victim)]
         if not to_evict:
@@ -94,8 +94,7 @@ class Evicting:
             return
         if was_there:
             self._core.out.append(preempted(victim, preemptor))
-        known = self._core.cache.get_pod(uid)
-        if uid in self._wanted or (known is not None and not known.is_terminating):
+        if uid in self._wanted or self._core.cache.get_pod(uid) is not None:
             # Also if nobody wants it gone any more: the next one who does need not ask again. And
             # if it has lost its place meanwhile: the watch is still to show it leaving.
             self._accepted.add(uid)
@@ -109,10 +108,36 @@ class Evicting:
         self._settle(uid, has_failed=True)
 
     def leaving(self, uid: str) -> None:
-        """A pod is gone, or being deleted, whoever did it; or needs no node any more."""
-        self._drop(uid)
-        self._accepted.discard(uid)
+        """A pod is gone, or being deleted, whoever did it."""
+        self.drop(uid)
         self._settle(uid)
+
+    def gone(self, uid: str) -> None:
+        """A pod is gone; until then one that was evicted is not evicted again.
+
+        That it is being deleted is no end: the cache goes on without knowing while it is assumed.
+        """
+        self.leaving(uid)
+        self._accepted.discard(uid)
+
+    def drop(self, preemptor: str) -> None:
+        """What is under way for a pod is no longer wanted; what was not asked for will not be."""
+        run = self._runs.pop(preemptor, None)
+        if run is None:
+            return
+        self._evictions().end(preemptor)
+        for victim in (*run.first, run.last.uid):
+            waiting = self._wanted.get(victim)
+            if waiting is None:
+                continue
+            waiting.remove(preemptor)
+            if not waiting:
+                del self._wanted[victim]
+
+    def drop_all(self) -> None:
+        """Let all preemptors go: plugins that come anew may not hold them back."""
+        for preemptor in list(self._runs):
+            self.drop(preemptor)
 
     def problems(self) -> Iterator[str]:
         """What is not as it always is between two events."""
@@ -130,9 +155,6 @@ class Evicting:
                 wanted.setdefault(victim, set()).add(uid)
         if wanted != {victim: set(uids) for victim, uids in self._wanted.items()}:
             yield "who waits for which victim is noted twice, and differs"
-        known = (self._core.cache.get_pod(uid) for uid in self._accepted)
-        if any(pod is not None and pod.is_terminating for pod in known):
-            yield "victims are kept in mind that are leaving"
 
     # --- helpers --------------------------------------------------------------------------------
 
@@ -163,7 +185,7 @@ class Evicting:
     def _end(self, run: _Run, victim: str) -> None:
         """Let a preemptor go; after a failure it is tried again when it has backed off."""
         core = self._core
-        self._drop(run.preemptor.uid)
+        self.drop(run.preemptor.uid)
         result = "error" if run.has_failed else "success"
         core.metrics.preemption_goroutines_execution[result].inc()
         core.metrics.preemption_goroutines_duration[result].observe(core.now - run.start)
@@ -172,20 +194,6 @@ class Evicting:
         elif core.cache.get_pod(victim) is None:
             # It lost its place before it was gone: no end of a running pod wakes the preemptor.
             core.queue.activate([run.preemptor.uid])
-
-    def _drop(self, preemptor: str) -> None:
-        """What is under way for a pod is no longer wanted; what was not asked for will not be."""
-        run = self._runs.pop(preemptor, None)
-        if run is None:
-            return
-        self._evictions().end(preemptor)
-        for victim in (*run.first, run.last.uid):
-            waiting = self._wanted.get(victim)
-            if waiting is None:
-                continue
-            waiting.remove(preemptor)
-            if not waiting:
-                del self._wanted[victim]
 
     def _taken_back(self, preemptor: PodInfo, victim: PodInfo) -> bool:
         """Whether the victim could be stopped before the API server knew of it."""
@@ -199,7 +207,7 @@ class Evicting:
     def _clear_nominations(self, pods: tuple[PodInfo, ...]) -> None:
         """Less important pods lose the place; it would not be there for them."""
         for pod in pods:
-            self._drop(pod.uid)
+            self.drop(pod.uid)
             self._core.queue.add_nominated_pod(pod, "")
             self._core.out.append(
                 PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name="")

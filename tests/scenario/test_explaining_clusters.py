@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from scheduler.cli.explain import explain
 from tests.scenario.world import Object, World, play
+from tests.support.extender import FakeExtender, serving
 
 Ask = Callable[..., Awaitable[Result]]
 
@@ -139,3 +140,31 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         assert result.stderr.startswith("note: storageclasses odd cannot be read: Expected `str`")
 
     asking(tmp_path, story)
+
+
+def test_extenders_are_sent_whole_objects(tmp_path: Path) -> None:
+    """As the API server has them, also what scheduling does not read."""
+    extender = FakeExtender(filter=lambda body: {"Nodes": {"items": body["Nodes"]["items"][:1]}})
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("a")
+        world.node("b")
+        world.pod("p")
+        config = tmp_path / "config.yaml"
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [extender.config("filter", nodeCacheCapable=False)],
+        }
+        config.write_text(yaml.safe_dump(document))
+
+        waiting = answers(await ask("--config", str(config), "-o", "json"))
+
+        nodes = {node["node"]: node.get("plugin") for node in waiting["default/p"]["nodes"]}
+        assert nodes == {"a": None, "b": "Extender"}
+        [body] = extender.bodies("filter")
+        assert body["Pod"]["spec"]["containers"]
+        assert [node["metadata"]["name"] for node in body["Nodes"]["items"]] == ["a", "b"]
+
+    with serving(extender):
+        asking(tmp_path, story)
