@@ -24,7 +24,7 @@ from scheduler.bootstrap.measuring import (
     watch_sizes,
 )
 from scheduler.bootstrap.other_leader import warn_of_another
-from scheduler.bootstrap.recording import Recorders
+from scheduler.bootstrap.recording import Recorders, without_secrets
 from scheduler.bootstrap.reloading import Reloader
 from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.cache import CacheComparer
@@ -223,7 +223,7 @@ class RunningDaemon:
         shown = Shown(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.reset,
-            configuration=lambda: to_object(self.reloader.in_force),
+            configuration=lambda: to_object(without_secrets(self.reloader.in_force)),
             flags=self._options.given,
             checks=scheduler_checks(
                 leader_election=None if elector is None else elector.check_healthy,

@@ -365,3 +365,22 @@ def test_asking_leaves_no_trace() -> None:
         engine.validate()
 
     asking(story)
+
+
+def test_configz_tells_no_password_of_an_extender() -> None:
+    """The rest of it is there."""
+    extender = {
+        "urlPrefix": "https://scheduler:do-not-tell@extender.example/x",
+        "filterVerb": "filter",
+        "managedResources": [{"name": "example.com/gpu"}],
+    }
+
+    async def story(asked: Asking) -> None:
+        async with asked._session.get(f"{asked._url}/configz", ssl=False) as answer:
+            text = await answer.text()
+
+        [shown] = json.loads(text)["componentconfig"]["extenders"]
+        assert "do-not-tell" not in text
+        assert "extender.example/x" in shown["urlPrefix"]
+
+    asking(story, config={"extenders": [extender]})
