@@ -79,7 +79,7 @@ def _read(
     if not source.files or objects.nodes:
         return objects, _pod(objects, like), profiles, notices
     described, pod = objects, _pod(objects, like)
-    objects, profiles, notices = Source((), source.place, source.config_file).read()
+    objects, profiles, notices = msgspec.structs.replace(source, files=()).read()
     described.pods = []
     alterations.apply(objects, described)
     return objects, pod, profiles, notices

@@ -9,12 +9,10 @@ import msgspec
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.why import Depth
 from scheduler.cli.explaining import Wanted, asked_of, print_json, print_notes, print_text
-from scheduler.cli.inputs import BAD_INPUT, feature_gates_option, read_files, read_profiles
+from scheduler.cli.inputs import BAD_INPUT
+from scheduler.cli.sources import Source, source_options
 from scheduler.errors import SchedulerError
-from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.offline.cases import answer_case
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects, InputError
 
 _FAILED: Final = 1
 _PENDING: Final = 3
@@ -25,19 +23,7 @@ Output = Literal["text", "json"]
 
 @click.command(context_settings={"max_content_width": 100})
 @click.argument("named_pods", nargs=-1, metavar="[[NAMESPACE/]POD]...")
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="Ask files instead of a cluster: objects in YAML or JSON (JSON is read much faster); - is "
-    "standard input. May be given several times.",
-)
-@click.option(
-    "--kubeconfig", default="", metavar="FILE", help="The cluster to ask; as kubectl finds it."
-)
-@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.")
+@source_options
 @click.option("-n", "--namespace", default="", metavar="NAME", help="Only pods of this namespace.")
 @click.option(
     "--pod",
@@ -77,15 +63,6 @@ Output = Literal["text", "json"]
     help="How many of the nodes that fit to show (text only).",
 )
 @click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    help="KubeSchedulerConfiguration whose profiles decide, each about the pods with its "
-    "schedulerName. A profile without a name, such as the default one that is used without this "
-    "option, decides about the pods of default-scheduler and of stowage.",
-)
-@feature_gates_option
-@click.option(
     "--profile",
     default="",
     metavar="NAME",
@@ -113,9 +90,7 @@ Output = Literal["text", "json"]
 def explain(  # noqa: PLR0913 - one argument per option
     *,
     named_pods: tuple[str, ...],
-    files: tuple[str, ...],
-    kubeconfig: str,
-    context: str,
+    source: Source,
     namespace: str,
     pods: tuple[str, ...],
     nodes: tuple[str, ...],
@@ -123,9 +98,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     preempts: bool,
     changes: bool,
     top: int,
-    config_file: str | None,
     profile: str,
-    feature_gates: frozenset[str],
     output: Output,
     fail_on_pending: bool,
     jsonl: bool,
@@ -149,17 +122,12 @@ def explain(  # noqa: PLR0913 - one argument per option
     plugin failed.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
-        _answer_lines(feature_gates, preempts=preempts)
+        _answer_lines(source.feature_gates, preempts=preempts)
         return
     depth = Depth.CHANGES if changes else Depth.CHECKS
     wanted = Wanted((*named_pods, *pods), namespace, profile, nodes, top, depth)
     try:
-        if files and (kubeconfig or context):
-            raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
-        profiles, notices = read_profiles(
-            config_file, feature_gates=feature_gates, tries_all_nodes=preempts
-        )
-        objects = read_files(files) if files else _read_cluster(profiles, kubeconfig, context)
+        objects, profiles, notices = source.read(tries_all_nodes=preempts, asks_extenders=True)
         asked = asked_of(objects, profiles, wanted)
     except SchedulerError as problem:
         click.echo(f"stowage explain: {problem}", err=True)
@@ -179,15 +147,6 @@ def explain(  # noqa: PLR0913 - one argument per option
         sys.exit(_FAILED)
     if outcome.pending and fail_on_pending:
         sys.exit(_PENDING)
-
-
-def _read_cluster(profiles: Profiles, kubeconfig: str, context: str) -> ClusterObjects:
-    from scheduler.cli.live import Place, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
-
-    watched = kinds_to_watch(profiles.frameworks.values())
-    return read_cluster(
-        Place(kubeconfig, context), watched, keeps_written=bool(profiles.config.extenders)
-    )
 
 
 def _answer_lines(feature_gates: frozenset[str], *, preempts: bool) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from scheduler.cli.inputs import NOT_ASKED, read_files, read_profiles
-from scheduler.cli.live import Place, read_cluster
+from scheduler.cli.inputs import NOT_ASKED, feature_gates_option, read_files, read_profiles
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import ClusterObjects, InputError
@@ -19,55 +18,64 @@ class Source(msgspec.Struct, frozen=True):
 
     Attributes:
         files: objects; without any a cluster is asked.
-        place: which cluster.
+        kubeconfig: which cluster; empty as kubectl finds it.
+        context: which of its contexts.
         config_file: whose profiles decide; None for the default profile.
+        feature_gates: those that are on.
     """
 
     files: tuple[str, ...]
-    place: Place
+    kubeconfig: str
+    context: str
     config_file: str | None
+    feature_gates: frozenset[str]
 
     def read(
-        self, *, tries_all_nodes: bool = False, is_whole: bool = True
+        self,
+        *,
+        tries_all_nodes: bool = False,
+        is_whole: bool = True,
+        asks_extenders: bool = False,
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
         """The cluster, who decides, and what of the configuration has no effect.
 
         Args:
             tries_all_nodes: as for `Profiles`.
             is_whole: as for `read_files`.
+            asks_extenders: whether the command asks them; they want whole objects.
 
         Raises:
             SchedulerError: a file, the configuration or the cluster cannot be read.
         """
-        if self.files and self.place != Place():
+        if self.files and (self.kubeconfig or self.context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
-        profiles, notices = read_profiles(self.config_file, tries_all_nodes=tries_all_nodes)
-        if profiles.config.extenders:
+        profiles, notices = read_profiles(
+            self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
+        )
+        has_extenders = bool(profiles.config.extenders)
+        if has_extenders and not asks_extenders:
             notices = (*notices, NOT_ASKED)
         if self.files:
             return read_files(self.files, is_whole=is_whole), profiles, notices
-        return (
-            read_cluster(self.place, kinds_to_watch(profiles.frameworks.values())),
-            profiles,
-            notices,
+        from scheduler.cli.live import Place, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
+
+        objects = read_cluster(
+            Place(self.kubeconfig, self.context),
+            kinds_to_watch(profiles.frameworks.values()),
+            keeps_written=has_extenders and asks_extenders,
         )
+        return objects, profiles, notices
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options that say where a cluster comes from; the command gets a `source`."""
 
     @wraps(command)
-    def with_source(
-        *,
-        files: tuple[str, ...],
-        kubeconfig: str,
-        context: str,
-        config_file: str | None,
-        **others: Any,
-    ) -> Any:
-        return command(source=Source(files, Place(kubeconfig, context), config_file), **others)
+    def with_source(**options: Any) -> Any:
+        source = Source(**{name: options.pop(name) for name in Source.__struct_fields__})
+        return command(source=source, **options)
 
-    options = (
+    added = (
         click.option(
             "-f",
             "--filename",
@@ -94,8 +102,9 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "schedulerName. A profile without a name, such as the default one that is used "
             "without this option, decides about the pods of default-scheduler and of stowage.",
         ),
+        feature_gates_option,
     )
     decorated: Callable[..., Any] = with_source
-    for option in reversed(options):
+    for option in reversed(added):
         decorated = option(decorated)
     return decorated
