@@ -15,7 +15,7 @@ NOT_HERE = {
     "scheduler_batch_*": "no opportunistic batching; stowage_class_cache_requests_total is akin",
     "scheduler_get_node_hint_duration_seconds": "no opportunistic batching",
     "scheduler_store_schedule_results_duration_seconds": "no opportunistic batching",
-    "scheduler_preemption_goroutines_*": "no preemption in this version",
+    "scheduler_preemption_goroutines_*": "shows once somebody is evicted, and nobody is here",
     "scheduler_async_api_*": "no queue of API calls: binds and patches are plain requests",
     "scheduler_pending_async_api_calls": "no queue of API calls",
     "scheduler_volume_binder_cache_requests_total": "kube-scheduler declares and never counts it",

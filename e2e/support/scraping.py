@@ -97,8 +97,13 @@ def do_work(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
 
 
 def make_room(cluster: Cluster) -> None:
-    """The nodes `do_work` needs."""
-    cluster.create_nodes(make_nodes(5))
+    """The nodes `do_work` needs.
+
+    One of them could hold the pod that stays rejected, and takes none: what no node could ever hold
+    waits for nodes only, where kube-scheduler tries it when any pod is gone.
+    """
+    large = make_node("large", allocatable={"cpu": "128"}, unschedulable=True)
+    cluster.create_nodes([*make_nodes(5), large])
 
 
 def _failed(cluster: Cluster, namespace: str) -> set[str]:
