@@ -13,14 +13,13 @@ import msgspec
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, NOT_ASKED, read_profiles
-from scheduler.config.load import load_object
 from scheduler.engine import Engine
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import InputError
+from scheduler.offline.recorded import recorded_engine, recorded_profiles
 from scheduler.recording.comparison import Comparison, Fate, compare
 from scheduler.recording.files import Recording
 from scheduler.recording.records import Header, Record
@@ -78,8 +77,8 @@ def replay(
         if config_file is not None:
             _compare(recording.header, records, config_file)
             return
-        profiles = _profiles(recording.header)
-        engine = _engine(profiles, recording.header)
+        profiles = recorded_profiles(recording.header)
+        engine = recorded_engine(profiles, recording.header)
         status = _feed(recording.header, records, engine, dump=dump, is_asked=pod is not None)
         if pod is not None:
             _explain(profiles, engine, pod, recording.header)
@@ -111,22 +110,6 @@ def _clock_at(moment: str, header: Header) -> float:
     except ValueError as problem:
         raise InputError(f"--at {moment}: expected seconds or a time of day") from problem
     return header.clock + (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - header.started
-
-
-def _profiles(header: Header) -> Profiles:
-    out_of_tree = out_of_tree_plugins()
-    config = load_object(
-        header.configuration,
-        source="recorded configuration",
-        out_of_tree=own_plugins(out_of_tree),
-        feature_gates=header.feature_gates,
-        args_types=args_types_of(out_of_tree),
-    )
-    return Profiles(config, out_of_tree)
-
-
-def _engine(profiles: Profiles, header: Header) -> Engine:
-    return profiles.engine(header.seed, header.max_in_unschedulable_seconds)
 
 
 def _feed(

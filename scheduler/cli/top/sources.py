@@ -4,20 +4,16 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
-from scheduler.bootstrap import implemented_plugins, out_of_tree_plugins
 from scheduler.cli.live import Place
 from scheduler.cli.top.view import Rates
 from scheduler.client.connection import load_connection
 from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
-from scheduler.config.load import load_object
-from scheduler.config.plugin_sets import IN_TREE
 from scheduler.driver.feeding import Feed
 from scheduler.engine import Engine
 from scheduler.engine.events import Event
@@ -27,12 +23,13 @@ from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kin
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.offline.cluster import Profiles
+from scheduler.offline.recorded import recorded_engine, recorded_profiles
 from scheduler.recording.files import Recording
 from scheduler.recording.records import Record
 from scheduler.recording.replay import restore
 
-LONGEST_STEP: Final = 0.05
-"""Seconds of replaying after which the screen gets its turn."""
+LOOK_SECONDS: Final = 0.05
+"""How often it is looked whether another moment is wanted."""
 
 
 class Source(Protocol):
@@ -163,16 +160,8 @@ class RecordingSource(Source):
         self._begin()
 
     def _begin(self) -> None:
-        out_of_tree = out_of_tree_plugins()
-        implemented = implemented_plugins(out_of_tree)
-        own = {name: points for name, points in implemented.items() if name not in IN_TREE}
-        config = load_object(
-            self._header.configuration, source="recorded configuration", out_of_tree=own
-        )
-        self.profiles = Profiles(config, out_of_tree)
-        self.engine = self.profiles.engine(
-            self._header.seed, self._header.max_in_unschedulable_seconds
-        )
+        self.profiles = recorded_profiles(self._header)
+        self.engine = recorded_engine(self.profiles, self._header)
         self.rates = Rates()
         self._next = 0
 
@@ -209,17 +198,21 @@ class RecordingSource(Source):
     async def _follow(self) -> None:
         while True:
             self.catch_up()
-            await asyncio.sleep(LONGEST_STEP)
+            await asyncio.sleep(LOOK_SECONDS)
 
     def catch_up(self) -> None:
         """Tell the engine what happened until the moment wanted."""
         until = self._wanted
-        due = list(takewhile(lambda record: record.time <= until, self._records[self._next :]))
-        for record in due:
+        while self._next < len(self._records):
+            record = self._records[self._next]
+            if record.time > until:
+                break
+            self._next += 1
             self.rates.note(record.event, record.time)
             if self._header.is_complete:
                 self.engine.handle(record.event, record.time)
             else:
                 restore([record], self.engine)
-        self._next += len(due)
+        # The configuration may have changed since the recording began.
+        self.profiles.frameworks = dict(self.engine.core.frameworks)
         self._at = until
