@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +23,10 @@ from scheduler.client.session import (
     ApiSession,
 )
 from scheduler.client.wire import json_string, segment
+
+PLUGIN_REQUESTS: Final = 16
+"""So many requests of plugins are under way at a time. Thousands of pods may be at PreBind, and a
+connection for each would use up the process's file descriptors and the server's patience."""
 
 
 class PodWrites:
@@ -44,6 +48,7 @@ class PodWrites:
         self._session = session
         self._fence = fence
         self._timeout = timeout
+        self._for_plugins = asyncio.Semaphore(PLUGIN_REQUESTS)
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Binds the pod to the node.
@@ -64,7 +69,7 @@ class PodWrites:
         )
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
-        """Sends a request with a JSON body, or none; for plugins.
+        """Sends a request with a JSON body, or none; for plugins, which take turns.
 
         Args:
             method: the HTTP method; PATCH is a strategic merge patch.
@@ -78,14 +83,15 @@ class PodWrites:
             ApiError: see `scheduler.client.errors`.
             FencedError: this scheduler may not write any more.
         """
-        answer = await self._session.request(
-            method,
-            path,
-            None if body is None else msgspec.json.encode(body),
-            content_type=STRATEGIC_MERGE_PATCH if method == "PATCH" else JSON,
-            fence=None if method == "GET" else self._fence,
-            timeout=self._timeout,
-        )
+        async with self._for_plugins:
+            answer = await self._session.request(
+                method,
+                path,
+                None if body is None else msgspec.json.encode(body),
+                content_type=STRATEGIC_MERGE_PATCH if method == "PATCH" else JSON,
+                fence=None if method == "GET" else self._fence,
+                timeout=self._timeout,
+            )
         return msgspec.json.decode(answer.body)
 
     @staticmethod

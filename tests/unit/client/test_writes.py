@@ -25,11 +25,11 @@ from scheduler.client.patches import pod_status_patch
 from scheduler.client.reviews import Reviews, User
 from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.client.throttle import TokenBucket
-from scheduler.client.writes import PodWrites
+from scheduler.client.writes import PLUGIN_REQUESTS, PodWrites
 from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
-from tests.unit.client.scripted_server import Seen, json_answer, serving, status_answer
+from tests.unit.client.scripted_server import Seen, json_answer, serving, status_answer, until
 
 R = TypeVar("R")
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -550,3 +550,33 @@ def test_a_message_that_utf8_cannot_say_is_written_all_the_same() -> None:
     body = msgspec.json.decode(pod_status_patch("u", condition, None, WALL))
 
     assert body["status"]["conditions"][0]["message"] == "no ? here"
+
+
+def test_plugins_take_turns() -> None:
+    """However many pods are at PreBind, so many connections are enough; others do not wait."""
+
+    async def scenario() -> tuple[int, int]:
+        let_go = asyncio.Event()
+        under_way: list[str] = []
+        most = 0
+
+        async def give(request: web.Request) -> web.Response:
+            nonlocal most
+            if request.method == "PATCH":
+                under_way.append(request.path)
+                most = max(most, len(under_way))
+                await let_go.wait()
+                under_way.remove(request.path)
+            return json_answer({})
+
+        async with serving(give) as (server, session):
+            writes = PodWrites(session)
+            paths = [f"/{i}" for i in range(3 * PLUGIN_REQUESTS)]
+            asked = [asyncio.create_task(writes.request("PATCH", path, {})) for path in paths]
+            await until(lambda: len(under_way) == PLUGIN_REQUESTS)
+            await writes.bind("ns", "p", "u", "n1")
+            let_go.set()
+            await asyncio.gather(*asked)
+            return most, len(server.seen)
+
+    assert uvloop.run(scenario()) == (PLUGIN_REQUESTS, 3 * PLUGIN_REQUESTS + 1)
