@@ -1,6 +1,9 @@
 """Promise: pods with claims go where their storage is, and wait for it no longer than needed."""
 
+import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 from e2e.conftest import ASKED_ELSEWHERE, StartStowage
 from e2e.support.cluster import Cluster
 from e2e.support.faults import Hold
+from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import make_nodes, make_pod
 from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
@@ -156,6 +160,63 @@ def test_volumes_that_a_provisioner_makes(
 
     assert len(asked) == refusals + 1
     assert node == asked[-1]
+
+
+def test_two_pods_want_the_last_volume(
+    cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage
+) -> None:
+    """Exactly one gets it; the other waits until there is one more, and is told why it waits."""
+    cluster.create_nodes(make_nodes(2))
+    name = storage.storage_class("local-last")
+    storage.volume("last", name, "node-00000")
+    for claim in ("one", "two"):
+        storage.claim(namespace, claim, name)
+    pods = [make_pod(each, namespace=namespace, volumes=uses(each)) for each in ("one", "two")]
+    cluster.create_pods(pods)
+    run_stowage()
+
+    cluster.wait_until_bound(namespace, but=1)
+    said = wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the other to be told")
+    assert "didn't find available persistent volumes to bind" in said[-1]["note"]
+    assert sorted(claim["status"]["phase"] for claim in storage.claims(namespace).values()) == [
+        "Bound",
+        "Pending",
+    ]
+
+    storage.volume("one-more", name, "node-00001")
+    cluster.wait_until_bound(namespace)
+    nodes = {cluster.pod(namespace, each)["spec"]["nodeName"] for each in ("one", "two")}
+    assert nodes == {"node-00000", "node-00001"}
+
+
+def test_explain_names_the_claim_that_keeps_the_pod_from_nodes(
+    cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage
+) -> None:
+    """Each claim on its own: a volume of one node, and a class that has volumes on another only."""
+    cluster.create_nodes(make_nodes(3))
+    name = storage.storage_class("local-torn")
+    storage.volume("torn-data", name, "node-00001")
+    storage.claim(namespace, "data", name, volumeName="torn-data")
+    storage.volume("torn-logs", name, "node-00002")
+    storage.claim(namespace, "logs", name)
+    run_stowage()
+    cluster.create_pods([make_pod("p", namespace=namespace, volumes=uses("data", "logs"))])
+    wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the pod to be told")
+
+    words = ["explain", f"--kubeconfig={cluster.kubeconfig}", f"{namespace}/p", "-o", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "scheduler", *words],
+        capture_output=True,
+        timeout=60,
+        check=True,
+        cwd=CHECKOUT,
+    )
+
+    [answer] = json.loads(done.stdout)["pods"]
+    assert [(claim["claim"], claim["volume"], claim["nodes"]) for claim in answer["claims"]] == [
+        ("data", "torn-data", ["node-00000", "node-00002"]),
+        ("logs", "", ["node-00000", "node-00001"]),
+    ]
 
 
 LEASE = (
