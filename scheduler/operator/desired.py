@@ -45,7 +45,7 @@ class Reference(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else self[1] + " " + self[3]
+        return " ".join((self.kind, "/".join(filter(None, (self.namespace, self.name)))))
 
 
 def reference(written: Json) -> Reference:
@@ -88,9 +88,9 @@ def unwanted(scheduler: Scheduler) -> list[Reference]:
 
 
 def without_owner(scheduler: Scheduler) -> list[Reference]:
-    """What has no namespace and goes by the finalizer only; rights go before roles."""
+    """What has no namespace and goes by the finalizer only."""
     made = [reference(_named(each, scheduler)) for each in _manifests("rbac.yaml")]
-    return [each for each in reversed(made) if not each.namespace]
+    return [each for each in made if not each.namespace]
 
 
 def deployment_of(scheduler: Scheduler) -> Reference:
