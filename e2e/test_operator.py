@@ -271,7 +271,9 @@ def test_the_life_of_an_instance(
     cluster.create_nodes([make_node(f"node-{i}") for i in range(3)])
     own = {"schedulerName": "default-scheduler"}
     scheduler(cluster, namespace, "main", profiles=[own], profileSelector={})
-    wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid", Progressing="RollingOut")
+    wait_for_reason(
+        cluster, namespace, "main", ConfigurationValid="Valid", Progressing="RollingOut"
+    )
 
     # Install: the instance places its own pods, and leads.
     daemon, file = run_instance(cluster, namespace, "main", run_stowage, tmp_path)
@@ -317,12 +319,14 @@ def test_the_life_of_an_instance(
     # Upgrade: new pods come, the instance stays available.
     scheduler(cluster, namespace, "main", profiles=[own], profileSelector={}, version="2.0")
     wait_for(
-        lambda: {
-            pod["spec"]["containers"][0]["image"]
-            for pod in cluster.pods(namespace)
-            if pod["metadata"]["name"].startswith("main-")
-        }
-        == {"stowage:2.0"},
+        lambda: (
+            {
+                pod["spec"]["containers"][0]["image"]
+                for pod in cluster.pods(namespace)
+                if pod["metadata"]["name"].startswith("main-")
+            }
+            == {"stowage:2.0"}
+        ),
         "the pods of the new version",
         60,
     )
@@ -332,8 +336,10 @@ def test_the_life_of_an_instance(
     kubectl(cluster, "-n", namespace, "delete", "scheduler", "main", "--timeout=60s")
     wait_for(lambda: everything(cluster, namespace, "main") == [], "everything to go", 60)
     wait_for(
-        lambda: conditions(cluster, "schedulingprofiles", namespace, "batch")
-        == {"Accepted": "NotSelected"},
+        lambda: (
+            conditions(cluster, "schedulingprofiles", namespace, "batch")
+            == {"Accepted": "NotSelected"}
+        ),
         "the profile to say so",
     )
     assert "Traceback" not in operator.tail(500)
@@ -374,7 +380,8 @@ def test_drift_is_put_right(cluster: Cluster, operator: Program, namespace: str)
 
     kubectl(cluster, "-n", namespace, "scale", "deploy/main", "--replicas=0")
     kubectl(cluster, "-n", namespace, "delete", "svc/main-metrics", "cm/main-config", "sa/main")
-    greedy = '[{"op":"add","path":"/rules/-","value":{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}}]'
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    greedy = json.dumps([{"op": "add", "path": "/rules/-", "value": rule}])
     kubectl(cluster, "patch", "clusterrole", role, "--type=json", f"--patch={greedy}")
 
     def is_right() -> bool:
@@ -458,7 +465,9 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
     )
 
     def reasons() -> dict[str, str]:
-        items = cluster.run(cluster.api.list_items(f"{API}/namespaces/{namespace}/schedulingprofiles"))
+        items = cluster.run(
+            cluster.api.list_items(f"{API}/namespaces/{namespace}/schedulingprofiles")
+        )
         return {
             each["metadata"]["name"]: each["status"]["conditions"][0]["reason"]
             for each in items
@@ -473,7 +482,9 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
 
     # One that is broken stays as it was; one that goes is gone; its name is free.
     profile(cluster, namespace, "team-001", percentageOfNodesToScore=10)
-    wait_for(lambda: "percentageOfNodesToScore: 10" in configuration(cluster, namespace, "main"), "10")
+    wait_for(
+        lambda: "percentageOfNodesToScore: 10" in configuration(cluster, namespace, "main"), "10"
+    )
     profile(cluster, namespace, "team-001", plugins={"filter": {"enabled": [{"name": "No"}]}})
     kubectl(cluster, "-n", namespace, "delete", "schedprof", "team-007")
     wait_for(lambda: reasons()["team-001"] == "Invalid", "the broken one to be told")
@@ -555,31 +566,7 @@ def test_kubectl_knows_the_kinds(cluster: Cluster, namespace: str) -> None:
     assert "schedulingprofile.stowage.dev/batch" in listed
 
 
-def test_only_the_rights_that_are_used(cluster: Cluster, own_cluster: ControlPlane) -> None:
-    """Over all tests of this file: nothing was refused, and nothing is granted for nothing."""
-    seen = [each for each in cluster.audit_events() if each.user.username == ACCOUNT]
-    refused = {(e.verb, e.request_uri) for e in seen if e.code in (401, 403)}
-    used = {(e.verb, e.object_ref.api_group, e.resource) for e in seen}
-
-    granted = set()
-    for document in yaml.safe_load_all((CHECKOUT / "deploy/operator/rbac.yaml").read_text()):
-        for rule in document.get("rules", ()):
-            granted |= set(itertools.product(rule["verbs"], rule["apiGroups"], rule["resources"]))
-    # Server-side apply is written down as a patch; it needs both. The finalizers are asked for by
-    # an admission plugin on behalf of who sets an owner. No Prometheus operator is here.
-    silent = {
-        right
-        for right in granted
-        if right[0] == "create" and ("patch", *right[1:]) in granted or right[2] == "schedulers/finalizers"
-        or right[1] == "monitoring.coreos.com"
-    }
-
-    assert refused == set()
-    assert {right for right in used if right[2]} <= granted
-    assert granted - used - silent == set()
-
-
-def test_pictures_of_the_page(cluster: Cluster, operator: Program, namespace: str) -> None:
+def test_the_page_is_right(cluster: Cluster, operator: Program, namespace: str) -> None:
     """The manifests that docs/operator.md shows are accepted and come into force."""
     text = (CHECKOUT / "docs" / "operator.md").read_text()
     shown = [block.split("```")[0] for block in text.split("```yaml\n")[1:]]
@@ -591,7 +578,10 @@ def test_pictures_of_the_page(cluster: Cluster, operator: Program, namespace: st
         apply(cluster, each["kind"], place, each["metadata"]["name"], each["spec"],
               labels=each["metadata"].get("labels", {}))  # fmt: skip
     kinds = {"Scheduler": "schedulers", "SchedulingProfile": "schedulingprofiles"}
-    wanted = {"schedulers": {"ConfigurationValid": "Valid"}, "schedulingprofiles": {"Accepted": "InForce"}}
+    wanted = {
+        "schedulers": {"ConfigurationValid": "Valid"},
+        "schedulingprofiles": {"Accepted": "InForce"},
+    }
 
     for each in documents:
         plural = kinds[each["kind"]]
@@ -619,3 +609,29 @@ def test_it_says_when_kopf_is_not_there(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "pip install 'stowage-scheduler[operator]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_only_the_rights_that_are_used(cluster: Cluster, own_cluster: ControlPlane) -> None:
+    """Over all tests of this file: nothing was refused, and nothing is granted for nothing."""
+    seen = [each for each in cluster.audit_events() if each.user.username == ACCOUNT]
+    refused = {(e.verb, e.request_uri) for e in seen if e.code in (401, 403)}
+    used = {(e.verb, e.object_ref.api_group, e.resource) for e in seen}
+
+    granted = set()
+    for document in yaml.safe_load_all((CHECKOUT / "deploy/operator/rbac.yaml").read_text()):
+        for rule in document.get("rules", ()):
+            granted |= set(itertools.product(rule["verbs"], rule["apiGroups"], rule["resources"]))
+    # Server-side apply is written down as a patch; it needs both. The finalizers are asked for by
+    # an admission plugin on behalf of who sets an owner. No Prometheus operator is here.
+    silent = {
+        right
+        for right in granted
+        if right[0] == "create"
+        and ("patch", *right[1:]) in granted
+        or right[2] == "schedulers/finalizers"
+        or right[1] == "monitoring.coreos.com"
+    }
+
+    assert refused == set()
+    assert {right for right in used if right[2]} <= granted
+    assert granted - used - silent == set()

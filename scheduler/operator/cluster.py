@@ -30,7 +30,6 @@ _PLURALS: Final = {"NetworkPolicy": "networkpolicies"}
 ObjectT = TypeVar("ObjectT", Scheduler, SchedulingProfile)
 
 
-
 class _Continued(msgspec.Struct, rename="camel"):
     remaining: str = msgspec.field(name="continue", default="")
 
@@ -47,7 +46,9 @@ class Cluster:
         self._session = session
         self._fence = fence
 
-    async def list_objects(self, plural: str, kind: type[ObjectT]) -> tuple[list[ObjectT], list[str]]:
+    async def list_objects(
+        self, plural: str, kind: type[ObjectT]
+    ) -> tuple[list[ObjectT], list[str]]:
         """All custom resources of a kind, and what cannot be read of them.
 
         Raises:
@@ -69,7 +70,9 @@ class Cluster:
         Raises:
             ApiError: see `scheduler.client.errors`.
         """
-        metadata = [msgspec.json.decode(raw)["metadata"] for raw in await self._items("/api/v1/namespaces")]
+        metadata = [
+            msgspec.json.decode(raw)["metadata"] for raw in await self._items("/api/v1/namespaces")
+        ]
         return {each["name"]: each.get("labels", {}) for each in metadata}
 
     async def read(self, what: Reference) -> Json | None:
@@ -144,7 +147,9 @@ class Cluster:
         items: list[msgspec.Raw] = []
         token = ""
         while True:
-            answer = await self._session.request("GET", f"{path}?limit=500&continue={segment(token)}")
+            answer = await self._session.request(
+                "GET", f"{path}?limit=500&continue={segment(token)}"
+            )
             page = msgspec.json.decode(answer.body, type=_Listed)
             items += page.items
             token = page.metadata.remaining

@@ -298,16 +298,16 @@ def _document_of(scheduler: Scheduler) -> Json:
     return {**written, **head, "profiles": [dict(profile) for profile in profiles]}
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
     """What is wrong with a configuration; remembered, since most do not change between looks."""
     declared: Implements = {**own_plugins({}), **dict.fromkeys(rules.plugins, _ANY_POINT)}
     try:
-        config = load_object(
-            json.loads(document), out_of_tree=declared, feature_gates=rules.gates
-        )
+        config = load_object(json.loads(document), out_of_tree=declared, feature_gates=rules.gates)
     except ConfigError as problem:
         return problem.problems
+    except Exception as problem:  # noqa: BLE001 - what one team writes must stop nobody else
+        return (Problem((), f"cannot be read: {type(problem).__name__}: {problem}"),)
     if rules.allows_unsupported:
         return ()
     return tuple(unsupported(config, implemented_plugins({}).keys() | rules.plugins))

@@ -39,6 +39,8 @@ SETTLE_SECONDS: Final = 0.3
 """Changes that come together are looked at together."""
 _AT_ONCE: Final = 10
 """Requests at the same time."""
+_REFUSED: Final = (ApiError, FencedError)
+"""What a write may meet with: the server's refusal, or the end of our lease."""
 
 log = get_logger(__name__)
 
@@ -76,11 +78,7 @@ class Keeper:
         self._woken.set()
 
     async def run(self) -> None:
-        """Look again and again; run it as a task, which only the loss of the lease ends.
-
-        Raises:
-            FencedError: another operator may lead.
-        """
+        """Look again and again; run it as a task, which nothing ends."""
         while True:
             try:
                 is_well = await self.look()
@@ -99,7 +97,6 @@ class Keeper:
 
         Raises:
             ApiError: what there is cannot be listed.
-            FencedError: another operator may lead.
         """
         self._woken.clear()
         schedulers, unreadable = await self._cluster.list_objects(SCHEDULERS, Scheduler)
@@ -135,7 +132,7 @@ class Keeper:
         except ConflictError:
             # It has changed since it was listed; that wakes us.
             return []
-        except ApiError as problem:
+        except _REFUSED as problem:
             return [f"Scheduler {scheduler.key}: {problem}"]
         return [f"Scheduler {scheduler.key}: {failure}" for failure in failures]
 
@@ -157,7 +154,7 @@ class Keeper:
         for each in objects:
             try:
                 made = await self._cluster.apply(each)
-            except ApiError as problem:
+            except _REFUSED as problem:
                 failures.append(f"{each['kind']} {each['metadata']['name']}: {problem}")
             else:
                 if each["kind"] == "Deployment":
@@ -202,7 +199,7 @@ class Keeper:
         for each in unwanted:
             try:
                 await self._cluster.delete(each)
-            except ApiError as problem:
+            except _REFUSED as problem:
                 failures.append(f"{each}: {problem}")
         return failures
 
@@ -216,7 +213,7 @@ class Keeper:
         try:
             async with self._requests:
                 await self._cluster.set_status(reference_of(profile), status)
-        except ApiError as problem:
+        except _REFUSED as problem:
             return [f"SchedulingProfile {profile.key}: {problem}"]
         return []
 

@@ -1,4 +1,4 @@
-"""The process of `stowage operator`: kopf tells of changes, the leader among operators acts on them."""
+"""The process of `stowage operator`: kopf tells of changes, the leader of all operators acts."""
 
 import asyncio
 import random
@@ -10,7 +10,6 @@ import aiohttp
 import kopf
 
 from scheduler.client.connection import Connection, load_connection
-from scheduler.client.errors import FencedError
 from scheduler.client.leases import LeaseLock
 from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
@@ -89,15 +88,10 @@ async def _until_the_end(
     others = [asyncio.create_task(each) for each in (elector.run(), keep(), renewing)]
     watching = asyncio.create_task(_watch(options, connection, keeper.wake))
     try:
-        await asyncio.wait([watching, *others], return_when=asyncio.FIRST_COMPLETED)
-        is_asked = watching.done()
-        for task in (watching, *others):
-            if task.done():
-                try:
-                    task.result()
-                except FencedError as problem:
-                    log.error("Leader election lost", reason=str(problem))
-        return is_asked
+        done, _ = await asyncio.wait([watching, *others], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        return watching in done
     finally:
         for task in (watching, *others):
             task.cancel()

@@ -1,4 +1,4 @@
-"""Stands in for `scheduler.operator.cluster.Cluster`: objects in a dictionary, and what was asked."""
+"""Stands in for `scheduler.operator.cluster.Cluster`: objects in a dictionary, and the writes."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -19,6 +19,7 @@ class FakeCluster:
         objects: everything else.
         asked: writes in their order, as texts.
         refused: kinds that may not be written.
+        outdated: custom resources that have changed since they were listed.
     """
 
     def __init__(self, *customs: Scheduler | SchedulingProfile) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, strategies as st
 
 from scheduler.config.load import load
 from scheduler.operator.configuring import MAX_BYTES, MAX_PROFILE_BYTES, Plan
@@ -150,7 +151,9 @@ def test_two_instances_never_answer_to_one_name() -> None:
 def test_a_profile_belongs_to_one_instance() -> None:
     """The oldest that selects it."""
     profile = make_profile("batch")
-    plan = planned(make_scheduler("b", created=1, **ALL), make_scheduler("a", created=2, **ALL), profile)
+    plan = planned(
+        make_scheduler("b", created=1, **ALL), make_scheduler("a", created=2, **ALL), profile
+    )
 
     assert plan.verdicts[profile.key].scheduler == Key("stowage", "b")
     assert names_of(plan, "a") == ["a"]
@@ -267,7 +270,9 @@ def test_what_takes_a_restart_is_told_apart() -> None:
 
     extender = {"urlPrefix": "http://x", "filterVerb": "f"}
 
-    assert restart() == restart(profiles=[PACKING], configuration={"podMaxBackoffSeconds": 20}) == ""
+    assert (
+        restart() == restart(profiles=[PACKING], configuration={"podMaxBackoffSeconds": 20}) == ""
+    )
     assert restart(configuration={"extenders": [extender]})
     assert restart(configuration={"enableProfiling": True}) == restart(
         configuration={"enableProfiling": True, "podMaxBackoffSeconds": 20}
@@ -282,3 +287,31 @@ def test_texts_are_read_back_as_they_were_written() -> None:
     text = plan.configurations[Key("stowage", "stowage")].text or ""
     assert yaml.safe_load(text)["profiles"] == [{"schedulerName": "y"}]
 
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(args=VALUES)
+def test_whatever_a_team_writes_the_file_is_read_as_it_was_written(args: Any) -> None:
+    """Law: a profile that is taken in leaves a file that can be read, with it and with all others."""
+    odd = make_profile("odd", pluginConfig=[{"name": "Unknown", "args": args}])
+    plan = planned(make_scheduler(**ALL), odd, make_profile("plain", created=1))
+
+    assert "plain" in names_of(plan)
+    if plan.verdicts[odd.key].reason == "InForce":
+        text = plan.configurations[Key("stowage", "stowage")].text or ""
+        [profile] = [each for each in load(text).profiles if each.scheduler_name == "odd"]
+        assert profile.raw_args("Unknown") == args
+
+
+@given(spec=st.dictionaries(st.sampled_from(["plugins", "pluginConfig", "schedulerName"]), VALUES))
+def test_nothing_a_team_writes_stops_anybody(spec: dict[str, Any]) -> None:
+    """Law: whatever the spec is, there is a plan, and the others are in it."""
+    plan = planned(make_scheduler(**ALL), make_profile("odd", **spec), make_profile("z", created=1))
+
+    assert {"stowage", "z"} <= set(names_of(plan))

@@ -64,9 +64,7 @@ def test_two_instances_share_nothing() -> None:
     places = [("a", "x"), ("b", "x"), ("a", "y"), ("a-b", "c"), ("b-c", "a")]
     instances = [made(make_scheduler(name, namespace)) for name, namespace in places]
 
-    everything = [
-        (*reference(each),) for instance in instances for each in instance.values()
-    ]
+    everything = [(*reference(each),) for instance in instances for each in instance.values()]
     assert len(set(everything)) == len(everything)
     for (name, namespace), instance in zip(places, instances, strict=True):
         selected = instance["Deployment", name]["spec"]["selector"]["matchLabels"]
@@ -181,9 +179,7 @@ def test_a_certificate_is_mounted_and_told() -> None:
 def test_monitoring_is_the_instances_own() -> None:
     """Its job, its Service, its Secret; and unwanted where it is not asked for."""
     monitoring = {"serviceMonitor": True, "rules": True, "labels": {"release": "prom"}}
-    scheduler = make_scheduler(
-        "fast", "team", serving={"secretName": "tls"}, monitoring=monitoring
-    )
+    scheduler = make_scheduler("fast", "team", serving={"secretName": "tls"}, monitoring=monitoring)
     found = made(scheduler)
 
     monitor, rules = found["ServiceMonitor", "fast"], found["PrometheusRule", "fast"]
@@ -197,7 +193,10 @@ def test_monitoring_is_the_instances_own() -> None:
     assert 'job="fast"' in str(rules)
     assert monitor["metadata"]["labels"]["release"] == "prom"
     assert unwanted(scheduler) == []
-    assert {each.kind for each in unwanted(make_scheduler())} == {"ServiceMonitor", "PrometheusRule"}
+    assert {each.kind for each in unwanted(make_scheduler())} == {
+        "ServiceMonitor",
+        "PrometheusRule",
+    }
 
 
 def test_only_what_a_daemon_does_not_take_over_restarts_it() -> None:

@@ -184,9 +184,10 @@ def test_a_broken_configuration_leaves_what_runs() -> None:
 
     world.cluster.replace(make_scheduler(configuration={"podMaxBackoffSeconds": -1}))
     world.look(after=RESYNC_SECONDS)
-    reasons = {each["type"]: each["reason"] for each in world.cluster.status(scheduler)["conditions"]}
+    reasons = {
+        each["type"]: each["reason"] for each in world.cluster.status(scheduler)["conditions"]
+    }
 
     assert world.cluster.objects[CONFIG] == before
     assert reasons["ConfigurationValid"] == "Invalid"
     assert deployment_of(scheduler) in world.cluster.objects
-

@@ -117,7 +117,10 @@ def test_the_operator_may_make_what_it_makes_and_nothing_else() -> None:
     [configuration] = planned(monitored).configurations.values()
     objects = desired(monitored, configuration, "stowage:1")
     kinds = {
-        (each["apiVersion"].rpartition("/")[0], each["kind"].lower().replace("policy", "policie") + "s")
+        (
+            each["apiVersion"].rpartition("/")[0],
+            each["kind"].lower().replace("policy", "policie") + "s",
+        )
         for each in objects
     }
     own = set(rules(OPERATOR / "rbac.yaml", role="stowage-operator"))

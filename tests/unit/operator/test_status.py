@@ -172,4 +172,3 @@ def test_a_profile_that_nobody_selects_says_so() -> None:
 
     assert conditions(status) == {"Accepted": ("False", "NotSelected")}
     assert (status["inForce"], status["scheduler"]) == (None, "")
-
