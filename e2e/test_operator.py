@@ -626,8 +626,7 @@ def test_only_the_rights_that_are_used(cluster: Cluster, own_cluster: ControlPla
     silent = {
         right
         for right in granted
-        if right[0] == "create"
-        and ("patch", *right[1:]) in granted
+        if (right[0] == "create" and ("patch", *right[1:]) in granted)
         or right[2] == "schedulers/finalizers"
         or right[1] == "monitoring.coreos.com"
     }

@@ -30,7 +30,7 @@ _PLURALS: Final = {"NetworkPolicy": "networkpolicies"}
 ObjectT = TypeVar("ObjectT", Scheduler, SchedulingProfile)
 
 
-class _Continued(msgspec.Struct, rename="camel"):
+class _Continued(msgspec.Struct, frozen=True):
     remaining: str = msgspec.field(name="continue", default="")
 
 

@@ -253,8 +253,8 @@ class _Draft:
         """What the flags of the daemon come to."""
         given: list[tuple[str, str]] = []
         for i, text in enumerate(self.scheduler.spec.extra_args):
-            name, _, value = text.removeprefix("--").partition("=")
-            if name in BY_NAME and text.startswith("--"):
+            name, _, value = text.removeprefix("-").removeprefix("-").partition("=")
+            if name in BY_NAME and text.startswith("-"):
                 given.append((name, value or "true"))
             else:
                 self._note(("spec", "extraArgs", i), f'expected --FLAG=VALUE, got "{text}"')

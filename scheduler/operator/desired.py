@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 import yaml
+from typing_extensions import override
 
 from scheduler.operator.configuring import Configuration, feature_gates
 from scheduler.operator.resources import GROUP, VERSION, Json, Key, Scheduler
@@ -44,6 +45,7 @@ class Reference(NamedTuple):
     namespace: str
     name: str
 
+    @override
     def __str__(self) -> str:
         return " ".join((self.kind, "/".join(filter(None, (self.namespace, self.name)))))
 
@@ -71,13 +73,12 @@ def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> l
         head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{_NAME}-config"}}
         made.insert(0, {**_named(head, scheduler), "data": file})
     for each in made:
-        match each["kind"]:
-            case "Deployment":
-                _configure_deployment(each, scheduler, configuration, image)
-            case "ServiceMonitor":
-                _configure_monitor(each, scheduler)
-            case "PrometheusRule":
-                _configure_rules(each, scheduler)
+        if each["kind"] == "Deployment":
+            _configure_deployment(each, scheduler, configuration, image)
+        elif each["kind"] == "ServiceMonitor":
+            _configure_monitor(each, scheduler)
+        elif each["kind"] == "PrometheusRule":
+            _configure_rules(each, scheduler)
     return [each for each in made if each["kind"] != "Deployment" or configuration.text is not None]
 
 

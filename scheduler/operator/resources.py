@@ -6,6 +6,7 @@ The schema that people see is deploy/operator/crds.yaml; tests hold both against
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from typing_extensions import override
 
 from scheduler.api.objects import LabelSelector
 
@@ -24,6 +25,7 @@ class Key(NamedTuple):
     namespace: str
     name: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
@@ -52,7 +54,9 @@ class Monitoring(_Written, frozen=True):
 
     service_monitor: bool = False
     rules: bool = False
-    labels: dict[str, str] = {"release": "kube-prometheus-stack"}
+    labels: dict[str, str] = msgspec.field(
+        default_factory=lambda: {"release": "kube-prometheus-stack"}
+    )
 
 
 class SchedulerSpec(_Written, frozen=True):

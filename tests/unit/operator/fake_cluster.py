@@ -18,7 +18,7 @@ class FakeCluster:
         customs: the custom resources.
         objects: everything else.
         asked: writes in their order, as texts.
-        refused: kinds that may not be written.
+        refused: what may not be written, as `Kind namespace/name`.
         outdated: custom resources that have changed since they were listed.
     """
 
@@ -85,6 +85,6 @@ class FakeCluster:
         self.customs[what] = msgspec.structs.replace(self.customs[what], **fields)
 
     def _ask(self, verb: str, what: Reference) -> None:
-        if what.kind in self.refused:
+        if str(what) in self.refused:
             raise ForbiddenError(f"PATCH {what.name}", status=403, message="no such right")
         self.asked.append(f"{verb} {what}")

@@ -239,9 +239,9 @@ def test_plugins_of_images_are_known_by_their_names() -> None:
     without = planned(make_scheduler(profiles=profiles)).configurations.values()
     having = planned(make_scheduler(profiles=profiles, plugins=[image])).configurations.values()
 
-    assert [str(found.problems[0]) for found in without] == [
-        'spec.profiles[0].plugins.multiPoint.enabled[0].name: there is no plugin "CoolRacks"'
-    ]
+    [problem] = [problem for found in without for problem in found.problems]
+    assert problem.path == ("spec", "profiles", 0, "plugins", "multiPoint", "enabled", 0, "name")
+    assert problem.message.startswith('there is no plugin "CoolRacks"')
     assert [found.problems for found in having] == [()]
 
 
@@ -298,7 +298,7 @@ VALUES = st.recursive(
 
 @given(args=VALUES)
 def test_whatever_a_team_writes_the_file_is_read_as_it_was_written(args: Any) -> None:
-    """Law: a profile that is taken in leaves a file that can be read, with it and with all others."""
+    """Law: a profile that is taken in leaves a file that can be read, with all the others."""
     odd = make_profile("odd", pluginConfig=[{"name": "Unknown", "args": args}])
     plan = planned(make_scheduler(**ALL), odd, make_profile("plain", created=1))
 

@@ -133,7 +133,7 @@ def test_a_refusal_stops_neither_the_rest_nor_the_others() -> None:
     """It stands in the status, is logged once, and is tried again."""
     monitored = make_scheduler("a", monitoring={"rules": True})
     world = World(FakeCluster(monitored, make_scheduler("b")))
-    world.cluster.refused = {"PrometheusRule"}
+    world.cluster.refused = {"PrometheusRule stowage/a"}
 
     with capture_logs() as logs:
         world.look()
