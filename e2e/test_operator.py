@@ -28,7 +28,11 @@ from e2e.support.processes import Program, free_port
 from e2e.support.scraping import fetch
 from e2e.support.waiting import wait_for
 from e2e.test_deployment import kubectl
+from e2e.test_helm import by_name, without_hash
 from scheduler.config.load import load
+from scheduler.operator.configuring import plan
+from scheduler.operator.desired import desired
+from scheduler.operator.resources import Metadata, Scheduler
 
 ACCOUNT = "system:serviceaccount:stowage-operator:stowage-operator"
 CONTROLLERS = (
@@ -188,80 +192,28 @@ def everything(cluster: Cluster, namespace: str, name: str) -> list[str]:
 # --- the promises -------------------------------------------------------------------------------
 
 
-def test_the_same_objects_as_kustomize(cluster: Cluster, operator: Program, namespace: str) -> None:
-    """Of a Scheduler that says nothing, but for names and labels."""
-    scheduler(cluster, namespace, "stowage")
-    wait_for(lambda: len(everything(cluster, namespace, "stowage")) == 13, "all objects")
-    ours = {}
-    for each in everything(cluster, namespace, "stowage"):
-        text = kubectl(cluster, "-n", namespace, "get", each, "-o", "json", "--show-managed-fields")
-        ours[each] = _applied(json.loads(text))
-    base = [
-        each
-        for each in yaml.safe_load_all(kubectl(cluster, "kustomize", "deploy/base"))
-        if each["kind"] != "Namespace"
-    ]
+def test_the_same_objects_as_kustomize(cluster: Cluster) -> None:
+    """Of a Scheduler that says nothing; what has no namespace is named otherwise."""
+    text = kubectl(cluster, "kustomize", "deploy/base")
+    metadata = Metadata(name="stowage", namespace="stowage")
+    nothing = Scheduler(metadata=metadata)
+    configuration = plan([nothing], [], {}).configurations[nothing.key]
 
-    assert sorted(map(_plain, ours.values()), key=str) == sorted(
-        (_plain(each) for each in base), key=str
-    )
+    ours = desired(nothing, configuration, "stowage:dev")
+
+    kustomized = without_hash(by_name(text))
+    del kustomized["Namespace", "stowage"]
+    assert without_hash(by_name(yaml.safe_dump_all(map(_unmarked, ours)))) == kustomized
 
 
-def _applied(found: Json) -> Json:
-    """What of an object the operator has written: the fields that it manages."""
-    [managed] = [
-        each
-        for each in found["metadata"]["managedFields"]
-        if each["manager"] == "stowage-operator" and not each.get("subresource")
-    ]
-    head = {name: found[name] for name in ("apiVersion", "kind")}
-    kept: Json = _kept(found, managed["fieldsV1"])
-    kept["metadata"].update({k: found["metadata"].get(k) for k in ("name", "namespace")})
-    return {**head, **kept}
-
-
-def _kept(value: Any, fields: Json) -> Any:
-    """The part of a value that managed fields name."""
-    if set(fields) <= {"."}:
-        return value
-    if isinstance(value, list):
-        kept = []
-        for key, inner in fields.items():
-            if key.startswith("k:"):
-                wanted = json.loads(key[2:])
-                [item] = [each for each in value if wanted.items() <= {**_DEFAULTS, **each}.items()]
-                kept.append({**_kept(item, inner)})
-            elif key.startswith("v:"):
-                kept.append(json.loads(key[2:]))
-        return kept
-    return {key[2:]: _kept(value[key[2:]], inner) for key, inner in fields.items() if key != "."}
-
-
-_DEFAULTS = {"protocol": "TCP"}
-
-
-def _plain(written: Json) -> Json:
-    """An object without what names and labels make of it."""
-    namespace = written["metadata"].get("namespace") or ""
-    text = json.dumps({**written, "metadata": {}})
-    for name in sorted({*_names(written), namespace}, key=len, reverse=True):
-        text = text.replace(f'"{name}"', '"*"') if name else text
-    plain: Json = json.loads(text)
-    if plain["kind"] == "ConfigMap":
-        config = load(written["data"]["config.yaml"])
-        plain["data"] = [config.profiles, config.leader_election.leader_elect]
-    plain.pop("metadata")
+def _unmarked(written: Json) -> Json:
+    """An object without owner and mark, and with the names of deploy/base."""
+    metadata = written["metadata"]
+    assert metadata["labels"].pop("app.kubernetes.io/managed-by") == "stowage-operator"
+    metadata.pop("ownerReferences", None)
+    text = json.dumps(written).replace("stowage:stowage:stowage:", "stowage-")
+    plain: Json = json.loads(text.replace("stowage:stowage:stowage", "stowage"))
     return plain
-
-
-def _names(written: Json) -> Iterator[str]:
-    """Names that differ between the two: roles, and the ConfigMap that kustomize renames."""
-    yield written.get("roleRef", {}).get("name", "")
-    template = written["spec"].get("template") if "spec" in written else None
-    if isinstance(template, dict):
-        pod = template["spec"]
-        yield pod["volumes"][0]["configMap"]["name"]
-        yield pod["containers"][0]["image"]
 
 
 def test_the_life_of_an_instance(
