@@ -44,8 +44,19 @@ CONTROLLERS = (
     "node-lifecycle-controller",
 )
 API = "/apis/stowage.dev/v1alpha1"
-OWNED = "deploy,cm,sa,svc,pdb,netpol,role,rolebinding"
-GLOBAL = "clusterrole,clusterrolebinding"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+OWNED = (
+    "/apis/apps/v1/namespaces/{}/deployments",
+    *(
+        f"/api/v1/namespaces/{{}}/{plural}"
+        for plural in ("configmaps", "serviceaccounts", "services")
+    ),
+    "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    *(f"{RBAC}/namespaces/{{}}/{plural}" for plural in ("roles", "rolebindings")),
+    *(f"{RBAC}/{plural}" for plural in ("clusterroles", "clusterrolebindings")),
+)
+"""Where the objects of an instance are."""
 LEASE_SECONDS = 15
 
 StartOperator = Callable[[], Program]
@@ -183,10 +194,17 @@ def served(cluster: Cluster, namespace: str, name: str) -> list[str]:
 
 def everything(cluster: Cluster, namespace: str, name: str) -> list[str]:
     """All objects of an instance, as `kind/name`."""
-    label = f"-lapp.kubernetes.io/name={name},app.kubernetes.io/managed-by=stowage-operator"
-    near = kubectl(cluster, "-n", namespace, "get", OWNED, label, "-o", "name").split()
-    far = kubectl(cluster, "get", GLOBAL, label, "-o", "name").split()
-    return [*near, *(each for each in far if f":{namespace}:" in each)]
+    selector = f"app.kubernetes.io/name%3D{name},app.kubernetes.io/managed-by%3Dstowage-operator"
+    found = []
+    for path in OWNED:
+        items = cluster.run(
+            cluster.api.list_items(f"{path.format(namespace)}?labelSelector={selector}")
+        )
+        names = [each["metadata"]["name"] for each in items]
+        if "{}" not in path:
+            names = [each for each in names if f":{namespace}:" in each]
+        found += [f"{path.rpartition('/')[2]}/{each}" for each in names]
+    return found
 
 
 # --- the promises -------------------------------------------------------------------------------
