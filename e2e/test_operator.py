@@ -460,6 +460,15 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
     wait_for(lambda: reasons()["team-001"] == "Invalid", "the broken one to be told")
     wait_for(lambda: reasons()["twin"] == "InForce", "the twin to have the name")
     assert sorted(served(cluster, namespace, "main")) == sorted(["main", *names])
+    # What stays is not written again, however often it is looked at.
+    written = [
+        each
+        for each in cluster.audit_events()
+        if each.user.username == ACCOUNT
+        and each.resource == "schedulingprofiles/status"
+        and each.object_ref.namespace == namespace
+    ]
+    assert len(written) <= 2 * 103
     assert "percentageOfNodesToScore: 10" in configuration(cluster, namespace, "main")
 
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
 import kopf
 
-from scheduler.client.connection import Connection, load_connection
+from scheduler.client.connection import Access, Connection, load_connection
 from scheduler.client.leases import LeaseLock
 from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
@@ -27,6 +27,7 @@ USER_AGENT: Final = f"stowage/{stowage_version()} operator"
 
 _RETRIES_SECONDS: Final = (1, 1, 2, 3, 5, 8, 13, 21, *[30] * 120)
 """Pauses of kopf when the API server does not answer: an hour, then the process starts anew."""
+_REFUSED_PAUSE_SECONDS: Final = 10.0
 
 log = get_logger(__name__)
 
@@ -119,11 +120,18 @@ async def _watch(
 def handlers(connection: Connection, wake: Callable[[], None]) -> kopf.OperatorRegistry:
     """What kopf is to do: log in as everything here does, and wake the keeper."""
     registry = kopf.OperatorRegistry()
+    used: Access | None = None
 
     async def login(**_: Any) -> kopf.AiohttpSession:
-        # Asked for at the start, and again after a 401.
-        await connection.refresh(is_refused=True)
-        return _session(connection)
+        """Asked for at the start, and again after each 401."""
+        nonlocal used
+        if used is not None:
+            await connection.refresh(is_refused=True)
+        if used is connection.access:
+            # Nothing new to show: without a pause it would be refused a thousand times a second.
+            await asyncio.sleep(_REFUSED_PAUSE_SECONDS)
+        used = connection.access
+        return _session(used)
 
     async def noticed(**_: Any) -> None:
         wake()
@@ -135,23 +143,15 @@ def handlers(connection: Connection, wake: Callable[[], None]) -> kopf.OperatorR
     return registry
 
 
-def _session(connection: Connection) -> kopf.AiohttpSession:
-    """The connection as kopf takes it."""
-    access = connection.access
-    context = access.tls.context if access.tls else True
-    headers = dict(_headers(access.authorization))
+def _session(access: Access) -> kopf.AiohttpSession:
+    """The way to the API server as kopf takes it."""
+    authorization = {"Authorization": access.authorization} if access.authorization else {}
     return kopf.AiohttpSession(
         server=access.server,
         aiohttp_session=aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=context),
-            headers=headers,
+            connector=aiohttp.TCPConnector(limit=0, ssl=access.tls.context if access.tls else True),
+            headers={"User-Agent": USER_AGENT, **authorization},
             proxy=access.proxy,
             cookie_jar=aiohttp.DummyCookieJar(),
         ),
     )
-
-
-def _headers(authorization: str) -> Iterator[tuple[str, str]]:
-    yield "User-Agent", USER_AGENT
-    if authorization:
-        yield "Authorization", authorization
