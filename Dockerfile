@@ -12,18 +12,20 @@ ARG PYTHON_DIGEST=sha256:PIN-ME
 FROM python:${PYTHON_TAG}@${PYTHON_DIGEST} AS build
 WORKDIR /src
 RUN python -m venv /opt/stowage
-COPY requirements.lock ./
+# requirements-operator.lock for the operator: the daemon's image has nothing of it.
+ARG LOCK=requirements.lock
+COPY ${LOCK} ./requirements.lock
 RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
+COPY deploy ./deploy
 COPY scheduler ./scheduler
 # The repository is not in the context; `make image` works the version out of its tags.
 ARG VERSION=0.0.0
 RUN SETUPTOOLS_SCM_PRETEND_VERSION=${VERSION} /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
     && /opt/stowage/bin/python -m compileall -q /opt/stowage/lib
-COPY deploy/image/rootfs.py ./
-RUN /opt/stowage/bin/python rootfs.py /opt/stowage /rootfs
+RUN /opt/stowage/bin/python deploy/image/rootfs.py /opt/stowage /rootfs
 
-FROM scratch
+FROM scratch AS image
 ARG VERSION=0.0.0
 LABEL org.opencontainers.image.title="stowage" \
       org.opencontainers.image.description="A Kubernetes scheduler in Python" \
@@ -33,4 +35,10 @@ ENV PATH=/opt/stowage/bin PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 COPY --from=build /rootfs /
 USER 65532:65532
 ENTRYPOINT ["/opt/stowage/bin/python", "-m", "scheduler"]
+
+FROM image AS operator
+CMD ["operator"]
+
+# The last one is what a build without --target gives.
+FROM image AS daemon
 CMD ["run"]

@@ -122,6 +122,7 @@ sbom: $(TOOLS)/tools.stamp ## Write sbom.json (CycloneDX): what the image is mad
 .PHONY: audit
 audit: $(TOOLS)/tools.stamp ## Look the locked packages up in a database of known vulnerabilities (needs the network)
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
+	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-operator.lock
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-tools.lock
 
 $(DOCS)/docs.stamp: requirements-docs.lock
@@ -136,13 +137,18 @@ site: $(DOCS)/docs.stamp ## Make docs/ a site in site/; links to nowhere are err
 .PHONY: lock
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
-	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra operator --group build pyproject.toml -c requirements.lock -o requirements-operator.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra operator --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -c requirements-operator.lock -o requirements-dev.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 
 .PHONY: image
 image: $(VENV)/run.stamp ## Build the container image (needs docker)
-	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) -t stowage:dev .
+	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) --target daemon -t stowage:dev .
+
+.PHONY: image-operator
+image-operator: $(VENV)/run.stamp ## Build the operator's image (needs docker)
+	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) --build-arg LOCK=requirements-operator.lock --target operator -t stowage-operator:dev .
 
 .PHONY: deploy
 deploy: ## Apply the base manifests to the current cluster

@@ -42,6 +42,11 @@ _COMMANDS: Final = {
     "config": _Command(
         "scheduler.cli.config", "config", "Check a configuration and print what is in effect."
     ),
+    "operator": _Command(
+        "scheduler.cli.operator",
+        "operator",
+        "Look after whole instances, and profiles of teams, as custom resources.",
+    ),
     "plugin": _Command(
         "scheduler.cli.plugin", "plugin", "Write a package to begin a plugin of your own with."
     ),

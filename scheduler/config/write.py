@@ -41,9 +41,12 @@ _Dumper.add_representer(str, _represent_text)
 
 def to_yaml(config: KubeSchedulerConfiguration) -> str:
     """Write a configuration as YAML, fields in alphabetical order as upstream does."""
-    return yaml.dump(
-        to_object(config), Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=1 << 20
-    )
+    return dump(to_object(config))
+
+
+def dump(value: object) -> str:
+    """Write plain values as YAML that `load` and kube-scheduler read back as they are."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=1 << 20)
 
 
 def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:

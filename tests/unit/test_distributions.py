@@ -20,8 +20,9 @@ def wheel(folder: str, work: Path, *, tag: str = "") -> list[str]:
     """The files in the wheel that pip makes of a folder; without a tag it is no repository."""
     source = work / "source"
     unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
-    for name in ("scheduler", "apistub"):
-        shutil.copytree(ROOT / name, source / name, ignore=unwanted)
+    for name in ("scheduler", "apistub", "deploy"):
+        # With links as links: the operator's manifests are those of deploy/.
+        shutil.copytree(ROOT / name, source / name, ignore=unwanted, symlinks=True)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     if tag:
@@ -67,6 +68,8 @@ def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
     assert {name for name in files if name.endswith(".py")} == modules("scheduler")
     templates = (ROOT / "scheduler" / "cli" / "plugin_template").iterdir()
     assert {str(path.relative_to(ROOT)) for path in templates} <= set(files)
+    manifests = (ROOT / "scheduler" / "operator" / "manifests").iterdir()
+    assert {str(path.relative_to(ROOT)) for path in manifests} <= set(files)
 
 
 def test_a_plugin_gets_this_scheduler_and_no_other(tmp_path: Path) -> None:
@@ -122,6 +125,27 @@ def test_the_image_is_built_without_the_stand_in() -> None:
     for name in ("Dockerfile", ".dockerignore"):
         assert "apistub" not in (ROOT / name).read_text()
     assert (ROOT / ".dockerignore").read_text().startswith("*\n")
+
+
+def test_kopf_is_in_the_operators_image_only() -> None:
+    """Each is made of a lock file of its own; the daemon's is the default."""
+    assert "\nkopf==" in (ROOT / "requirements-operator.lock").read_text()
+    assert "kopf" not in (ROOT / "requirements.lock").read_text()
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    assert "\nARG LOCK=requirements.lock\nCOPY ${LOCK} " in dockerfile
+    assert dockerfile.rstrip().endswith('FROM image AS daemon\nCMD ["run"]')
+
+
+def test_the_context_of_the_image_has_what_is_copied() -> None:
+    """Everything that the Dockerfile copies, and where the links of the package lead."""
+    kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines()[1:]]
+    for line in (ROOT / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY ") and not line.startswith("COPY --from"):
+            for source in line.replace("${LOCK}", "requirements.lock").split()[1:-1]:
+                assert any(each.split("/")[0] == source for each in kept), line
+    links = (ROOT / "scheduler" / "operator" / "manifests").iterdir()
+    for path in (ROOT / "deploy" / "image" / "rootfs.py", *(link.resolve() for link in links)):
+        assert any(path.relative_to(ROOT).match(each) for each in kept), path
 
 
 def test_nothing_in_the_scheduler_names_the_stand_in() -> None:

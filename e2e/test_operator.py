@@ -1,0 +1,615 @@
+"""Promise: an instance is one object, a profile belongs to its team, and the operator keeps both.
+
+Pods of instances start on kwok's nodes; the daemon in them is run here, as their ServiceAccount and
+from their ConfigMap.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.conftest import StartStowage
+from e2e.support.api import ApiRefusedError, Call
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.kubelets import start_kubelets
+from e2e.support.objects import Json, make_node, make_pod
+from e2e.support.probing import status_of
+from e2e.support.processes import Program, free_port
+from e2e.support.scraping import fetch
+from e2e.support.waiting import wait_for
+from e2e.test_deployment import kubectl
+from e2e.test_helm import by_name, without_hash
+from scheduler.config.load import load
+from scheduler.operator.configuring import plan
+from scheduler.operator.desired import desired
+from scheduler.operator.resources import Metadata, Scheduler
+
+ACCOUNT = "system:serviceaccount:stowage-operator:stowage-operator"
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "disruption-controller",
+    "serviceaccount-controller",
+    "garbage-collector-controller",
+    "node-lifecycle-controller",
+)
+API = "/apis/stowage.dev/v1alpha1"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+OWNED = (
+    "/apis/apps/v1/namespaces/{}/deployments",
+    *(
+        f"/api/v1/namespaces/{{}}/{plural}"
+        for plural in ("configmaps", "serviceaccounts", "services")
+    ),
+    "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    *(f"{RBAC}/namespaces/{{}}/{plural}" for plural in ("roles", "rolebindings")),
+    *(f"{RBAC}/{plural}" for plural in ("clusterroles", "clusterrolebindings")),
+)
+"""Where the objects of an instance are."""
+LEASE_SECONDS = 15
+
+StartOperator = Callable[[], Program]
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane whose controllers make pods of Deployments and collect garbage."""
+    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
+    directory = tmp_path_factory.mktemp("operator")
+    with (
+        ControlPlane(options) as own,
+        start_kubelets(own, directory),
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
+        kubectl(cluster, "apply", "-k", "deploy/operator")
+        kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        yield cluster
+
+
+@pytest.fixture
+def start_operator(
+    cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[StartOperator]:
+    """Starts `stowage operator` as its ServiceAccount, with the rights of deploy/operator."""
+    account = cluster.service_account_kubeconfig("stowage-operator", "stowage-operator")
+    path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+    started: list[Program] = []
+
+    def start() -> Program:
+        port = free_port()
+        program = Program(
+            f"operator-{len(started)}",
+            [
+                *(sys.executable, "-m", "scheduler", "operator", f"--kubeconfig={account}"),
+                *("--image=stowage:1.0", f"--health-port={port}"),
+            ],
+            tmp_path / f"operator-{len(started)}.log",
+            {"PYTHONPATH": path},
+            tmp_path,
+        )
+        program.url = f"http://127.0.0.1:{port}/healthz"
+        started.append(program)
+        return program
+
+    yield start
+    for program in started:
+        program.stop()
+    if request.session.testsfailed:
+        for program in started:
+            print(f"--- {program.name}\n{program.tail(60)}")
+    # The next test waits for no lease, and finds nothing of this one.
+    for plural in ("schedulers", "schedulingprofiles"):
+        for each in cluster.run(cluster.api.list_items(f"{API}/{plural}")):
+            place = f"{API}/namespaces/{each['metadata']['namespace']}/{plural}"
+            name = each["metadata"]["name"]
+            cluster.run(cluster.api.patch(f"{place}/{name}", {"metadata": {"finalizers": None}}))
+            cluster.run(cluster.api.delete(f"{place}/{name}"))
+    kubectl(cluster, "-n", "stowage-operator", "delete", "lease", "--all")
+
+
+@pytest.fixture
+def operator(start_operator: StartOperator) -> Program:
+    """One that leads and is alive."""
+    program = start_operator()
+    program.wait_ready(lambda: "Leading" in program.tail(100))
+    program.wait_ready(lambda: status_of(program.url) == 200)
+    return program
+
+
+# --- objects ------------------------------------------------------------------------------------
+
+
+def apply(cluster: Cluster, kind: str, namespace: str, name: str, spec: Json, **meta: Any) -> None:
+    """Creates or changes a custom resource, as `kubectl apply` would."""
+    body = {
+        "apiVersion": "stowage.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, **meta},
+        "spec": spec,
+    }
+    path = f"{API}/namespaces/{namespace}/{kind.lower()}s/{name}?fieldManager=e2e&force=true"
+    call = Call("PATCH", path, body, "application/apply-patch+yaml")
+    cluster.run(cluster.api.call(call))
+
+
+def scheduler(cluster: Cluster, namespace: str, name: str, **spec: Any) -> None:
+    apply(cluster, "Scheduler", namespace, name, spec)
+
+
+def profile(cluster: Cluster, namespace: str, name: str, **spec: Any) -> None:
+    apply(cluster, "SchedulingProfile", namespace, name, {"schedulerName": name, **spec})
+
+
+def read(cluster: Cluster, path: str) -> Json | None:
+    try:
+        return cluster.run(cluster.api.get(path))
+    except ApiRefusedError as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+def conditions(cluster: Cluster, plural: str, namespace: str, name: str) -> dict[str, str]:
+    """Reasons by type of condition."""
+    found = read(cluster, f"{API}/namespaces/{namespace}/{plural}/{name}") or {}
+    status = found.get("status", {})
+    if status.get("observedGeneration") != found.get("metadata", {}).get("generation"):
+        return {}
+    return {each["type"]: each["reason"] for each in status.get("conditions", ())}
+
+
+def wait_for_reason(
+    cluster: Cluster, namespace: str, name: str, seconds: float = 30, **reasons: str
+) -> None:
+    """Waits until the conditions of a Scheduler have these reasons."""
+    wait_for(
+        lambda: reasons.items() <= conditions(cluster, "schedulers", namespace, name).items(),
+        f"{namespace}/{name} to say {reasons}",
+        seconds,
+        every_seconds=0.2,
+    )
+
+
+def configuration(cluster: Cluster, namespace: str, name: str) -> str:
+    found = read(cluster, f"/api/v1/namespaces/{namespace}/configmaps/{name}-config")
+    return "" if found is None else found["data"]["config.yaml"]
+
+
+def served(cluster: Cluster, namespace: str, name: str) -> list[str]:
+    """The profiles in the configuration of an instance."""
+    text = configuration(cluster, namespace, name)
+    return [each.scheduler_name for each in load(text).profiles] if text else []
+
+
+def everything(cluster: Cluster, namespace: str, name: str) -> list[str]:
+    """All objects of an instance, as `kind/name`."""
+    selector = f"app.kubernetes.io/name%3D{name},app.kubernetes.io/managed-by%3Dstowage-operator"
+    found = []
+    for path in OWNED:
+        items = cluster.run(
+            cluster.api.list_items(f"{path.format(namespace)}?labelSelector={selector}")
+        )
+        names = [each["metadata"]["name"] for each in items]
+        if "{}" not in path:
+            names = [each for each in names if f":{namespace}:" in each]
+        found += [f"{path.rpartition('/')[2]}/{each}" for each in names]
+    return found
+
+
+# --- the promises -------------------------------------------------------------------------------
+
+
+def test_the_same_objects_as_kustomize(cluster: Cluster) -> None:
+    """Of a Scheduler that says nothing; what has no namespace is named otherwise."""
+    text = kubectl(cluster, "kustomize", "deploy/base")
+    metadata = Metadata(name="stowage", namespace="stowage")
+    nothing = Scheduler(metadata=metadata)
+    configuration = plan([nothing], [], {}).configurations[nothing.key]
+
+    ours = desired(nothing, configuration, "stowage:dev")
+
+    kustomized = without_hash(by_name(text))
+    del kustomized["Namespace", "stowage"]
+    assert without_hash(by_name(yaml.safe_dump_all(map(_unmarked, ours)))) == kustomized
+
+
+def _unmarked(written: Json) -> Json:
+    """An object without owner and mark, and with the names of deploy/base."""
+    metadata = written["metadata"]
+    assert metadata["labels"].pop("app.kubernetes.io/managed-by") == "stowage-operator"
+    metadata.pop("ownerReferences", None)
+    text = json.dumps(written).replace("stowage:stowage:stowage:", "stowage-")
+    plain: Json = json.loads(text.replace("stowage:stowage:stowage", "stowage"))
+    return plain
+
+
+def test_the_life_of_an_instance(
+    cluster: Cluster, operator: Program, namespace: str, run_stowage: StartStowage, tmp_path: Path
+) -> None:
+    """Install, change, break, mend, upgrade, delete; the daemon follows without a restart."""
+    cluster.create_nodes([make_node(f"node-{i}") for i in range(3)])
+    own = {"schedulerName": "default-scheduler"}
+    scheduler(cluster, namespace, "main", profiles=[own], profileSelector={})
+    wait_for_reason(
+        cluster, namespace, "main", ConfigurationValid="Valid", Progressing="RollingOut"
+    )
+
+    # Install: the instance places its own pods, and leads.
+    daemon, file = run_instance(cluster, namespace, "main", run_stowage, tmp_path)
+    wait_for_reason(
+        cluster, namespace, "main", 60, Available="MinimumReplicasAvailable", Progressing="Complete"
+    )
+    path = f"{API}/namespaces/{namespace}/schedulers/main"
+    leader = os.uname().nodename
+    wait_for(lambda: (read(cluster, path) or {})["status"]["leader"] == leader, "a leader", 40)
+
+    # Change: a team adds a profile; pods that ask for it are placed.
+    profile(cluster, namespace, "batch", percentageOfNodesToScore=50)
+    wait_for(lambda: served(cluster, namespace, "main") == ["default-scheduler", "batch"], "batch")
+    bring(cluster, namespace, "main", file)
+    cluster.create_pods([make_pod("first", namespace=namespace, schedulerName="batch")])
+    cluster.wait_until_bound(namespace, scheduler_name="batch")
+    assert conditions(cluster, "schedulingprofiles", namespace, "batch") == {"Accepted": "InForce"}
+
+    # Break: what was in force stays so.
+    before = configuration(cluster, namespace, "main")
+    scheduler(
+        cluster, namespace, "main",
+        profiles=[own], profileSelector={}, configuration={"podMaxBackoffSeconds": -1},
+    )  # fmt: skip
+    wait_for_reason(cluster, namespace, "main", ConfigurationValid="Invalid")
+    status = (read(cluster, path) or {})["status"]
+    assert [each["path"] for each in status["problems"]] == [
+        "spec.configuration.podMaxBackoffSeconds"
+    ]
+    assert configuration(cluster, namespace, "main") == before
+
+    # Mend.
+    scheduler(
+        cluster, namespace, "main",
+        profiles=[own], profileSelector={}, configuration={"podMaxBackoffSeconds": 7},
+    )  # fmt: skip
+    wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
+    bring(cluster, namespace, "main", file)
+    wait_for(lambda: "podMaxBackoffSeconds: 7" in configuration(cluster, namespace, "main"), "7")
+    wait_for(lambda: "7" in fetch(f"{daemon.url}/configz"), "the daemon to take it over")
+    assert daemon.is_running()
+
+    # Upgrade: new pods come, the instance stays available.
+    scheduler(cluster, namespace, "main", profiles=[own], profileSelector={}, version="2.0")
+    wait_for(
+        lambda: (
+            {
+                pod["spec"]["containers"][0]["image"]
+                for pod in cluster.pods(namespace)
+                if pod["metadata"]["name"].startswith("main-")
+            }
+            == {"stowage:2.0"}
+        ),
+        "the pods of the new version",
+        60,
+    )
+    wait_for_reason(cluster, namespace, "main", 60, Progressing="Complete")
+
+    # Delete: everything goes along, the profile stays and says that nobody has it.
+    kubectl(cluster, "-n", namespace, "delete", "scheduler", "main", "--timeout=60s")
+    wait_for(lambda: everything(cluster, namespace, "main") == [], "everything to go", 60)
+    wait_for(
+        lambda: (
+            conditions(cluster, "schedulingprofiles", namespace, "batch")
+            == {"Accepted": "NotSelected"}
+        ),
+        "the profile to say so",
+    )
+    assert "Traceback" not in operator.tail(500)
+
+
+def run_instance(
+    cluster: Cluster, namespace: str, name: str, run_stowage: StartStowage, tmp_path: Path
+) -> tuple[Program, Path]:
+    """The daemon of an instance: as its ServiceAccount, from its ConfigMap."""
+    wait_for(lambda: configuration(cluster, namespace, name), "the configuration")
+    account = wait_for(
+        lambda: cluster.service_account_kubeconfig(namespace, name), "the ServiceAccount"
+    )
+    document = yaml.safe_load(configuration(cluster, namespace, name))
+    daemon = run_stowage(
+        account,
+        leader_elect=True,
+        configuration=document,
+        arguments=["--serve-without-authorization"],
+    )
+    return daemon, tmp_path / f"{daemon.name}.yaml"
+
+
+def bring(cluster: Cluster, namespace: str, name: str, file: Path) -> None:
+    """What a kubelet does: the mounted file becomes what the ConfigMap says."""
+    document = yaml.safe_load(configuration(cluster, namespace, name))
+    document["clientConnection"] = yaml.safe_load(file.read_text())["clientConnection"]
+    beside = file.with_suffix(".new")
+    beside.write_text(yaml.safe_dump(document))
+    beside.replace(file)
+
+
+def test_drift_is_put_right(cluster: Cluster, operator: Program, namespace: str) -> None:
+    """Deleted, changed, or granted to others: within half a minute it is as it was."""
+    scheduler(cluster, namespace, "main")
+    wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects")
+    role = f"stowage:{namespace}:main"
+
+    kubectl(cluster, "-n", namespace, "scale", "deploy/main", "--replicas=0")
+    kubectl(cluster, "-n", namespace, "delete", "svc/main-metrics", "cm/main-config", "sa/main")
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    greedy = json.dumps([{"op": "add", "path": "/rules/-", "value": rule}])
+    kubectl(cluster, "patch", "clusterrole", role, "--type=json", f"--patch={greedy}")
+
+    def is_right() -> bool:
+        replicas = kubectl(
+            cluster, "-n", namespace, "get", "deploy/main", "-o", "jsonpath={.spec.replicas}"
+        )
+        rules = kubectl(cluster, "get", "clusterrole", role, "-o", "jsonpath={.rules}")
+        return (
+            replicas == "2"
+            and '"*"' not in rules
+            and len(everything(cluster, namespace, "main")) == 13
+        )
+
+    wait_for(is_right, "everything to be as it was", 60, every_seconds=1)
+
+
+def test_killed_in_the_middle(
+    cluster: Cluster, start_operator: StartOperator, namespace: str
+) -> None:
+    """Whatever it had begun, its successor ends; deletions as well."""
+    first = start_operator()
+    first.wait_ready(lambda: "Leading" in first.tail(100))
+    for i in range(5):
+        scheduler(cluster, namespace, f"s{i}")
+    wait_for(lambda: everything(cluster, namespace, "s0"), "it to begin", every_seconds=0.01)
+    first.kill()
+    begun = sum(len(everything(cluster, namespace, f"s{i}")) for i in range(5))
+    kubectl(cluster, "-n", namespace, "delete", "scheduler", "s0", "--wait=false")
+
+    start_operator()
+
+    wait_for(lambda: everything(cluster, namespace, "s0") == [], "s0 to go", 60, every_seconds=1)
+    for i in range(1, 5):
+        wait_for(
+            lambda i=i: len(everything(cluster, namespace, f"s{i}")) == 13,  # type: ignore[misc]  # bound at once
+            f"s{i} to be whole",
+            30,
+        )
+    print(f"{begun} of 65 objects were there when it was killed")
+
+
+def test_two_operators(cluster: Cluster, start_operator: StartOperator, namespace: str) -> None:
+    """The second waits, is alive meanwhile, and acts when the first is gone."""
+    first = start_operator()
+    first.wait_ready(lambda: "Leading" in first.tail(100))
+    second = start_operator()
+    second.wait_ready(lambda: "New leader" in second.tail(100))
+    second.wait_ready(lambda: status_of(second.url) == 200)
+    scheduler(cluster, namespace, "one")
+    wait_for(lambda: len(everything(cluster, namespace, "one")) == 13, "the first to act")
+    assert "Leading" not in second.tail(100)
+
+    first.kill()
+    scheduler(cluster, namespace, "two")
+    wait_for(
+        lambda: len(everything(cluster, namespace, "two")) == 13,
+        "the second to act",
+        LEASE_SECONDS + 30,
+    )
+
+    # One that ends in good order gives the lease back.
+    third = start_operator()
+    third.wait_ready(lambda: "New leader" in third.tail(100))
+    assert second.stop() == 0
+    third.wait_ready(lambda: "Leading" in third.tail(100), 10)
+
+
+def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str) -> None:
+    """All in force, each told so; broken ones and twins do no harm."""
+    scheduler(cluster, namespace, "main", profileSelector={})
+    names = [f"team-{i:03}" for i in range(100)]
+    for name in names:
+        profile(cluster, namespace, name)
+    profile(cluster, namespace, "twin", schedulerName="team-007")
+    for name in ("broken-1", "broken-2"):
+        plugins = {"score": {"enabled": [{"name": "Nothing"}]}}
+        profile(cluster, namespace, name, plugins=plugins)
+
+    wait_for(
+        lambda: len(served(cluster, namespace, "main")) == 101, "all of them", 60, every_seconds=0.5
+    )
+
+    def reasons() -> dict[str, str]:
+        items = cluster.run(
+            cluster.api.list_items(f"{API}/namespaces/{namespace}/schedulingprofiles")
+        )
+        return {
+            each["metadata"]["name"]: each["status"]["conditions"][0]["reason"]
+            for each in items
+            if each.get("status")
+        }
+
+    wait_for(lambda: len(reasons()) == 103, "all to be told", 60, every_seconds=0.5)
+    assert {reasons()[name] for name in names} == {"InForce"}
+    assert (reasons()["twin"], reasons()["broken-1"]) == ("Conflict", "Invalid")
+    told = kubectl(cluster, "-n", namespace, "get", "scheduler", "main")
+    assert "100/103" in told
+
+    # One that is broken stays as it was; one that goes is gone; its name is free.
+    profile(cluster, namespace, "team-001", percentageOfNodesToScore=10)
+    wait_for(
+        lambda: "percentageOfNodesToScore: 10" in configuration(cluster, namespace, "main"), "10"
+    )
+    profile(cluster, namespace, "team-001", plugins={"filter": {"enabled": [{"name": "No"}]}})
+    kubectl(cluster, "-n", namespace, "delete", "schedprof", "team-007")
+    wait_for(lambda: reasons()["team-001"] == "Invalid", "the broken one to be told")
+    wait_for(lambda: reasons()["twin"] == "InForce", "the twin to have the name")
+    assert sorted(served(cluster, namespace, "main")) == sorted(["main", *names])
+    # What stays is not written again, however often it is looked at.
+    written = [
+        each
+        for each in cluster.audit_events()
+        if each.user.username == ACCOUNT
+        and each.resource == "schedulingprofiles/status"
+        and each.object_ref.namespace == namespace
+    ]
+    assert len(written) <= 2 * 103
+    assert "percentageOfNodesToScore: 10" in configuration(cluster, namespace, "main")
+
+
+def test_a_profile_of_another_namespace(
+    cluster: Cluster, operator: Program, namespace: str
+) -> None:
+    """By the labels of its namespace, which its team does not own."""
+    team = f"{namespace}-team"
+    cluster.create_namespace(team)
+    profile(cluster, team, "theirs")
+    selector = {"matchLabels": {"stowage.dev/profiles": "main"}}
+    scheduler(cluster, namespace, "main", profileSelector={}, profileNamespaceSelector=selector)
+    wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
+    assert served(cluster, namespace, "main") == ["main"]
+
+    kubectl(cluster, "label", "namespace", team, "stowage.dev/profiles=main")
+
+    wait_for(lambda: served(cluster, namespace, "main") == ["main", "theirs"], "theirs", 60)
+
+
+REFUSED = {
+    "both image and version": ({"image": "a:1", "version": "2"}, "give image or version"),
+    "a profile in the configuration": (
+        {"configuration": {"profiles": []}},
+        "profiles stand in spec.profiles",
+    ),
+    "another lease": (
+        {"configuration": {"leaderElection": {"resourceName": "x"}}},
+        "the lease is named after the Scheduler",
+    ),
+    "a monitor without a certificate": (
+        {"monitoring": {"serviceMonitor": True}},
+        "needs serving.secretName",
+    ),
+    "a flag without dashes": ({"extraArgs": ["v=3"]}, "extraArgs"),
+    "no number": ({"replicas": -1}, "replicas"),
+}
+
+
+@pytest.mark.parametrize(("spec", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_the_api_server_refuses(
+    cluster: Cluster, namespace: str, spec: Json, said: str
+) -> None:
+    """Before it is stored."""
+    with pytest.raises(ApiRefusedError, match=said):
+        scheduler(cluster, namespace, "main", **spec)
+
+
+def test_names_and_profiles_that_the_api_server_refuses(cluster: Cluster, namespace: str) -> None:
+    """Names that no Service could have; what only a Scheduler may answer to."""
+    with pytest.raises(ApiRefusedError, match="name: expected at most 50"):
+        scheduler(cluster, namespace, "1" * 51)
+    with pytest.raises(ApiRefusedError, match="default-scheduler is the cluster's own"):
+        profile(cluster, namespace, "x", schedulerName="default-scheduler")
+    with pytest.raises(ApiRefusedError, match="expected extension points"):
+        profile(cluster, namespace, "x", plugins={"scores": {}})
+
+
+def test_kubectl_knows_the_kinds(cluster: Cluster, namespace: str) -> None:
+    """Explain, short names, columns."""
+    explained = kubectl(cluster, "explain", "scheduler.spec.profileSelector")
+    assert "Which SchedulingProfiles are taken in" in explained
+    assert "Stop looking after this share" in kubectl(
+        cluster, "explain", "schedprof.spec.percentageOfNodesToScore"
+    )
+    scheduler(cluster, namespace, "main")
+    profile(cluster, namespace, "batch")
+    wide = kubectl(cluster, "-n", namespace, "get", "stow", "-o", "wide")
+    assert wide.split()[:7] == [
+        *("NAME", "AVAILABLE", "PROGRESSING", "CONFIG", "PROFILES", "LEADER", "AGE"),
+    ]
+    listed = kubectl(cluster, "-n", namespace, "get", "stowage")
+    assert "scheduler.stowage.dev/main" in listed
+    assert "schedulingprofile.stowage.dev/batch" in listed
+
+
+def test_the_page_is_right(cluster: Cluster, operator: Program, namespace: str) -> None:
+    """The manifests that docs/operator.md shows are accepted and come into force."""
+    text = (CHECKOUT / "docs" / "operator.md").read_text()
+    shown = [block.split("```")[0] for block in text.split("```yaml\n")[1:]]
+    documents = [each for block in shown for each in yaml.safe_load_all(block)]
+    assert {each["kind"] for each in documents} == {"Scheduler", "SchedulingProfile"}
+    for each in documents:
+        place = each["metadata"]["namespace"]
+        cluster.create_namespace(place)
+        apply(cluster, each["kind"], place, each["metadata"]["name"], each["spec"],
+              labels=each["metadata"].get("labels", {}))  # fmt: skip
+    kinds = {"Scheduler": "schedulers", "SchedulingProfile": "schedulingprofiles"}
+    wanted = {
+        "schedulers": {"ConfigurationValid": "Valid"},
+        "schedulingprofiles": {"Accepted": "InForce"},
+    }
+
+    for each in documents:
+        plural = kinds[each["kind"]]
+        place, name = each["metadata"]["namespace"], each["metadata"]["name"]
+        wait_for(
+            lambda plural=plural, place=place, name=name: (  # type: ignore[misc]  # bound at once
+                wanted[plural].items() <= conditions(cluster, plural, place, name).items()
+            ),
+            f"{place}/{name}",
+        )
+
+
+def test_it_says_when_kopf_is_not_there(tmp_path: Path) -> None:
+    """One line, and what to install."""
+    (tmp_path / "kopf.py").write_text("raise ModuleNotFoundError(name='kopf')")
+    path = os.pathsep.join((str(tmp_path), str(CHECKOUT)))
+    done = subprocess.run(
+        [sys.executable, "-m", "scheduler", "operator"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "pip install 'stowage-scheduler[operator]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_only_the_rights_that_are_used(cluster: Cluster, own_cluster: ControlPlane) -> None:
+    """Over all tests of this file: nothing was refused, and nothing is granted for nothing."""
+    seen = [each for each in cluster.audit_events() if each.user.username == ACCOUNT]
+    refused = {(e.verb, e.request_uri) for e in seen if e.code in (401, 403)}
+    used = {(e.verb, e.object_ref.api_group, e.resource) for e in seen}
+
+    granted = set()
+    for document in yaml.safe_load_all((CHECKOUT / "deploy/operator/rbac.yaml").read_text()):
+        for rule in document.get("rules", ()):
+            granted |= set(itertools.product(rule["verbs"], rule["apiGroups"], rule["resources"]))
+    # Server-side apply is written down as a patch; it needs both. The finalizers are asked for by
+    # an admission plugin on behalf of who sets an owner. No Prometheus operator is here.
+    silent = {
+        right
+        for right in granted
+        if (right[0] == "create" and ("patch", *right[1:]) in granted)
+        or right[2] == "schedulers/finalizers"
+        or right[1] == "monitoring.coreos.com"
+    }
+
+    assert refused == set()
+    assert {right for right in used if right[2]} <= granted
+    assert granted - used - silent == set()

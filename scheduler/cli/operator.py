@@ -1,0 +1,80 @@
+"""`stowage operator`: the command."""
+
+import sys
+from typing import Final
+
+import click
+import uvloop
+
+from scheduler.cli.inputs import BAD_INPUT
+from scheduler.clock import SystemClock
+from scheduler.errors import SchedulerError
+from scheduler.observability import logs
+from scheduler.observability.build_info import stowage_version
+
+NOT_INSTALLED: Final = (
+    "kopf is not installed: pip install 'stowage-scheduler[operator]', or `make install` in a "
+    "checkout"
+)
+_FAILED: Final = 1
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.option(
+    "--kubeconfig", default="", metavar="FILE", help="The cluster; the pod's own without one."
+)
+@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.")
+@click.option(
+    "--namespace",
+    default="stowage-operator",
+    metavar="NAME",
+    show_default=True,
+    help="Where the operator's own lease is.",
+)
+@click.option(
+    "--image",
+    default=f"stowage:{stowage_version()}",
+    metavar="IMAGE",
+    show_default=True,
+    help="Of Schedulers that name none.",
+)
+@click.option(
+    "--health-port",
+    default=8080,
+    metavar="PORT",
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Of /healthz; 0 for none.",
+)
+@click.option("-v", "level", default=0, type=click.IntRange(0, 10), help="How much is logged.")
+@click.option(
+    "--logging-format",
+    default=logs.TEXT,
+    type=click.Choice([logs.TEXT, logs.JSON]),
+    show_default=True,
+    help="Of the log.",
+)
+def operator(level: int, logging_format: str, **given: str | int) -> None:
+    """Look after the Schedulers and SchedulingProfiles of a cluster until told to stop.
+
+    Several may run; one of them leads. The exit status is 0 after SIGTERM and 1 when the lease is
+    lost.
+    """
+    try:
+        from scheduler.operator.process import (  # noqa: PLC0415 - an extra brings kopf
+            OperatorOptions,
+            run_operator,
+        )
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not problem.name.startswith("kopf"):
+            raise
+        click.echo(f"stowage operator: {NOT_INSTALLED}", err=True)
+        sys.exit(BAD_INPUT)
+    clock = SystemClock()
+    logs.configure(clock, level, logging_format)
+    try:
+        was_asked = uvloop.run(run_operator(OperatorOptions(**given), clock))  # type: ignore[arg-type]  # click gives each option its type
+    except SchedulerError as problem:
+        click.echo(f"stowage operator: {problem}", err=True)
+        sys.exit(_FAILED)
+    sys.exit(0 if was_asked else _FAILED)

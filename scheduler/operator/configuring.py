@@ -1,0 +1,326 @@
+"""Which configuration each instance runs with: its own, and the profiles it takes in.
+
+Pure: objects in, a plan out. The oldest has the first claim: to the name of a profile, and to room
+in the configuration. A profile that cannot be used is left out, or stays as it last was in force,
+and nobody else notices; an instance whose own configuration is wrong keeps what it has.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from scheduler.api.objects import LabelSelector
+from scheduler.api.selectors import (
+    NOTHING,
+    Selector,
+    SelectorError,
+    selector_from_label_selector,
+)
+from scheduler.bootstrap.frameworks import implemented_plugins, own_plugins
+from scheduler.bootstrap.reloading import FIXED
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
+from scheduler.config.load import load_object
+from scheduler.config.notices import unsupported
+from scheduler.config.options import RunOptions
+from scheduler.config.plugin_sets import Implements
+from scheduler.config.problems import ConfigError, Path, Problem
+from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
+from scheduler.config.write import dump
+from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
+
+MAX_BYTES: Final = 768 * 1024
+"""Of a configuration: a ConfigMap holds 1 MiB, and profiles come from many hands."""
+MAX_PROFILE_BYTES: Final = 32 * 1024
+"""Of one SchedulingProfile."""
+
+NEEDS_RESTART: Final = (*FIXED, "extenders")
+"""Fields that a running daemon does not take over."""
+
+_ANY_POINT: Final = frozenset(ExtensionPoint) - {ExtensionPoint.QUEUE_SORT}
+"""Where a plugin that is in an image may run, for all that is known here: its image says more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What an instance is to run with.
+
+    Attributes:
+        text: of its file; None when the instance's own part is wrong.
+        problems: with paths into the Scheduler.
+        names: the schedulerNames that are served.
+        taken: the SchedulingProfiles in it.
+        selected: how many were selected.
+        restart: changes when a running daemon would not take the file over; empty by default.
+    """
+
+    text: str | None
+    problems: tuple[Problem, ...] = ()
+    names: tuple[str, ...] = ()
+    taken: tuple[Key, ...] = ()
+    selected: int = 0
+    restart: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a SchedulingProfile.
+
+    Attributes:
+        reason: `InForce`, or why not: `NotSelected`, `Invalid`, `Conflict`, `Full`,
+            `SchedulerInvalid`.
+        message: for people.
+        scheduler: the instance that selects it, or None.
+        in_force: what of it is in force: the present version or an earlier one.
+        problems: with paths into the SchedulingProfile.
+    """
+
+    reason: str
+    message: str
+    scheduler: Key | None = None
+    in_force: Json | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be, for everybody."""
+
+    configurations: Mapping[Key, Configuration]
+    verdicts: Mapping[Key, Verdict]
+
+
+def plan(
+    schedulers: Iterable[Scheduler],
+    profiles: Iterable[SchedulingProfile],
+    namespaces: Mapping[str, Mapping[str, str]],
+) -> Plan:
+    """Work out all configurations.
+
+    Args:
+        schedulers: all instances; those that are leaving take part in nothing.
+        profiles: all SchedulingProfiles.
+        namespaces: labels of namespaces by name, for those who select by them.
+    """
+    claimed: dict[str, str] = {}
+    drafts = [
+        _Draft(scheduler, claimed)
+        for scheduler in sorted(schedulers, key=lambda each: each.age)
+        if not scheduler.is_leaving
+    ]
+    verdicts = {}
+    for profile in sorted(profiles, key=lambda each: each.age):
+        home = next((draft for draft in drafts if draft.selects(profile, namespaces)), None)
+        verdicts[profile.key] = (
+            Verdict("NotSelected", "No Scheduler's profileSelector selects it.")
+            if home is None
+            else home.judge(profile)
+        )
+    return Plan({draft.scheduler.key: draft.finished() for draft in drafts}, verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What the check of a configuration depends on beside the configuration."""
+
+    plugins: frozenset[str]
+    gates: frozenset[str]
+    allows_unsupported: bool
+
+
+class _Draft:
+    """A configuration that grows by the profiles it takes in.
+
+    Attributes:
+        scheduler: whose it is.
+    """
+
+    def __init__(self, scheduler: Scheduler, claimed: dict[str, str]) -> None:
+        """Begin with the instance's own part.
+
+        Args:
+            scheduler: whose it is.
+            claimed: who has which schedulerName, for people; claims are added.
+        """
+        self.scheduler = scheduler
+        self._claimed = claimed
+        self._problems: list[Problem] = []
+        self._names: list[str] = []
+        self._taken: list[Key] = []
+        self._selected = 0
+        self._document = _document_of(scheduler)
+        self._size = len(json.dumps(self._document))
+        options = self._options()
+        self._rules = _Rules(
+            frozenset(name for each in scheduler.spec.plugins for name in each.names),
+            turned_on(options.feature_gates),
+            options.allow_unsupported,
+        )
+        for problem in _check(json.dumps(self._document), self._rules):
+            self._note(_place(problem.path), problem.message)
+        for i, profile in enumerate(self._document["profiles"]):
+            self._claim(profile.get("schedulerName"), ("spec", "profiles", i, "schedulerName"))
+        self._labels = self._selector("profileSelector", scheduler.spec.profile_selector)
+        near = scheduler.spec.profile_namespace_selector
+        self._namespaces = self._selector("profileNamespaceSelector", near) if near else None
+
+    def selects(
+        self, profile: SchedulingProfile, namespaces: Mapping[str, Mapping[str, str]]
+    ) -> bool:
+        """Whether this instance asks for the profile."""
+        namespace = profile.metadata.namespace
+        if self._namespaces is None:
+            is_near = namespace == self.scheduler.metadata.namespace
+        else:
+            is_near = self._namespaces.matches(namespaces.get(namespace, {}))
+        return is_near and self._labels.matches(profile.metadata.labels)
+
+    def judge(self, profile: SchedulingProfile) -> Verdict:
+        """Take a profile in if that is possible."""
+        self._selected += 1
+        key = self.scheduler.key
+        earlier = profile.status.get("inForce")
+        if self._problems:
+            message = f"The configuration of Scheduler {key} itself is not valid."
+            return Verdict("SchedulerInvalid", message, key, earlier)
+        refused = self._refusal(profile.spec)
+        if refused is None:
+            self._take(profile, profile.spec)
+            return Verdict("InForce", f"Part of Scheduler {key}.", key, profile.spec)
+        if earlier is None or self._refusal(earlier) is not None:
+            return replace(refused, scheduler=key)
+        self._take(profile, earlier)
+        message = f"{refused.message} What was in force stays so: {earlier['schedulerName']}."
+        return replace(refused, message=message, scheduler=key, in_force=earlier)
+
+    def finished(self) -> Configuration:
+        """What has come of it."""
+        return Configuration(
+            text=None if self._problems else dump(self._document),
+            problems=tuple(self._problems),
+            names=tuple(self._names),
+            taken=tuple(self._taken),
+            selected=self._selected,
+            restart=_restart(self.scheduler.spec.configuration),
+        )
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _refusal(self, written: Json) -> Verdict | None:
+        """Why a profile cannot be taken in."""
+        size = len(json.dumps(written))
+        if size > MAX_PROFILE_BYTES:
+            return Verdict("Invalid", f"It has {size} bytes, {MAX_PROFILE_BYTES} are taken.")
+        holder = self._claimed.get(str(written.get("schedulerName")))
+        if holder is not None:
+            problem = Problem(("spec", "schedulerName"), f"{holder} has this name already")
+            return Verdict("Conflict", str(problem), problems=(problem,))
+        # With one that is there already: some things all profiles must have in common.
+        beside = {**self._document, "profiles": [self._document["profiles"][0], written]}
+        found = tuple(
+            Problem(("spec", *path[2:]) if path[:2] == ("profiles", 1) else path, message)
+            for path, message, _ in _check(json.dumps(beside), self._rules)
+        )
+        if found:
+            return Verdict("Invalid", "; ".join(map(str, found)), problems=found)
+        if self._size + size > MAX_BYTES:
+            return Verdict("Full", f"Scheduler {self.scheduler.key} has no room for it.")
+        return None
+
+    def _take(self, profile: SchedulingProfile, written: Json) -> None:
+        name = str(written["schedulerName"])
+        self._claimed[name] = f"SchedulingProfile {profile.key}"
+        self._document["profiles"].append(written)
+        self._size += len(json.dumps(written))
+        self._names.append(name)
+        self._taken.append(profile.key)
+
+    def _claim(self, name: object, place: Path) -> None:
+        """Take a name for a profile of the instance's own."""
+        if not isinstance(name, str) or not name:
+            return
+        ours = f"Scheduler {self.scheduler.key}"
+        holder = self._claimed.setdefault(name, ours)
+        if holder == ours:
+            self._names.append(name)
+        else:
+            self._note(place, f'"{name}" is served by {holder} already')
+
+    def _options(self) -> RunOptions:
+        """What the flags of the daemon come to."""
+        given: list[tuple[str, str]] = []
+        for i, text in enumerate(self.scheduler.spec.extra_args):
+            name, _, value = text.removeprefix("-").removeprefix("-").partition("=")
+            if name in BY_NAME and text.startswith("-"):
+                given.append((name, value or "true"))
+            else:
+                self._note(("spec", "extraArgs", i), f'expected --FLAG=VALUE, got "{text}"')
+        gates = feature_gates(self.scheduler)
+        try:
+            return options_from_flags([*given, *((("feature-gates", gates),) if gates else ())])
+        except FlagError as problem:
+            place = "featureGates" if "feature-gates" in str(problem) else "extraArgs"
+            self._note(("spec", place), str(problem))
+            return RunOptions()
+
+    def _selector(self, name: str, written: LabelSelector | None) -> Selector:
+        try:
+            return selector_from_label_selector(written)
+        except SelectorError as problem:
+            self._note(("spec", name), str(problem))
+            return NOTHING
+
+    def _note(self, path: Path, message: str) -> None:
+        self._problems.append(Problem(path, message))
+
+
+def feature_gates(scheduler: Scheduler) -> str:
+    """The value of --feature-gates, empty when nothing is set."""
+    gates = sorted(scheduler.spec.feature_gates.items())
+    return ",".join(f"{name}={str(is_on).lower()}" for name, is_on in gates)
+
+
+def _document_of(scheduler: Scheduler) -> Json:
+    """The configuration of an instance without anybody else's profiles."""
+    spec, (namespace, name) = scheduler.spec, scheduler.key
+    written = {k: v for k, v in spec.configuration.items() if k != "profiles"}
+    election = written.get("leaderElection")
+    if election is None or isinstance(election, dict):
+        own = {"leaderElect": True, **(election or {})}
+        written["leaderElection"] = {**own, "resourceName": name, "resourceNamespace": namespace}
+    profiles: Sequence[Any] = spec.profiles or ({},)
+    if len(profiles) == 1 and not profiles[0].get("schedulerName"):
+        profiles = ({**profiles[0], "schedulerName": name},)
+    head = {"apiVersion": API_VERSION, "kind": KIND}
+    return {**written, **head, "profiles": [dict(profile) for profile in profiles]}
+
+
+@lru_cache(maxsize=1024)
+def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
+    """What is wrong with a configuration; remembered, since most do not change between looks."""
+    declared: Implements = {**own_plugins({}), **dict.fromkeys(rules.plugins, _ANY_POINT)}
+    try:
+        config = load_object(json.loads(document), out_of_tree=declared, feature_gates=rules.gates)
+    except ConfigError as problem:
+        return problem.problems
+    except Exception as problem:  # noqa: BLE001 - what one team writes must stop nobody else
+        return (Problem((), f"cannot be read: {type(problem).__name__}: {problem}"),)
+    if rules.allows_unsupported:
+        return ()
+    return tuple(unsupported(config, implemented_plugins({}).keys() | rules.plugins))
+
+
+def _place(path: Path) -> Path:
+    """Where in the Scheduler something stands that stands in the configuration at a path."""
+    return ("spec", *path) if path[:1] == ("profiles",) else ("spec", "configuration", *path)
+
+
+def _restart(configuration: Json) -> str:
+    """A digest of what takes a restart; nothing where all of it is left to us."""
+    fixed = {name: configuration[name] for name in NEEDS_RESTART if configuration.get(name)}
+    if not fixed:
+        return ""
+    return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,299 @@
+"""The objects an instance is made of: those of deploy/base, under its names and as its spec says.
+
+Pure. The manifests are read from the package, which has them from deploy/: there is one source.
+"""
+
+from copy import deepcopy
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+import yaml
+from typing_extensions import override
+
+from scheduler.operator.configuring import Configuration, feature_gates
+from scheduler.operator.resources import GROUP, VERSION, Json, Key, Scheduler
+
+MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowage-operator"}
+"""A label of everything that the operator makes."""
+RESTART: Final = "stowage.dev/restarts-for"
+"""An annotation of pods: what of their configuration takes a restart, as a digest."""
+
+_BASE: Final = (
+    "rbac.yaml",
+    "service.yaml",
+    "poddisruptionbudget.yaml",
+    "networkpolicy.yaml",
+    "deployment.yaml",
+)
+_NAME: Final = "stowage"
+"""How deploy/ calls everything."""
+_PLUGINS: Final = "/plugins"
+_SERVING: Final = "/etc/stowage-serving"
+_PYTHON: Final = "/opt/stowage/bin/python"
+_COPY: Final = (
+    "import shutil; shutil.copytree('/plugins', '/copied', dirs_exist_ok=True, "
+    "copy_function=shutil.copyfile)"
+)
+
+
+class Reference(NamedTuple):
+    """Which object of which kind."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @override
+    def __str__(self) -> str:
+        return " ".join((self.kind, "/".join(filter(None, (self.namespace, self.name)))))
+
+
+def reference(written: Json) -> Reference:
+    """Which object this is."""
+    metadata = written["metadata"]
+    return Reference(
+        written["apiVersion"], written["kind"], metadata.get("namespace", ""), metadata["name"]
+    )
+
+
+def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> list[Json]:
+    """Everything that is to be, in the order in which it is made.
+
+    Args:
+        scheduler: the instance.
+        configuration: what it is to run with; without a text, configuration and Deployment stay
+            as they are and are not among the objects.
+        image: for an instance that names none.
+    """
+    made = [_named(each, scheduler) for name in _files(scheduler) for each in _manifests(name)]
+    if configuration.text is not None:
+        file = {"config.yaml": configuration.text}
+        head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{_NAME}-config"}}
+        made.insert(0, {**_named(head, scheduler), "data": file})
+    for each in made:
+        if each["kind"] == "Deployment":
+            _configure_deployment(each, scheduler, configuration, image)
+        elif each["kind"] == "ServiceMonitor":
+            _configure_monitor(each, scheduler)
+        elif each["kind"] == "PrometheusRule":
+            _configure_rules(each, scheduler)
+    return [each for each in made if each["kind"] != "Deployment" or configuration.text is not None]
+
+
+def unwanted(scheduler: Scheduler) -> list[Reference]:
+    """What may be there from before and is not to be."""
+    names = {"servicemonitor.yaml", "prometheusrule.yaml"} - set(_files(scheduler))
+    return [reference(_named(each, scheduler)) for name in names for each in _manifests(name)]
+
+
+def without_owner(scheduler: Scheduler) -> list[Reference]:
+    """What has no namespace and goes by the finalizer only."""
+    made = [reference(_named(each, scheduler)) for each in _manifests("rbac.yaml")]
+    return [each for each in made if not each.namespace]
+
+
+def deployment_of(scheduler: Scheduler) -> Reference:
+    """Where its pods come from."""
+    [written] = _manifests("deployment.yaml")
+    return reference(_named(written, scheduler))
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def _files(scheduler: Scheduler) -> tuple[str, ...]:
+    monitoring = scheduler.spec.monitoring
+    return (
+        *_BASE,
+        *(("servicemonitor.yaml",) if monitoring.service_monitor else ()),
+        *(("prometheusrule.yaml",) if monitoring.rules else ()),
+    )
+
+
+@cache
+def _parsed(name: str) -> tuple[Json, ...]:
+    text = (files("scheduler.operator") / "manifests" / name).read_text("utf-8")
+    return tuple(yaml.safe_load_all(text))
+
+
+def _manifests(name: str) -> list[Json]:
+    return deepcopy(list(_parsed(name)))
+
+
+def _labels(scheduler: Scheduler) -> dict[str, str]:
+    """By which pods are selected, as kustomize adds them."""
+    return {
+        "app.kubernetes.io/name": scheduler.metadata.name,
+        "app.kubernetes.io/component": "scheduler",
+    }
+
+
+def _named(written: Json, scheduler: Scheduler) -> Json:
+    """An object under the names of an instance: by whom it is owned, what it selects and binds."""
+    namespace, name = scheduler.key
+    labels = _labels(scheduler)
+    metadata = written["metadata"]
+    metadata["labels"] = {**metadata.get("labels", {}), **labels, **MANAGED_BY}
+    if written["kind"].startswith("Cluster"):
+        metadata["name"] = _global_name(scheduler.key, metadata["name"])
+    else:
+        metadata["name"] = metadata["name"].replace(_NAME, name, 1)
+        metadata["namespace"] = namespace
+        metadata["ownerReferences"] = [_owner(scheduler)]
+    _select(written.get("spec"), labels)
+    if written["kind"] == "Service":
+        written["spec"]["selector"] = labels
+    if "roleRef" in written:
+        role = written["roleRef"]
+        is_global = role["kind"] == "ClusterRole"
+        role["name"] = (
+            _global_name(scheduler.key, role["name"])
+            if is_global
+            else role["name"].replace(_NAME, name, 1)
+        )
+        for subject in written["subjects"]:
+            subject.update(name=name, namespace=namespace)
+    for rule in written.get("rules", ()):
+        if "resourceNames" in rule:
+            rule["resourceNames"] = [name]
+    return written
+
+
+def _global_name(key: Key, name: str) -> str:
+    """A name that no other instance has; a colon is in no name of a namespace or Scheduler."""
+    suffix = name.removeprefix(_NAME).removeprefix("-")
+    return ":".join(filter(None, (_NAME, *key, suffix)))
+
+
+def _owner(scheduler: Scheduler) -> Json:
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "Scheduler",
+        "name": scheduler.metadata.name,
+        "uid": scheduler.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _select(value: Any, labels: dict[str, str]) -> None:
+    """Let every selector of pods select those of the instance."""
+    if isinstance(value, list):
+        for item in value:
+            _select(item, labels)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name == "matchLabels" and item.get("app.kubernetes.io/name") == _NAME:
+                value[name] = labels
+            else:
+                _select(item, labels)
+
+
+# --- what the spec says -------------------------------------------------------------------------
+
+
+def _configure_deployment(
+    written: Json, scheduler: Scheduler, configuration: Configuration, image: str
+) -> None:
+    spec, labels = scheduler.spec, _labels(scheduler)
+    template = written["spec"]["template"]
+    template["metadata"] = {"labels": labels}
+    if configuration.restart:
+        template["metadata"]["annotations"] = {RESTART: configuration.restart}
+    written["spec"].update(replicas=spec.replicas, selector={"matchLabels": labels})
+    pod = template["spec"]
+    pod["serviceAccountName"] = scheduler.metadata.name
+    [volume] = pod["volumes"]
+    volume["configMap"]["name"] = f"{scheduler.metadata.name}-config"
+    given = {
+        "priorityClassName": spec.priority_class_name,
+        "tolerations": None if spec.tolerations is None else list(spec.tolerations),
+        "nodeSelector": spec.node_selector or None,
+        "imagePullSecrets": list(spec.image_pull_secrets) or None,
+    }
+    pod.update({name: value for name, value in given.items() if value is not None})
+    [container] = pod["containers"]
+    container["image"] = image_of(scheduler, image)
+    if spec.resources is not None:
+        container["resources"] = spec.resources
+    container["args"] += _arguments(scheduler)
+    if spec.plugins:
+        _add_plugins(pod, scheduler)
+    if spec.serving.secret_name:
+        _add_certificate(pod, spec.serving.secret_name)
+
+
+def image_of(scheduler: Scheduler, default: str) -> str:
+    """The image of an instance; a version takes the place of the default's."""
+    spec = scheduler.spec
+    if spec.image or not spec.version:
+        return spec.image or default
+    repository, colon, tag = default.partition("@")[0].rpartition(":")
+    # A colon before a slash belongs to the port of a registry.
+    bare = repository if colon and "/" not in tag else default.partition("@")[0]
+    return f"{bare}:{spec.version}"
+
+
+def _arguments(scheduler: Scheduler) -> list[str]:
+    spec = scheduler.spec
+    gates, audiences = feature_gates(scheduler), ",".join(spec.serving.token_audiences)
+    return [
+        *([f"--feature-gates={gates}"] if gates else ()),
+        *(
+            [f"--tls-cert-file={_SERVING}/tls.crt", f"--tls-private-key-file={_SERVING}/tls.key"]
+            if spec.serving.secret_name
+            else ()
+        ),
+        *([f"--authentication-token-audiences={audiences}"] if audiences else ()),
+        *spec.extra_args,
+    ]
+
+
+def _add_plugins(pod: Json, scheduler: Scheduler) -> None:
+    """Copy the plugins out of their images before the daemon starts.
+
+    The images hold the same Python, and no shell.
+    """
+    [container] = pod["containers"]
+    pod["volumes"].append({"name": "plugins", "emptyDir": {}})
+    container["volumeMounts"].append({"name": "plugins", "mountPath": _PLUGINS, "readOnly": True})
+    container["env"] = [{"name": "PYTHONPATH", "value": _PLUGINS}]
+    pod["initContainers"] = [
+        {
+            "name": f"plugins-{i}",
+            "image": each.image,
+            "command": [_PYTHON, "-c", _COPY],
+            "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+            "securityContext": deepcopy(container["securityContext"]),
+            "volumeMounts": [{"name": "plugins", "mountPath": "/copied"}],
+        }
+        for i, each in enumerate(scheduler.spec.plugins)
+    ]
+
+
+def _add_certificate(pod: Json, secret: str) -> None:
+    pod["securityContext"]["fsGroup"] = pod["securityContext"]["runAsGroup"]
+    pod["volumes"].append(
+        {"name": "serving", "secret": {"secretName": secret, "defaultMode": 0o440}}
+    )
+    [container] = pod["containers"]
+    container["volumeMounts"].append({"name": "serving", "mountPath": _SERVING, "readOnly": True})
+
+
+def _configure_monitor(written: Json, scheduler: Scheduler) -> None:
+    namespace, name = scheduler.key
+    written["metadata"]["labels"].update(scheduler.spec.monitoring.labels)
+    for endpoint in written["spec"]["endpoints"]:
+        tls = endpoint["tlsConfig"]
+        tls["ca"]["secret"]["name"] = scheduler.spec.serving.secret_name
+        tls["serverName"] = f"{name}-metrics.{namespace}.svc"
+
+
+def _configure_rules(written: Json, scheduler: Scheduler) -> None:
+    written["metadata"]["labels"].update(scheduler.spec.monitoring.labels)
+    job = f'job="{scheduler.metadata.name}"'
+    for group in written["spec"]["groups"]:
+        for rule in group["rules"]:
+            rule["expr"] = rule["expr"].replace(f'job="{_NAME}"', job)

@@ -1,0 +1,127 @@
+"""The custom resources `Scheduler` and `SchedulingProfile`, with the default of every field.
+
+The schema that people see is deploy/operator/crds.yaml; tests hold both against each other.
+"""
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.api.objects import LabelSelector
+
+Json = dict[str, Any]
+"""An object as it goes over the wire."""
+
+GROUP: Final = "stowage.dev"
+VERSION: Final = "v1alpha1"
+FINALIZER: Final = "stowage.dev/operator"
+"""Keeps a Scheduler until what has no namespace, and so no owner, is gone."""
+
+
+class Key(NamedTuple):
+    """Which object of a kind."""
+
+    namespace: str
+    name: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class _Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Common settings; what is not known was made by a newer version and is left alone."""
+
+
+class PluginImage(_Written, frozen=True):
+    """An image with out-of-tree plugins under /plugins, as the image of `stowage plugin new`."""
+
+    image: str
+    names: tuple[str, ...]
+    """The plugins in it, as profiles name them."""
+
+
+class Serving(_Written, frozen=True):
+    """The certificate of the secure port, and for whom tokens must be."""
+
+    secret_name: str = ""
+    token_audiences: tuple[str, ...] = ()
+
+
+class Monitoring(_Written, frozen=True):
+    """Objects for the Prometheus operator."""
+
+    service_monitor: bool = False
+    rules: bool = False
+    labels: dict[str, str] = msgspec.field(
+        default_factory=lambda: {"release": "kube-prometheus-stack"}
+    )
+
+
+class SchedulerSpec(_Written, frozen=True):
+    """An instance; None leaves what deploy/base says."""
+
+    replicas: int = 2
+    image: str = ""
+    version: str = ""
+    image_pull_secrets: tuple[Json, ...] = ()
+    profiles: tuple[Json, ...] = ()
+    profile_selector: LabelSelector | None = None
+    profile_namespace_selector: LabelSelector | None = None
+    configuration: Json = {}
+    feature_gates: dict[str, bool] = {}
+    plugins: tuple[PluginImage, ...] = ()
+    extra_args: tuple[str, ...] = ()
+    resources: Json | None = None
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[Json, ...] | None = None
+    priority_class_name: str | None = None
+    serving: Serving = Serving()
+    monitoring: Monitoring = Monitoring()
+
+
+class Metadata(_Written, frozen=True):
+    """What is read of an object's metadata."""
+
+    name: str
+    namespace: str
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+
+
+class _Resource(_Written, frozen=True):
+    metadata: Metadata
+    status: Json = {}
+
+    @property
+    def key(self) -> Key:
+        """Which one it is."""
+        return Key(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def age(self) -> tuple[str, Key]:
+        """Sorts the oldest first; what was there first keeps what it has."""
+        return (self.metadata.creation_timestamp, self.key)
+
+
+class Scheduler(_Resource, frozen=True):
+    """One instance."""
+
+    spec: SchedulerSpec = SchedulerSpec()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is being deleted."""
+        return self.metadata.deletion_timestamp is not None
+
+
+class SchedulingProfile(_Resource, frozen=True):
+    """One profile that a team may own; its spec is a KubeSchedulerProfile."""
+
+    spec: Json = {}

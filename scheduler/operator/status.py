@@ -1,0 +1,139 @@
+"""What the custom resources say of themselves: conditions and a few facts. Pure."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from scheduler.client.wire import seconds_time
+from scheduler.config.problems import Problem, render_path
+from scheduler.operator.configuring import Configuration, Verdict
+from scheduler.operator.resources import Json, Scheduler, SchedulingProfile
+
+MAX_MESSAGE: Final = 32_768
+"""Source: k8s.io/apimachinery meta/v1 Condition.Message (MaxLength)."""
+_SHOWN_PROBLEMS: Final = 50
+
+
+def scheduler_status(
+    scheduler: Scheduler,
+    configuration: Configuration,
+    *,
+    deployment: Json | None,
+    leader: str,
+    failures: Sequence[str],
+    now: datetime,
+) -> Json:
+    """The status of an instance.
+
+    Args:
+        scheduler: the instance, with its status as it was.
+        configuration: what it is to run with.
+        deployment: as the server has it, None when there is none.
+        leader: who holds its lease, or empty.
+        failures: what could not be brought about, for people.
+        now: when.
+    """
+    found = (deployment or {}).get("status", {})
+    status = {
+        "observedGeneration": scheduler.metadata.generation,
+        "replicas": found.get("replicas", 0),
+        "availableReplicas": found.get("availableReplicas", 0),
+        "leader": leader,
+        "schedulerNames": list(configuration.names),
+        "profiles": f"{len(configuration.taken)}/{configuration.selected}",
+        "problems": _problems(configuration.problems),
+    }
+    conditions = (
+        _available(deployment),
+        _progressing(deployment, failures),
+        _configuration_valid(configuration),
+    )
+    status["conditions"] = _dated(conditions, scheduler.status, scheduler.metadata.generation, now)
+    return status
+
+
+def profile_status(profile: SchedulingProfile, verdict: Verdict, now: datetime) -> Json:
+    """The status of a profile."""
+    is_accepted = verdict.reason == "InForce"
+    accepted = _condition("Accepted", verdict.reason, verdict.message, is_true=is_accepted)
+    served = (verdict.in_force or {}).get("schedulerName", "")
+    return {
+        "observedGeneration": profile.metadata.generation,
+        "scheduler": "" if verdict.scheduler is None else str(verdict.scheduler),
+        "schedulerName": served,
+        "inForce": verdict.in_force,
+        "problems": _problems(verdict.problems),
+        "conditions": _dated((accepted,), profile.status, profile.metadata.generation, now),
+    }
+
+
+def _problems(problems: Iterable[Problem]) -> list[Json]:
+    listed = [{"path": render_path(each.path), "message": each.message} for each in problems]
+    return listed[:_SHOWN_PROBLEMS]
+
+
+def _available(deployment: Json | None) -> Json:
+    if deployment is None:
+        return _condition("Available", "NoDeployment", "There is no Deployment.", is_true=False)
+    for each in deployment.get("status", {}).get("conditions", ()):
+        if each["type"] == "Available":
+            return _condition(
+                "Available",
+                each.get("reason") or "Unknown",
+                each.get("message", ""),
+                is_true=each["status"] == "True",
+            )
+    return _condition("Available", "Starting", "No replica has started yet.", is_true=False)
+
+
+def _progressing(deployment: Json | None, failures: Sequence[str]) -> Json:
+    """True until everything is as it is to be."""
+    if failures:
+        return _condition("Progressing", "ApplyFailed", "; ".join(failures), is_true=True)
+    if deployment is None:
+        message = "The configuration must be mended first."
+        return _condition("Progressing", "ConfigurationInvalid", message, is_true=False)
+    status = deployment.get("status", {})
+    wanted = deployment["spec"].get("replicas", 1)
+    counts = [status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")]
+    is_seen = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
+    if is_seen and counts == [wanted] * 3:
+        return _condition("Progressing", "Complete", f"{wanted} replicas run.", is_true=False)
+    there, updated, available = counts
+    message = f"{updated} of {wanted} replicas are new, {available} of {there} available."
+    return _condition("Progressing", "RollingOut", message, is_true=True)
+
+
+def _configuration_valid(configuration: Configuration) -> Json:
+    if configuration.text is not None:
+        message = f"{len(configuration.names)} profiles."
+        return _condition("ConfigurationValid", "Valid", message, is_true=True)
+    message = "; ".join(map(str, configuration.problems))
+    return _condition("ConfigurationValid", "Invalid", message, is_true=False)
+
+
+def _condition(kind: str, reason: str, message: str, *, is_true: bool) -> Json:
+    return {
+        "type": kind,
+        "status": str(is_true),
+        "reason": reason,
+        "message": message[:MAX_MESSAGE],
+    }
+
+
+def _dated(
+    conditions: Iterable[Json], before: Json, generation: int, now: datetime
+) -> list[dict[str, Any]]:
+    """Conditions with the generation they are about, and the time since when they hold."""
+    since = {
+        (each["type"], each["status"]): each.get("lastTransitionTime")
+        for each in before.get("conditions", ())
+    }
+    return [
+        {
+            **each,
+            "observedGeneration": generation,
+            "lastTransitionTime": since.get((each["type"], each["status"])) or seconds_time(now),
+        }
+        for each in conditions
+    ]

@@ -1,0 +1,62 @@
+"""Schedulers and SchedulingProfiles as tests write them."""
+
+from typing import Any
+
+import msgspec
+
+from scheduler.operator.configuring import Plan, plan
+from scheduler.operator.resources import FINALIZER, Json, Scheduler, SchedulingProfile
+
+
+def make_scheduler(
+    name: str = "stowage",
+    namespace: str = "stowage",
+    *,
+    created: int = 0,
+    is_leaving: bool = False,
+    finalizers: tuple[str, ...] = (FINALIZER,),
+    status: Json | None = None,
+    **spec: Any,
+) -> Scheduler:
+    """An instance; the fields of its spec are written as in YAML."""
+    metadata = {**_metadata(name, namespace, created), "finalizers": list(finalizers)}
+    if is_leaving:
+        metadata["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    written = {"metadata": metadata, "spec": spec}
+    return msgspec.convert({**written, "status": status or {}}, Scheduler)
+
+
+def make_profile(
+    name: str,
+    namespace: str = "stowage",
+    *,
+    created: int = 0,
+    labels: dict[str, str] | None = None,
+    in_force: Json | None = None,
+    **spec: Any,
+) -> SchedulingProfile:
+    """A profile that is named as the object is, unless it says otherwise."""
+    metadata = {**_metadata(name, namespace, created), "labels": labels or {}}
+    written = {"metadata": metadata, "spec": {"schedulerName": name, **spec}}
+    status = {} if in_force is None else {"inForce": in_force}
+    return msgspec.convert({**written, "status": status}, SchedulingProfile)
+
+
+def planned(*objects: Scheduler | SchedulingProfile, **namespaces: dict[str, str]) -> Plan:
+    """The plan for a cluster with these objects."""
+    return plan(
+        [each for each in objects if isinstance(each, Scheduler)],
+        [each for each in objects if isinstance(each, SchedulingProfile)],
+        namespaces,
+    )
+
+
+def _metadata(name: str, namespace: str, created: int) -> Json:
+    return {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-of-{name}",
+        "resourceVersion": "7",
+        "generation": 3,
+        "creationTimestamp": f"2026-01-01T00:{created:02}:00Z",
+    }

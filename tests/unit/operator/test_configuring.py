@@ -1,0 +1,317 @@
+"""What instances run with, and what becomes of the profiles that others own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, strategies as st
+
+from scheduler.config.load import load
+from scheduler.operator.configuring import MAX_BYTES, MAX_PROFILE_BYTES, Plan
+from scheduler.operator.resources import Key
+from tests.unit.operator.objects import make_profile, make_scheduler, planned
+
+BASE = Path(__file__).parents[3] / "deploy" / "base"
+ALL: dict[str, Any] = {"profileSelector": {}}
+PACKING = {
+    "plugins": {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
+    "pluginConfig": [
+        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    ],
+}
+BROKEN = {
+    "an unknown plugin": {"plugins": {"score": {"enabled": [{"name": "Nothing"}]}}},
+    "a wrong argument": {
+        "pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]
+    },
+    "an unknown field": {"weights": {}},
+    "another queue": {"plugins": {"queueSort": {"disabled": [{"name": "*"}]}}},
+    "no name": {"schedulerName": ""},
+    "a name that is a number": {"schedulerName": 7},
+    "plugins that are a list": {"plugins": ["NodeName"]},
+    "too much": {"pluginConfig": [{"name": "X", "args": {"text": "x" * MAX_PROFILE_BYTES}}]},
+}
+
+
+def names_of(plan: Plan, name: str = "stowage", namespace: str = "stowage") -> list[str]:
+    """The profiles in the configuration of an instance, as the daemon reads it."""
+    text = plan.configurations[Key(namespace, name)].text
+    assert text is not None
+    return [profile.scheduler_name for profile in load(text).profiles]
+
+
+def test_a_scheduler_that_says_nothing_runs_as_the_base_does() -> None:
+    """Under the name of the object."""
+    made = planned(make_scheduler()).configurations[Key("stowage", "stowage")].text
+
+    assert made is not None
+    assert load(made) == load((BASE / "config.yaml").read_bytes())
+
+
+def test_the_lease_is_the_instances_own() -> None:
+    """Whatever else is said of it."""
+    election = {"leaseDuration": "30s"}
+    plan = planned(make_scheduler("fast", "team", configuration={"leaderElection": election}))
+
+    found = load(plan.configurations[Key("team", "fast")].text or "").leader_election
+    assert (found.resource_namespace, found.resource_name) == ("team", "fast")
+    assert found.lease_duration_seconds == 30
+
+
+def test_every_problem_is_told_with_its_path() -> None:
+    """Paths lead into the Scheduler."""
+    scheduler = make_scheduler(
+        profiles=[{"schedulerName": "a"}, {"schedulerName": "b", **BROKEN["an unknown plugin"]}],
+        configuration={"podMaxBackoffSeconds": -1, "podMaxBackof": 2},
+        featureGates={"Nothing": True},
+        extraArgs=["--lead", "-v=3"],
+    )
+
+    [found] = planned(scheduler).configurations.values()
+
+    assert found.text is None
+    told = "\n".join(map(str, found.problems))
+    assert 'spec.profiles[1].plugins.score.enabled[0].name: there is no plugin "Nothing"' in told
+    assert "spec.configuration.podMaxBackoffSeconds: " in told
+    assert "spec.configuration.podMaxBackof: unknown field" in told
+    assert "spec.extraArgs[0]: expected --FLAG=VALUE" in told
+    assert "spec.extraArgs[1]" not in told
+
+
+@pytest.mark.parametrize("spec", BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_profile_takes_no_other_down(spec: dict[str, Any]) -> None:
+    """It is left out and told why; the others, older and younger, stay."""
+    plan = planned(
+        make_scheduler(**ALL),
+        make_profile("first", created=1, **PACKING),
+        make_profile("broken", created=2, **spec),
+        make_profile("last", created=3),
+    )
+
+    assert names_of(plan) == ["stowage", "first", "last"]
+    verdict = plan.verdicts[Key("stowage", "broken")]
+    assert verdict.reason == "Invalid"
+    assert verdict.message
+    assert verdict.in_force is None
+
+
+def test_what_is_wrong_with_a_profile_is_told_by_path() -> None:
+    """Into the SchedulingProfile."""
+    plan = planned(make_scheduler(**ALL), make_profile("broken", **BROKEN["a wrong argument"]))
+
+    [problem] = plan.verdicts[Key("stowage", "broken")].problems
+
+    assert problem.path == ("spec", "pluginConfig", 0, "args", "hardPodAffinityWeight")
+
+
+def test_a_profile_that_breaks_stays_as_it_was() -> None:
+    """Pods go on to be decided by what was in force; the status says both."""
+    before = {"schedulerName": "batch", **PACKING}
+    broken = make_profile("batch", in_force=before, **BROKEN["an unknown plugin"])
+
+    plan = planned(make_scheduler(**ALL), broken)
+
+    assert names_of(plan) == ["stowage", "batch"]
+    assert "MostAllocated" in (plan.configurations[Key("stowage", "stowage")].text or "")
+    verdict = plan.verdicts[broken.key]
+    assert (verdict.reason, verdict.in_force) == ("Invalid", before)
+    assert "stays so" in verdict.message
+
+
+def test_the_oldest_has_the_name() -> None:
+    """Among profiles; an instance's own come first."""
+    plan = planned(
+        make_scheduler(created=9, **ALL),
+        make_profile("b", created=2, schedulerName="batch"),
+        make_profile("a", created=3, schedulerName="batch"),
+        make_profile("c", created=1, schedulerName="stowage"),
+    )
+
+    assert names_of(plan) == ["stowage", "batch"]
+    reasons = {key.name: verdict.reason for key, verdict in plan.verdicts.items()}
+    assert reasons == {"a": "Conflict", "b": "InForce", "c": "Conflict"}
+    message = plan.verdicts[Key("stowage", "a")].message
+    assert message == "spec.schedulerName: SchedulingProfile stowage/b has this name already"
+
+
+def test_two_instances_never_answer_to_one_name() -> None:
+    """They would race for the same pods; the younger one is told."""
+    plan = planned(
+        make_scheduler("one", created=1, profiles=[{"schedulerName": "x"}]),
+        make_scheduler("two", created=2, profiles=[{"schedulerName": "x"}]),
+    )
+
+    assert plan.configurations[Key("stowage", "one")].text is not None
+    younger = plan.configurations[Key("stowage", "two")]
+    assert younger.text is None
+    assert "served by Scheduler stowage/one already" in str(younger.problems[0])
+
+
+def test_a_profile_belongs_to_one_instance() -> None:
+    """The oldest that selects it."""
+    profile = make_profile("batch")
+    plan = planned(
+        make_scheduler("b", created=1, **ALL), make_scheduler("a", created=2, **ALL), profile
+    )
+
+    assert plan.verdicts[profile.key].scheduler == Key("stowage", "b")
+    assert names_of(plan, "a") == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "chosen"),
+    [
+        pytest.param({}, [], id="without a selector none"),
+        pytest.param({"profileSelector": {}}, ["near", "plain"], id="of its own namespace"),
+        pytest.param(
+            {"profileSelector": {"matchLabels": {"team": "x"}}}, ["near"], id="by its labels"
+        ),
+        pytest.param(
+            {"profileSelector": {}, "profileNamespaceSelector": {}},
+            ["far", "near", "plain"],
+            id="of all namespaces",
+        ),
+        pytest.param(
+            {"profileSelector": {}, "profileNamespaceSelector": {"matchLabels": {"open": "yes"}}},
+            ["far"],
+            id="of namespaces by their labels",
+        ),
+    ],
+)
+def test_who_is_selected(spec: dict[str, Any], chosen: list[str]) -> None:
+    """As with Prometheus' selectors: a missing one is not an empty one."""
+    plan = planned(
+        make_scheduler(**spec),
+        make_profile("near", labels={"team": "x"}),
+        make_profile("plain"),
+        make_profile("far", "elsewhere"),
+        elsewhere={"open": "yes"},
+        stowage={},
+    )
+
+    assert sorted(names_of(plan))[:-1] == chosen
+    others = {key.name for key, verdict in plan.verdicts.items() if verdict.reason == "NotSelected"}
+    assert others == {"near", "plain", "far"} - set(chosen)
+
+
+def test_a_broken_instance_keeps_what_it_has_and_says_so_to_its_profiles() -> None:
+    """Its configuration is not written anew, so what was in force there is."""
+    before = {"schedulerName": "batch"}
+    profile = make_profile("batch", in_force=before)
+
+    plan = planned(make_scheduler(configuration={"podMaxBackoffSeconds": -1}, **ALL), profile)
+
+    verdict = plan.verdicts[profile.key]
+    assert (verdict.reason, verdict.in_force) == ("SchedulerInvalid", before)
+
+
+def test_an_instance_that_is_leaving_serves_nobody() -> None:
+    """Its names are free."""
+    leaving = make_scheduler("old", is_leaving=True, **ALL)
+
+    plan = planned(leaving, make_scheduler("new", created=1, profiles=[{"schedulerName": "old"}]))
+
+    assert set(plan.configurations) == {Key("stowage", "new")}
+    assert names_of(plan, "new") == ["old"]
+
+
+def test_many_hands_cannot_fill_the_configuration() -> None:
+    """A ConfigMap has an end; whoever was there first stays."""
+    text = "x" * (MAX_PROFILE_BYTES - 200)
+    spec = {"pluginConfig": [{"name": "Unknown", "args": {"text": text}}]}
+    count = MAX_BYTES // len(text) + 3
+    profiles = [make_profile(f"p{i:02}", created=i, **spec) for i in range(count)]
+
+    plan = planned(make_scheduler(**ALL), *profiles)
+
+    reasons = [plan.verdicts[each.key].reason for each in profiles]
+    assert set(reasons[:20]) == {"InForce"}
+    assert reasons[-1] == "Full"
+    assert len(plan.configurations[Key("stowage", "stowage")].text or "") < 2**20
+
+
+def test_plugins_of_images_are_known_by_their_names() -> None:
+    """Without the image their names are mistakes."""
+    profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "CoolRacks", "weight": 2}]}}}]
+    image = {"image": "registry.example/cool-racks:1", "names": ["CoolRacks"]}
+
+    without = planned(make_scheduler(profiles=profiles)).configurations.values()
+    having = planned(make_scheduler(profiles=profiles, plugins=[image])).configurations.values()
+
+    [problem] = [problem for found in without for problem in found.problems]
+    assert problem.path == ("spec", "profiles", 0, "plugins", "multiPoint", "enabled", 0, "name")
+    assert problem.message.startswith('there is no plugin "CoolRacks"')
+    assert [found.problems for found in having] == [()]
+
+
+def test_feature_gates_are_those_of_the_daemon() -> None:
+    """What a gate allows is allowed."""
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    profiles = [{"pluginConfig": [{"name": "VolumeBinding", "args": {"shape": shape}}]}]
+    gates = {"StorageCapacityScoring": True}
+
+    off, on = (
+        planned(make_scheduler(profiles=profiles, featureGates=each)).configurations
+        for each in ({}, gates)
+    )
+
+    assert "needs the feature gate" in str(off[Key("stowage", "stowage")].problems)
+    assert on[Key("stowage", "stowage")].problems == ()
+
+
+def test_what_takes_a_restart_is_told_apart() -> None:
+    """Profiles do not, extenders do."""
+
+    def restart(**spec: Any) -> str:
+        [found] = planned(make_scheduler(**spec)).configurations.values()
+        assert found.text is not None
+        return found.restart
+
+    extender = {"urlPrefix": "http://x", "filterVerb": "f"}
+
+    assert (
+        restart() == restart(profiles=[PACKING], configuration={"podMaxBackoffSeconds": 20}) == ""
+    )
+    assert restart(configuration={"extenders": [extender]})
+    assert restart(configuration={"enableProfiling": True}) == restart(
+        configuration={"enableProfiling": True, "podMaxBackoffSeconds": 20}
+    )
+
+
+def test_texts_are_read_back_as_they_were_written() -> None:
+    """`y` is a name, not a truth."""
+    plan = planned(make_scheduler(profiles=[{"schedulerName": "y"}]))
+
+    assert names_of(plan) == ["y"]
+    text = plan.configurations[Key("stowage", "stowage")].text or ""
+    assert yaml.safe_load(text)["profiles"] == [{"schedulerName": "y"}]
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(args=VALUES)
+def test_whatever_a_team_writes_the_file_is_read_as_it_was_written(args: Any) -> None:
+    """Law: a profile that is taken in leaves a file that can be read, with all the others."""
+    odd = make_profile("odd", pluginConfig=[{"name": "Unknown", "args": args}])
+    plan = planned(make_scheduler(**ALL), odd, make_profile("plain", created=1))
+
+    assert "plain" in names_of(plan)
+    if plan.verdicts[odd.key].reason == "InForce":
+        text = plan.configurations[Key("stowage", "stowage")].text or ""
+        [profile] = [each for each in load(text).profiles if each.scheduler_name == "odd"]
+        assert profile.raw_args("Unknown") == args
+
+
+@given(spec=st.dictionaries(st.sampled_from(["plugins", "pluginConfig", "schedulerName"]), VALUES))
+def test_nothing_a_team_writes_stops_anybody(spec: dict[str, Any]) -> None:
+    """Law: whatever the spec is, there is a plan, and the others are in it."""
+    plan = planned(make_scheduler(**ALL), make_profile("odd", **spec), make_profile("z", created=1))
+
+    assert {"stowage", "z"} <= set(names_of(plan))

@@ -1,0 +1,235 @@
+"""The objects of an instance: those of deploy/base, named and changed as the spec says."""
+
+from typing import Any
+
+import pytest
+
+from scheduler.operator.desired import (
+    RESTART,
+    desired,
+    image_of,
+    reference,
+    unwanted,
+    without_owner,
+)
+from scheduler.operator.resources import Json, Scheduler
+from tests.unit.operator.objects import make_scheduler, planned
+
+IMAGE = "registry.example:5000/stowage:1.2.3"
+
+
+def made(scheduler: Scheduler) -> dict[tuple[str, str], Json]:
+    """All objects by kind and name."""
+    configuration = planned(scheduler).configurations[scheduler.key]
+    objects = desired(scheduler, configuration, IMAGE)
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+def pod_of(**spec: Any) -> Json:
+    """The pod template's spec."""
+    found: Json = made(make_scheduler(**spec))["Deployment", "stowage"]["spec"]["template"]["spec"]
+    return found
+
+
+def test_everything_an_instance_needs() -> None:
+    """Rights before configuration before pods would do as well; the Deployment is last."""
+    found = made(make_scheduler("fast", "team"))
+
+    assert sorted(found) == [
+        ("ClusterRole", "stowage:team:fast"),
+        ("ClusterRole", "stowage:team:fast:debug-reader"),
+        ("ClusterRole", "stowage:team:fast:explain-reader"),
+        ("ClusterRole", "stowage:team:fast:metrics-reader"),
+        ("ClusterRoleBinding", "stowage:team:fast"),
+        ("ConfigMap", "fast-config"),
+        ("Deployment", "fast"),
+        ("NetworkPolicy", "fast"),
+        ("PodDisruptionBudget", "fast"),
+        ("Role", "fast-leader-election"),
+        ("RoleBinding", "fast-leader-election"),
+        ("Service", "fast-metrics"),
+        ("ServiceAccount", "fast"),
+    ]
+    assert list(found)[-1] == ("Deployment", "fast")
+    for (kind, _), each in found.items():
+        assert each["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "stowage-operator"
+        if not kind.startswith("Cluster"):
+            assert each["metadata"]["namespace"] == "team"
+            [owner] = each["metadata"]["ownerReferences"]
+            assert (owner["kind"], owner["uid"]) == ("Scheduler", "uid-of-fast")
+
+
+def test_two_instances_share_nothing() -> None:
+    """Neither in one namespace, nor of one name, nor where names run into each other."""
+    places = [("a", "x"), ("b", "x"), ("a", "y"), ("a-b", "c"), ("b-c", "a")]
+    instances = [made(make_scheduler(name, namespace)) for name, namespace in places]
+
+    everything = [(*reference(each),) for instance in instances for each in instance.values()]
+    assert len(set(everything)) == len(everything)
+    for (name, namespace), instance in zip(places, instances, strict=True):
+        selected = instance["Deployment", name]["spec"]["selector"]["matchLabels"]
+        assert selected["app.kubernetes.io/name"] == name
+        binding = instance["ClusterRoleBinding", f"stowage:{namespace}:{name}"]
+        assert binding["roleRef"]["name"] == f"stowage:{namespace}:{name}"
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        ]
+        role = instance["Role", f"{name}-leader-election"]
+        assert role["rules"][1]["resourceNames"] == [name]
+
+
+def test_every_selector_selects_the_pods() -> None:
+    """Those of the Service, the budget, the policy, and the replicas' own spread."""
+    found = made(make_scheduler("fast"))
+    template = found["Deployment", "fast"]["spec"]["template"]
+
+    selectors = [
+        found["Deployment", "fast"]["spec"]["selector"]["matchLabels"],
+        found["Service", "fast-metrics"]["spec"]["selector"],
+        found["PodDisruptionBudget", "fast"]["spec"]["selector"]["matchLabels"],
+        found["NetworkPolicy", "fast"]["spec"]["podSelector"]["matchLabels"],
+        *(
+            each["labelSelector"]["matchLabels"]
+            for each in template["spec"]["topologySpreadConstraints"]
+        ),
+    ]
+
+    assert selectors == [template["metadata"]["labels"]] * 6
+
+
+def test_what_the_spec_says_of_pods() -> None:
+    """And what it does not say is as in deploy/base."""
+    plain = pod_of()
+    tolerations = [{"key": "x", "operator": "Exists"}]
+    pod = pod_of(
+        image="mine:1",
+        imagePullSecrets=[{"name": "pull"}],
+        nodeSelector={"disk": "ssd"},
+        tolerations=tolerations,
+        priorityClassName="important",
+        resources={"limits": {"memory": "4Gi"}},
+        featureGates={"StorageCapacityScoring": True, "Other": False},
+        extraArgs=["--allow-unsupported"],
+    )
+
+    [container] = pod["containers"]
+    assert container["image"] == "mine:1"
+    assert container["resources"] == {"limits": {"memory": "4Gi"}}
+    assert container["args"][-2:] == [
+        "--feature-gates=Other=false,StorageCapacityScoring=true",
+        "--allow-unsupported",
+    ]
+    assert pod["nodeSelector"] == {"disk": "ssd"}
+    assert pod["tolerations"] == tolerations
+    assert pod["priorityClassName"] == "important"
+    assert pod["imagePullSecrets"] == [{"name": "pull"}]
+    assert plain["priorityClassName"] == "system-cluster-critical"
+    assert plain["tolerations"][0]["key"] == "node-role.kubernetes.io/control-plane"
+    assert "nodeSelector" not in plain
+
+
+def test_tolerations_can_be_taken_away() -> None:
+    """An empty list is not a missing one."""
+    assert pod_of(tolerations=[])["tolerations"] == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "default", "image"),
+    [
+        pytest.param({}, "a/b:1", "a/b:1", id="the default"),
+        pytest.param({"image": "c:2"}, "a/b:1", "c:2", id="another image"),
+        pytest.param({"version": "2"}, "a/b:1", "a/b:2", id="another version"),
+        pytest.param({"version": "2"}, "h:5000/b", "h:5000/b:2", id="a port is no version"),
+        pytest.param({"version": "2"}, "a/b:1@sha256:0", "a/b:2", id="a digest goes"),
+    ],
+)
+def test_which_image(spec: dict[str, str], default: str, image: str) -> None:
+    """A version takes the place of the default's tag."""
+    assert image_of(make_scheduler(**spec), default) == image
+
+
+def test_plugins_are_copied_out_of_their_images() -> None:
+    """By the same Python, before the daemon starts, with no more rights than it has."""
+    images = [{"image": f"racks:{i}", "names": [f"Racks{i}"]} for i in range(2)]
+    pod = pod_of(plugins=images)
+
+    [container] = pod["containers"]
+    assert container["env"] == [{"name": "PYTHONPATH", "value": "/plugins"}]
+    assert [each["image"] for each in pod["initContainers"]] == ["racks:0", "racks:1"]
+    for each in pod["initContainers"]:
+        assert each["securityContext"] == container["securityContext"]
+    mounts = {m["name"] for c in (container, *pod["initContainers"]) for m in c["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in pod["volumes"]}
+
+
+def test_a_certificate_is_mounted_and_told() -> None:
+    """Flags and mounts go together."""
+    pod = pod_of(serving={"secretName": "tls", "tokenAudiences": ["a", "b"]})
+
+    [container] = pod["containers"]
+    assert container["args"][-3:] == [
+        "--tls-cert-file=/etc/stowage-serving/tls.crt",
+        "--tls-private-key-file=/etc/stowage-serving/tls.key",
+        "--authentication-token-audiences=a,b",
+    ]
+    assert {m["name"] for m in container["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
+
+
+def test_monitoring_is_the_instances_own() -> None:
+    """Its job, its Service, its Secret; and unwanted where it is not asked for."""
+    monitoring = {"serviceMonitor": True, "rules": True, "labels": {"release": "prom"}}
+    scheduler = make_scheduler("fast", "team", serving={"secretName": "tls"}, monitoring=monitoring)
+    found = made(scheduler)
+
+    monitor, rules = found["ServiceMonitor", "fast"], found["PrometheusRule", "fast"]
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "tls", "key": "ca.crt"}},
+        "serverName": "fast-metrics.team.svc",
+    }
+    assert monitor["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] == "fast"
+    assert 'job="stowage"' not in str(rules)
+    assert 'job="fast"' in str(rules)
+    assert monitor["metadata"]["labels"]["release"] == "prom"
+    assert unwanted(scheduler) == []
+    assert {each.kind for each in unwanted(make_scheduler())} == {
+        "ServiceMonitor",
+        "PrometheusRule",
+    }
+
+
+def test_only_what_a_daemon_does_not_take_over_restarts_it() -> None:
+    """The pods differ in an annotation."""
+
+    def annotations(**configuration: Any) -> dict[str, str]:
+        found = made(make_scheduler(configuration=configuration))["Deployment", "stowage"]
+        metadata = found["spec"]["template"]["metadata"]
+        given: dict[str, str] = metadata.get("annotations", {})
+        return given
+
+    assert annotations(podMaxBackoffSeconds=20) == annotations() == {}
+    assert RESTART in annotations(clientConnection={"qps": 100})
+
+
+def test_with_a_broken_configuration_pods_stay_as_they_are() -> None:
+    """So does the configuration that they have."""
+    found = made(make_scheduler(configuration={"podMaxBackoffSeconds": -1}))
+
+    assert {"Deployment", "ConfigMap"}.isdisjoint(kind for kind, _ in found)
+    assert ("ClusterRoleBinding", "stowage:stowage:stowage") in found
+
+
+def test_what_nobody_owns_is_let_go_by_the_finalizer() -> None:
+    """All of it."""
+    scheduler = make_scheduler("fast", "team")
+
+    found = without_owner(scheduler)
+
+    everything = {reference(each) for each in made(scheduler).values()}
+    assert set(found) == {each for each in everything if not each.namespace}
+
+
+def test_making_objects_changes_no_manifest() -> None:
+    """They are read once and copied each time."""
+    assert made(make_scheduler()) == made(make_scheduler())

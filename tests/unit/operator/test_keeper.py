@@ -1,0 +1,193 @@
+"""What is brought about, what is left alone, and what a failure stops."""
+
+import asyncio
+
+from structlog.testing import capture_logs
+
+from scheduler.operator.desired import Reference, deployment_of
+from scheduler.operator.keeper import RESYNC_SECONDS, Keeper
+from tests.support.clock import FakeClock
+from tests.unit.operator.fake_cluster import FakeCluster
+from tests.unit.operator.objects import make_profile, make_scheduler
+
+CONFIG = Reference("v1", "ConfigMap", "stowage", "stowage-config")
+
+
+class World:
+    """A cluster and who looks after it."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self.clock = FakeClock()
+        self.keeper = Keeper(cluster, "stowage:1", self.clock)
+
+    def look(self, *, after: float = 0.0) -> list[str]:
+        """One look; gives what was written."""
+        self.clock.advance(after)
+        del self.cluster.asked[:]
+        self.was_well = asyncio.run(self.keeper.look())
+        return list(self.cluster.asked)
+
+
+def test_an_instance_is_made_and_then_left_alone() -> None:
+    """A second look writes nothing; the status says what there is."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+
+    first, second = world.look(), world.look(after=1)
+
+    assert len([each for each in first if each.startswith("apply")]) == 13
+    assert first[-1] == "status Scheduler stowage/stowage"
+    assert second == []
+    assert world.cluster.status(scheduler)["observedGeneration"] == 3
+
+
+def test_the_finalizer_comes_first() -> None:
+    """Before anything is made that nobody owns."""
+    cluster = FakeCluster(make_scheduler(finalizers=()))
+
+    assert World(cluster).look()[0] == "finalizers Scheduler stowage/stowage"
+
+
+def test_a_change_of_the_configuration_changes_the_configmap_only() -> None:
+    """The Deployment is the same: nothing restarts."""
+    world = World(FakeCluster(make_scheduler()))
+    world.look()
+    deployment = deployment_of(make_scheduler())
+    generation = world.cluster.objects[deployment]["metadata"]["generation"]
+
+    world.cluster.replace(make_scheduler(configuration={"podMaxBackoffSeconds": 20}))
+    world.look(after=1)
+
+    assert "podMaxBackoffSeconds: 20" in world.cluster.objects[CONFIG]["data"]["config.yaml"]
+    assert world.cluster.objects[deployment]["metadata"]["generation"] == generation
+
+
+def test_drift_is_put_right() -> None:
+    """At once where a watch tells of it, at the next round elsewhere."""
+    world = World(FakeCluster(make_scheduler()))
+    world.look()
+    deployment = deployment_of(make_scheduler())
+    service = Reference("v1", "Service", "stowage", "stowage-metrics")
+
+    world.cluster.objects[deployment]["spec"]["replicas"] = 0
+    world.cluster.objects[deployment]["metadata"]["generation"] += 1
+    world.look(after=1)
+    replicas = world.cluster.objects[deployment]["spec"]["replicas"]
+    del world.cluster.objects[service]
+    world.look(after=1)
+    is_back_at_once = service in world.cluster.objects
+    world.look(after=RESYNC_SECONDS)
+
+    assert replicas == 2
+    assert not is_back_at_once
+    assert service in world.cluster.objects
+
+
+def test_a_deployment_that_is_gone_comes_back() -> None:
+    """Its absence is seen at the next look."""
+    world = World(FakeCluster(make_scheduler()))
+    world.look()
+
+    del world.cluster.objects[deployment_of(make_scheduler())]
+    world.look(after=1)
+
+    assert deployment_of(make_scheduler()) in world.cluster.objects
+
+
+def test_what_is_not_wanted_any_more_goes() -> None:
+    """When the spec changes, not at each look."""
+    on = make_scheduler(monitoring={"rules": True})
+    world = World(FakeCluster(on))
+    world.look()
+    rules = Reference("monitoring.coreos.com/v1", "PrometheusRule", "stowage", "stowage")
+    was_there = rules in world.cluster.objects
+
+    world.cluster.replace(make_scheduler())
+    asked = world.look(after=1)
+    later = world.look(after=RESYNC_SECONDS)
+
+    assert was_there
+    assert rules not in world.cluster.objects
+    assert f"delete {rules}" in asked
+    assert not [each for each in later if each.startswith("delete")]
+
+
+def test_leaving_takes_along_what_nobody_owns() -> None:
+    """Then the instance may go; the rest has an owner that is gone."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    world.look()
+
+    world.cluster.replace(make_scheduler(is_leaving=True))
+    asked = world.look(after=1)
+
+    assert {each.kind for each in world.cluster.objects}.isdisjoint(
+        {"ClusterRole", "ClusterRoleBinding"}
+    )
+    assert asked[-1] == "finalizers Scheduler stowage/stowage"
+    assert world.cluster.customs == {}
+
+
+def test_a_refusal_stops_neither_the_rest_nor_the_others() -> None:
+    """It stands in the status, is logged once, and is tried again."""
+    monitored = make_scheduler("a", monitoring={"rules": True})
+    world = World(FakeCluster(monitored, make_scheduler("b")))
+    world.cluster.refused = {"PrometheusRule stowage/a"}
+
+    with capture_logs() as logs:
+        world.look()
+        world.look(after=5)
+
+    assert not world.was_well
+    assert deployment_of(monitored) in world.cluster.objects
+    assert deployment_of(make_scheduler("b")) in world.cluster.objects
+    found = {each["type"]: each for each in world.cluster.status(monitored)["conditions"]}
+    assert found["Progressing"]["reason"] == "ApplyFailed"
+    assert "no such right" in found["Progressing"]["message"]
+    assert len(logs) == 1
+    world.cluster.refused = set()
+    with capture_logs() as logs:
+        world.look(after=5)
+    assert world.was_well
+    assert [each["event"] for each in logs] == ["Everything is brought about again"]
+
+
+def test_an_instance_that_changed_meanwhile_is_looked_at_again() -> None:
+    """Its change wakes; nothing is made for a version that is gone."""
+    cluster = FakeCluster(make_scheduler(finalizers=()))
+    cluster.outdated = set(cluster.customs)
+
+    assert World(cluster).look() == []
+
+
+def test_profiles_come_into_force_and_are_told() -> None:
+    """One look does both; the next one has nothing to say."""
+    good, bad = make_profile("good"), make_profile("bad", weights={})
+    world = World(FakeCluster(make_scheduler(profileSelector={}), good, bad))
+
+    world.look()
+    again = world.look(after=1)
+
+    assert "schedulerName: good" in world.cluster.objects[CONFIG]["data"]["config.yaml"]
+    assert world.cluster.status(good)["conditions"][0]["reason"] == "InForce"
+    assert world.cluster.status(bad)["conditions"][0]["reason"] == "Invalid"
+    assert again == []
+
+
+def test_a_broken_configuration_leaves_what_runs() -> None:
+    """And is told; mended, it is in force."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    world.look()
+    before = world.cluster.objects[CONFIG]
+
+    world.cluster.replace(make_scheduler(configuration={"podMaxBackoffSeconds": -1}))
+    world.look(after=RESYNC_SECONDS)
+    reasons = {
+        each["type"]: each["reason"] for each in world.cluster.status(scheduler)["conditions"]
+    }
+
+    assert world.cluster.objects[CONFIG] == before
+    assert reasons["ConfigurationValid"] == "Invalid"
+    assert deployment_of(scheduler) in world.cluster.objects
