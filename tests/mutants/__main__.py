@@ -45,8 +45,7 @@ def try_room(
     tests, noticed = Tests(room), 0
     for number, (path, which) in enumerate(places):
         text, fault = planted(path, which)
-        nearest = tests.nearest(path)
-        test = planter.noticed_by(path, text, [nearest, *groups] if nearest else groups)
+        test = planter.noticed_by(path, text, tests.nearest(path), groups)
         noticed += bool(test)
         said = f"noticed by {test}" if test else "MISSED"
         print(f"{number:3} {path}:{fault.line}  {fault.what}\n        {said}", flush=True)
@@ -57,7 +56,7 @@ def try_named(planter: Planter) -> list[str]:
     """Plant the faults that have a name; gives those that their test does not notice."""
     missed = []
     for fault in FAULTS:
-        test = planter.noticed_by(fault.module, fault.planted(), [(fault.test,)])
+        test = planter.noticed_by(fault.module, fault.planted(), (fault.test,), ())
         print(f"{'noticed' if test else 'MISSED '}  {fault.what}", flush=True)
         if not test:
             missed.append(fault.what)
@@ -75,8 +74,6 @@ def main() -> int:
         print(f"seed {seed}")
         for room in rooms() if told.room == ["all"] else told.room:
             groups = Tests(room).groups()[: 2 if told.near else None]
-            for group in groups:
-                planter.begin(group)
             places = drawn(room, seed, told.count)
             places = [places[number] for number in told.only or range(len(places))]
             noticed = try_room(planter, room, places, groups)
