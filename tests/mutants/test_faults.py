@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutants.faults import faults_in
 from tests.mutants.named import FAULTS, ROOT, NamedFault
-from tests.mutants.planting import Tests, modules_of, rooms
+from tests.mutants.planting import TestsOf, modules_of, rooms
 
 
 def faults(body: str) -> list[str]:
@@ -75,7 +75,7 @@ def test_every_room_has_tests_that_look_at_it() -> None:
     }
 
     for room in rooms():
-        groups = Tests(room).groups()
+        groups = TestsOf(room).groups()
         assert {name for group in groups for name in group} == everything
         assert modules_of(room)
 

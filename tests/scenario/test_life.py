@@ -231,7 +231,7 @@ def test_credentials_are_renewed_when_they_are_refused() -> None:
         source = Rotating(url)
         connection = Connection(source, Access(url, authorization="Bearer v0"))
         world.node("n")
-        world.sandbox.faults.answer(401, verb="list", times=2)
+        world.sandbox.faults.answer(401, path="/api/v1/pods", times=1)
         await world.start_daemon(informer_options=QUICK, connection=connection)
         world.pod("p")
 
