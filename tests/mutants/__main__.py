@@ -17,7 +17,7 @@ from random import Random
 
 from tests.mutants.faults import Fault, faults_in
 from tests.mutants.named import FAULTS
-from tests.mutants.planting import ROOT, Group, Planter, TestsOf, modules_of, rooms
+from tests.mutants.planting import ROOT, Group, Planter, RoomTests, modules_of, rooms
 
 
 def drawn(room: str, seed: int, count: int) -> list[tuple[Path, int]]:
@@ -42,7 +42,7 @@ def try_room(
     planter: Planter, room: str, places: Sequence[tuple[Path, int]], groups: Sequence[Group]
 ) -> int:
     """Plant faults in a room, tell what came of each, and give how many were noticed."""
-    tests, noticed = TestsOf(room), 0
+    tests, noticed = RoomTests(room), 0
     for number, (path, which) in enumerate(places):
         text, fault = planted(path, which)
         test = planter.noticed_by(path, text, tests.nearest(path), groups)
@@ -73,7 +73,7 @@ def main() -> int:
         seed = Random().randrange(10**6) if told.seed is None else told.seed
         print(f"seed {seed}")
         for room in rooms() if told.room == ["all"] else told.room:
-            groups = TestsOf(room).groups()[: 1 if told.near else None]
+            groups = RoomTests(room).groups()[: 1 if told.near else None]
             places = drawn(room, seed, told.count)
             places = [places[number] for number in told.only or range(len(places))]
             noticed = try_room(planter, room, places, groups)

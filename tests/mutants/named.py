@@ -78,24 +78,24 @@ FAULTS: Final = (
     ),
     NamedFault(
         "scheduling stops for good after a backlog of 128 binds",
+        "driver/outbox",
+        "            self._binds_in_flight -= 1\n            self.binds_owed -= 1\n",
+        "            self._binds_in_flight -= 1\n",
+        _OUTBOX + "test_there_is_room_again_after_a_backlog_of_binds",
+    ),
+    NamedFault(
+        "scheduling stops for good after a debt of 256 events",
         "driver/driver",
         "        if not self._ready.is_set() and self.outbox.has_room:\n            self._ready.set()\n",
         "        pass\n",
-        _DRIVER + "test_scheduling_goes_on_after_a_backlog_of_binds",
-    ),
-    NamedFault(
-        "a debt of 256 events stops scheduling for good",
-        "driver/outbox",
-        "            await job\n            self._changed.set()\n            self._on_sent()\n",
-        "            await job\n            self._changed.set()\n",
-        _OUTBOX + "test_there_is_room_again_after_a_backlog_of_binds",
+        _DRIVER + "test_scheduling_goes_on_after_a_debt_of_events",
     ),
     NamedFault(
         "a failed bind wakes nobody",
         "engine/attempts",
         "        if freed and not failure.is_rejection:\n            self._free(attempt, freed=freed)\n",
         "",
-        "tests/scenario/test_failed_bindings.py",
+        _WAYS + "test_a_refused_binding_gives_everything_back",
     ),
     NamedFault(
         "a deleted assumed pod wakes nobody",

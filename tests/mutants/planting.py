@@ -169,7 +169,7 @@ def rooms() -> list[str]:
     ]
 
 
-class TestsOf:
+class RoomTests:
     """Which tests look at a room.
 
     Attributes:

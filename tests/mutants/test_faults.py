@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutants.faults import faults_in
 from tests.mutants.named import FAULTS, ROOT, NamedFault
-from tests.mutants.planting import TestsOf, modules_of, rooms
+from tests.mutants.planting import RoomTests, modules_of, rooms
 
 
 def faults(body: str) -> list[str]:
@@ -30,13 +30,13 @@ def faults(body: str) -> list[str]:
                 "`and` and `or` swapped: x and y",
                 "`not` removed: not x",
                 "condition negated: if x and y:",
-                "statement dropped: if x and y:",
+                "statement dropped: z = not x",
             ],
             id="a condition and what depends on it",
         ),
         pytest.param(
             "if x == y:\n    raise KeyError",
-            ["comparison swapped: x == y", "statement dropped: if x == y:"],
+            ["comparison swapped: x == y", "statement dropped: raise KeyError"],
             id="the opposite of a comparison, once",
         ),
         pytest.param("log.info('x', n=1 + 2)", [], id="a log line"),
@@ -46,7 +46,7 @@ def faults(body: str) -> list[str]:
         pytest.param("del x", [], id="the end of a name"),
         pytest.param(
             "del x[0]",
-            ["off by one: 0", "statement dropped: def f(x: int=1):"],
+            ["off by one: 0", "statement dropped: del x[0]"],
             id="the end of an entry",
         ),
     ],
@@ -75,7 +75,7 @@ def test_every_room_has_tests_that_look_at_it() -> None:
     }
 
     for room in rooms():
-        groups = TestsOf(room).groups()
+        groups = RoomTests(room).groups()
         assert {name for group in groups for name in group} == everything
         assert modules_of(room)
 

@@ -45,8 +45,10 @@ async def put_together(
         clock,
         out_of_tree={},
     )
-    yield daemon
-    await daemon._session.close()
+    try:
+        yield daemon
+    finally:
+        await daemon._session.close()
 
 
 def place_of(daemon: RunningDaemon) -> str:
@@ -62,9 +64,7 @@ def test_the_time_in_unschedulable_is_as_told() -> None:
         async with put_together({}, pod_max_in_unschedulable_pods_duration=60.0) as daemon:
             engine = daemon.driver.engine
             engine.handle(ObjectSet("nodes", make_node("n")), START)
-            pod = make_pod_info(
-                "p", scheduler_name="default-scheduler", node_selector={"disk": "ssd"}
-            )
+            pod = make_pod_info("p", node_selector={"disk": "ssd"})
             engine.handle(ObjectSet("pods", pod), START)
             engine.handle(Decide(), START)
             places = []
@@ -84,7 +84,7 @@ def test_back_off_is_as_configured() -> None:
         async with put_together(config) as daemon:
             engine = daemon.driver.engine
             engine.handle(ObjectSet("nodes", make_node("n")), START)
-            pod = make_pod_info("p", scheduler_name="default-scheduler")
+            pod = make_pod_info("p")
             engine.handle(ObjectSet("pods", pod), START)
             engine.handle(Decide(), START)
             [attempt] = engine.attempts

@@ -638,9 +638,10 @@ class TestFaults:
                 return listed()
             return await watching(request, b"<html>\n")
 
-        seen = Observed(answer, 7)
+        seen = Observed(answer, 9)
 
-        assert [is_list(path) for path in seen.paths[:7]] == [True] + [False] * 4 + [True, False]
+        # Each time it is asked whether the server was set back, before the next watch.
+        assert [is_list(path) for path in seen.paths[:9]] == [True] + [False] * 7 + [True]
         assert seen.watched.informer.has_synced
 
     def test_lists_that_hang(self) -> None:
