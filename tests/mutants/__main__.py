@@ -11,7 +11,7 @@ import argparse
 import ast
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -39,13 +39,16 @@ def planted(path: Path, number: int) -> tuple[str, Fault]:
 
 
 def try_room(
-    planter: Planter, room: str, places: Sequence[tuple[Path, int]], groups: Sequence[Group]
+    planter: Planter,
+    places: Sequence[tuple[Path, int]],
+    nearest: Callable[[Path], Group],
+    groups: Sequence[Group],
 ) -> int:
     """Plant faults in a room, tell what came of each, and give how many were noticed."""
-    tests, noticed = RoomTests(room), 0
+    noticed = 0
     for number, (path, which) in enumerate(places):
         text, fault = planted(path, which)
-        test = planter.noticed_by(path, text, tests.nearest(path), groups)
+        test = planter.noticed_by(path, text, nearest(path), groups)
         noticed += bool(test)
         said = f"noticed by {test}" if test else "MISSED"
         print(f"{number:3} {path}:{fault.line}  {fault.what}\n        {said}", flush=True)
@@ -73,10 +76,13 @@ def main() -> int:
         seed = Random().randrange(10**6) if told.seed is None else told.seed
         print(f"seed {seed}")
         for room in rooms() if told.room == ["all"] else told.room:
-            groups = RoomTests(room).groups()[: 1 if told.near else None]
+            tests = RoomTests(room)
+            nearest, groups = tests.nearest, tests.groups()[: 1 if told.near else None]
+            if told.tests:
+                nearest, groups = (lambda _: ()), [tuple(told.tests)]
             places = drawn(room, seed, told.count)
             places = [places[number] for number in told.only or range(len(places))]
-            noticed = try_room(planter, room, places, groups)
+            noticed = try_room(planter, places, nearest, groups)
             print(f"{room}: {noticed} of {len(places)} noticed", flush=True)
     return 0
 
@@ -93,6 +99,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None, help="draw the same faults again")
     parser.add_argument("--count", type=int, default=30, help="faults per room")
     parser.add_argument("--only", type=int, action="append", help="of these, by number")
+    parser.add_argument("--tests", action="append", help="run these and no others")
     parser.add_argument("--near", action="store_true", help="run only the tests of the room")
     return parser.parse_args()
 
