@@ -86,14 +86,16 @@ FAULTS: Final = (
     NamedFault(
         "scheduling stops for good after a debt of 256 events",
         "driver/driver",
-        "        if not self._ready.is_set() and self.outbox.has_room:\n            self._ready.set()\n",
+        "        if not self._ready.is_set() and self.outbox.has_room:\n"
+        "            self._ready.set()\n",
         "        pass\n",
         _DRIVER + "test_scheduling_goes_on_after_a_debt_of_events",
     ),
     NamedFault(
         "a failed bind wakes nobody",
         "engine/attempts",
-        "        if freed and not failure.is_rejection:\n            self._free(attempt, freed=freed)\n",
+        "        if freed and not failure.is_rejection:\n"
+        "            self._free(attempt, freed=freed)\n",
         "",
         _WAYS + "test_a_refused_binding_gives_everything_back",
     ),
@@ -171,14 +173,16 @@ FAULTS: Final = (
     NamedFault(
         "the wrong node through the cached totals: used although a plugin scores the cluster",
         "framework/runtime/scoring",
-        "        return all(self._skips_score(scored, pod, snapshot) for scored in self._cluster)\n",
+        "        return all("
+        "self._skips_score(scored, pod, snapshot) for scored in self._cluster)\n",
         "        return True\n",
         "tests/parity/test_recorded.py",
     ),
     NamedFault(
         "the daemon binds without the fence",
         "bootstrap/daemon",
-        "            self._session, fence=None if self._elector is None else self._elector.is_leading\n",
+        "            self._session, "
+        "fence=None if self._elector is None else self._elector.is_leading\n",
         "            self._session, fence=None\n",
         "tests/unit/bootstrap/test_fence.py",
     ),
@@ -230,7 +234,8 @@ FAULTS: Final = (
     NamedFault(
         "credentials are never renewed",
         "bootstrap/daemon",
-        "            await self.daemon.run([renewing, self.reloader.follow(), self._look_around()])\n",
+        "            await self.daemon.run("
+        "[renewing, self.reloader.follow(), self._look_around()])\n",
         "            renewing.close()\n"
         "            await self.daemon.run([self.reloader.follow(), self._look_around()])\n",
         "tests/scenario/test_life.py::test_credentials_are_renewed_when_they_are_refused",

@@ -164,8 +164,9 @@ def modules_of(room: str) -> list[Path]:
 def rooms() -> list[str]:
     """Every room there is."""
     inside = [path for path in (ROOT / "scheduler").iterdir() if not path.name.startswith("__")]
-    return sorted([path.stem for path in inside if path.is_dir() or path.suffix == ".py"]) + [
-        "apistub"
+    return [
+        *sorted(path.stem for path in inside if path.is_dir() or path.suffix == ".py"),
+        "apistub",
     ]
 
 
@@ -186,7 +187,9 @@ class RoomTests:
             text = {name: words for name, words in text.items() if not name.startswith(left_out)}
         self._text = text
         self.own = [
-            name for name in text if name.startswith((f"tests/unit/{room}/", f"tests/unit/test_{room}"))
+            name
+            for name in text
+            if name.startswith((f"tests/unit/{room}/", f"tests/unit/test_{room}"))
         ]
         imports = re.compile(rf"\b{re.escape(package)}\b")
         self.others = [

@@ -99,9 +99,7 @@ def _chosen(framework: Framework, cluster: Cluster, pod: PodInfo) -> tuple[int, 
     snapshot, nominator = cluster.snapshot, cluster.nominator
     names = np.array(snapshot.table.names, object)
     try:
-        decision = SchedulingAlgorithm(Random(0)).schedule_pod(
-            framework, pod, snapshot, nominator
-        )
+        decision = SchedulingAlgorithm(Random(0)).schedule_pod(framework, pod, snapshot, nominator)
         if not isinstance(decision, ScheduleResult):
             return 0, []
         if decision.suggested_host == pod.pod.status.nominated_node_name:

@@ -82,8 +82,7 @@ class World:
             read_configuration(options, plugins)[0]
             if file
             else load_object(document, out_of_tree=own, args_types=args_types_of(plugins)),
-            connection
-            or await load_connection(master=self.sandbox.url, environ={}, clock=clock),
+            connection or await load_connection(master=self.sandbox.url, environ={}, clock=clock),
             clock,
             out_of_tree=plugins,
             informer_options=informer_options,

@@ -455,9 +455,7 @@ async def unexpected() -> None:
 class Candidate:
     """An elector with what it told about itself."""
 
-    def __init__(
-        self, server: FakeLeaseServer, identity: str, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, server: FakeLeaseServer, identity: str, clock: Clock | None = None) -> None:
         self.lock = FakeLock(server)
         self.clock = clock or server.clock
         self.story: list[str] = []

@@ -113,9 +113,7 @@ def test_requests_are_limited_as_configured(
     async def story() -> float:
         async with (
             ScriptedServer(accepted).running() as server,
-            put_together(
-                {"clientConnection": {"qps": qps, "burst": burst}}, server.url
-            ) as daemon,
+            put_together({"clientConnection": {"qps": qps, "burst": burst}}, server.url) as daemon,
         ):
             outbox, clock = daemon.driver.outbox, SystemClock()
             begun = clock.monotonic()

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from scheduler.bootstrap.daemon import _spans
-from scheduler.bootstrap.recording import Recorders, RecordError
+from scheduler.bootstrap.recording import RecordError, Recorders
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
 from scheduler.config.options import RunOptions
