@@ -77,11 +77,11 @@ FAULTS: Final = (
         "tests/unit/snapshot/test_amounts.py::test_a_log_that_was_trimmed_says_so",
     ),
     NamedFault(
-        "scheduling stops for good after a backlog of 128 binds",
+        "scheduling stops for good after 256 binds",
         "driver/outbox",
         "            self._binds_in_flight -= 1\n            self.binds_owed -= 1\n",
         "            self._binds_in_flight -= 1\n",
-        _OUTBOX + "test_there_is_room_again_after_a_backlog_of_binds",
+        _DRIVER + "test_scheduling_goes_on_after_a_debt_of_events",
     ),
     NamedFault(
         "scheduling stops for good after a debt of 256 events",
