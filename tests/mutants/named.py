@@ -176,7 +176,7 @@ FAULTS: Final = (
         "        return all("
         "self._skips_score(scored, pod, snapshot) for scored in self._cluster)\n",
         "        return True\n",
-        "tests/parity/test_recorded.py",
+        "tests/parity/test_recorded.py::test_the_daemons_own_choice_has_the_highest_total",
     ),
     NamedFault(
         "the daemon binds without the fence",
