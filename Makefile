@@ -7,8 +7,9 @@ DOCS := $(VENV)-docs
 SEEDS ?= 0:2000
 ROOM ?= engine
 COUNT ?= 30
-SEED ?= 1
+SEED ?=
 MINUTES ?= 20
+HARNESS ?=
 
 .DEFAULT_GOAL := help
 
@@ -74,12 +75,12 @@ cover: $(VENV)/dev.stamp ## Show which branches no test reaches
 	$(BIN)/coverage report
 
 .PHONY: e2e
-e2e: $(VENV)/dev.stamp ## Test against a real API server (KUBECONFIG, else kind, else built from Go modules)
-	$(BIN)/python -m pytest e2e
+e2e: $(VENV)/dev.stamp ## Test against a real API server (HARNESS=kubeconfig, kind or own; else the first that is there)
+	$(BIN)/python -m pytest e2e $(addprefix --harness=,$(HARNESS))
 
 .PHONY: chaos
 chaos: $(VENV)/dev.stamp ## Let things go wrong under load, and print what came of it (SEED=1 MINUTES=20)
-	$(BIN)/python -m e2e.chaos --seed $(SEED) --minutes $(MINUTES)
+	$(BIN)/python -m e2e.chaos --seed $(or $(SEED),1) --minutes $(MINUTES)
 
 .PHONY: soak
 soak: $(VENV)/dev.stamp ## Let pods come and go for a minute; see docs/reliability.md for more
@@ -95,8 +96,8 @@ parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on r
 	$(BIN)/python -m tests.parity.hints
 
 .PHONY: mutants
-mutants: $(VENV)/dev.stamp ## Plant small random faults and see whether tests notice (ROOM=engine COUNT=30)
-	$(BIN)/python -m tests.mutants --room $(ROOM) --count $(COUNT)
+mutants: $(VENV)/dev.stamp ## Plant small faults and see whether tests notice (ROOM=engine, all or named; COUNT=30 SEED=random)
+	$(BIN)/python -m tests.mutants $(if $(filter named,$(ROOM)),--named,--room $(ROOM) --count $(COUNT) $(addprefix --seed=,$(SEED)))
 
 .PHONY: bench
 bench: $(VENV)/dev.stamp ## Measure side by side with kube-scheduler (hours; see docs/performance.md)

@@ -1,7 +1,8 @@
 """Which cluster the tests run against, the daemon under test, and what a failure shows.
 
-The cluster is, in this order: that of KUBECONFIG; a kind cluster where docker and kind are; the
-control plane built from Go modules.
+The cluster is that of the harness named by `--harness`: `kubeconfig` (the cluster of KUBECONFIG),
+`kind` (docker and kind), or `own` (a control plane built from Go modules). Without a name it is the
+first of these that is there. Who names one wants every test: one that is skipped has failed.
 """
 
 import os
@@ -26,18 +27,42 @@ StartStowage = Callable[..., Program]
 ASKED_ELSEWHERE = pytest.StashKey[list[AuditEvent]]()
 """In the session's configuration: what daemons asked of clusters that are gone by the end."""
 
+HARNESSES = ("kubeconfig", "kind", "own")
+
 _REPORTERS = pytest.StashKey[list[Callable[[], str]]]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Lets CI say what it runs against."""
+    parser.addoption("--harness", choices=HARNESSES, help="where tests run; none may be skipped")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Says where tests run."""
+    named = config.getoption("--harness")
+    return f"harness: {_harness(config)} ({'as told' if named else 'the first that is there'})"
+
+
+def _harness(config: pytest.Config) -> str:
+    named = config.getoption("--harness")
+    if named:
+        return str(named)
+    if os.environ.get("KUBECONFIG"):
+        return "kubeconfig"
+    return "kind" if kind.is_available() else "own"
+
+
 @pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
     """One cluster for the whole run; tests ask for ``cluster``."""
-    directory = tmp_path_factory.mktemp("cluster")
+    directory, harness = tmp_path_factory.mktemp("cluster"), _harness(pytestconfig)
     with ExitStack() as stack:
-        if os.environ.get("KUBECONFIG"):
+        if harness == "kubeconfig":
             given = Path(os.environ["KUBECONFIG"])
             cluster = Cluster(f"KUBECONFIG {given}", given, directory)
-        elif kind.is_available():
+        elif harness == "kind":
             kubeconfig = stack.enter_context(kind.kind_cluster(directory))
             cluster = Cluster("kind", kubeconfig, directory, image=kind.IMAGE)
         else:
@@ -110,6 +135,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds what the cluster and the programs say to the report of a failed test."""
     report = yield
+    if report.skipped and item.config.getoption("--harness"):
+        report.outcome = "failed"
     if report.failed:
         for reporter in item.stash.get(_REPORTERS, []):
             try:

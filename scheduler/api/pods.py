@@ -50,6 +50,7 @@ class PodShape:
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
         exceeded_limit: what `scheduler.api.limits` says of it; None while nobody has asked.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
+        size_bytes: length of the specification as text; in memory it takes several times as much.
     """
 
     __slots__ = (
@@ -62,11 +63,13 @@ class PodShape:
         "occupied",
         "requests",
         "scoring_requests",
+        "size_bytes",
         "spec",
     )
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, size_bytes: int) -> None:
         self.spec: PodSpec = pod.spec
+        self.size_bytes = size_bytes
         self.requests = pod_requests(pod, use_status=False)
         self.scoring_requests = scoring_requests(pod)
         non_zero = non_zero_requests(pod, use_status=False)
@@ -82,12 +85,18 @@ class PodShape:
 
 
 class LabelSet:
-    """The labels of all pods that have exactly these labels; compared by identity."""
+    """The labels of all pods that have exactly these labels; compared by identity.
 
-    __slots__ = ("__weakref__", "labels")
+    Attributes:
+        labels: these.
+        size_bytes: their length as text.
+    """
 
-    def __init__(self, labels: dict[str, str]) -> None:
+    __slots__ = ("__weakref__", "labels", "size_bytes")
+
+    def __init__(self, labels: dict[str, str], size_bytes: int) -> None:
         self.labels = labels
+        self.size_bytes = size_bytes
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):
@@ -138,6 +147,11 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         return self.shape.spec.priority or 0
 
     @property
+    def kept_bytes(self) -> int:
+        """Length of the texts that whoever remembers shape and labels keeps from being let go."""
+        return self.shape.size_bytes + self.label_set.size_bytes
+
+    @property
     def is_terminating(self) -> bool:
         """Whether the pod is being deleted."""
         return self.pod.metadata.deletion_timestamp is not None
@@ -157,7 +171,8 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         """
         pod = self.pod
         other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes)
-        return PodInfo(other, PodShape(other), self.label_set)
+        shape = PodShape(other, len(_encoder.encode(spec)))
+        return PodInfo(other, shape, self.label_set)
 
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
@@ -219,7 +234,7 @@ def _shared_shape(pod: Pod) -> PodShape:
     shape = _shapes.get(key)
     if shape is None:
         try:
-            shape = PodShape(pod)
+            shape = PodShape(pod, len(key))
         except (QuantityError, SelectorError) as problem:
             raise InvalidPodError(str(problem)) from problem
         if resized and not shape.is_resized:
@@ -239,7 +254,7 @@ def _shared_labels(labels: dict[str, str]) -> LabelSet:
     key = _encoder.encode(labels)
     found = _label_sets.get(key)
     if found is None:
-        found = _label_sets.setdefault(key, LabelSet(labels))
+        found = _label_sets.setdefault(key, LabelSet(labels, len(key)))
     return found
 
 

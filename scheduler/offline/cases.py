@@ -8,7 +8,7 @@ from scheduler.answers.explainer import Explainer
 from scheduler.answers.model import Answer
 from scheduler.config.load import default_configuration, load_object
 from scheduler.errors import SchedulerError
-from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
+from scheduler.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
 from scheduler.offline.reading import InputError, objects_from_documents
 
 
@@ -25,7 +25,21 @@ def answer_case(
 
 
 def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Answer:
-    case = msgspec.json.decode(line)
+    profiles, cluster = load_case(msgspec.json.decode(line), feature_gates, preempts=preempts)
+    explainer = Explainer(
+        cluster.engine, profiles.framework_of, preempts=preempts, asker=cluster.asker
+    )
+    return Answer(tuple(explainer.explain(pod) for pod in cluster.waiting))
+
+
+def load_case(
+    case: object, feature_gates: Collection[str] = (), *, preempts: bool = False
+) -> tuple[Profiles, Cluster]:
+    """The profiles of a case, and its objects as an engine knows them.
+
+    Raises:
+        SchedulerError: it cannot be read.
+    """
     if not isinstance(case, dict):
         raise InputError('expected an object with "objects"')
     raw_objects = case.get("objects") or ()
@@ -42,8 +56,4 @@ def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Ans
         )
     profiles = Profiles(config, is_named=is_named, tries_all_nodes=preempts)
     documents = ((f"objects[{i}]", raw) for i, raw in enumerate(raw_objects))
-    cluster = profiles.load(objects_from_documents(documents))
-    explainer = Explainer(
-        cluster.engine, profiles.framework_of, preempts=preempts, asker=cluster.asker
-    )
-    return Answer(tuple(explainer.explain(pod) for pod in cluster.waiting))
+    return profiles, profiles.load(objects_from_documents(documents))

@@ -1,4 +1,14 @@
-"""Small faults that can be planted in a module, one at a time."""
+"""Small faults that can be planted in a module, one at a time.
+
+Not planted is what no test could notice, because nothing changes, or nobody is told:
+
+- log lines, and what decides whether they are written (`if verbose(3)`): they are for people who
+  look for something else. What people rely on is told by events, conditions and metrics, too;
+- `raise AssertionError` and `assert_never`: nothing gets there;
+- `return NotImplemented`: None says the same to `==`;
+- `del` of a local name: the object goes a line later;
+- the negation of a condition that is one comparison or `not`: swapping it is the same fault.
+"""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -62,7 +72,7 @@ def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast
     yield function
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _tells_nobody(node):
             continue
         yield node
         waiting += [
@@ -75,7 +85,7 @@ def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast
 
 
 def _faults_at(node: ast.AST) -> Iterator[Fault]:
-    if isinstance(node, ast.If | ast.While | ast.IfExp):
+    if isinstance(node, ast.If | ast.While | ast.IfExp) and not _has_opposite(node.test):
         yield _replaced(node, "test", ast.UnaryOp(ast.Not(), node.test), "condition negated")
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield _replaced(node, "op", ast.UAdd(), "`not` removed", guard=_bool(node))
@@ -89,7 +99,7 @@ def _faults_at(node: ast.AST) -> Iterator[Fault]:
         yield _replaced(node, "op", _ARITHMETIC[type(node.op)](), "operator swapped")
     if isinstance(node, ast.Constant):
         yield from _constant(node)
-    if isinstance(node, ast.Return) and not _is_none(node.value):
+    if isinstance(node, ast.Return) and not _is_nothing(node.value):
         yield _replaced(node, "value", ast.Constant(None), "returns None")
     for body in _bodies(node):
         for i, statement in enumerate(body):
@@ -141,13 +151,42 @@ def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _can_be_dropped(statement: ast.stmt) -> bool:
+    if _tells_nobody(statement):
+        return False
     if isinstance(statement, ast.Expr):
         return not isinstance(statement.value, ast.Constant)
-    return isinstance(statement, ast.Assign | ast.AugAssign | ast.Delete | ast.Raise | ast.Continue)
+    if isinstance(statement, ast.Delete):
+        return not all(isinstance(target, ast.Name) for target in statement.targets)
+    return isinstance(statement, ast.Assign | ast.AugAssign | ast.Raise | ast.Continue)
 
 
-def _is_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+def _tells_nobody(node: ast.AST) -> bool:
+    """Whether a statement is a log line, a condition of log lines only, or never reached."""
+    match node:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name("log" | "_log"), _))):
+            return True
+        case ast.Expr(ast.Call(ast.Name("assert_never"))):
+            return True
+        case ast.Raise(ast.Call(ast.Name("AssertionError"))):
+            return True
+        case ast.If(ast.Call(ast.Name("verbose")), body, []):
+            return all(map(_tells_nobody, body))
+    return False
+
+
+def _has_opposite(test: ast.expr) -> bool:
+    """Whether another fault makes the opposite of a condition."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def _is_nothing(value: ast.expr | None) -> bool:
+    """Whether returning None instead is the same."""
+    match value:
+        case None | ast.Constant(None) | ast.Name("NotImplemented"):
+            return True
+    return False
 
 
 def _is_declaration(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -22,6 +22,7 @@ from tests.parity.answering import (
     running,
     stowage_command,
 )
+from tests.parity.choices import choice_differences
 from tests.parity.compare import compare
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 
@@ -127,6 +128,8 @@ def _run_family(family: str, seeds: range, oracle: Answerer, stowage: Answerer |
             continue
         stowage.send({key: admitted[key] for key in ("config", "objects") if key in admitted})
         differences = compare(admitted["answer"], stowage.receive(), admitted["objects"])
+        flags = FLAGS.get(family, ())
+        differences += choice_differences(admitted, admitted["answer"], flags)[0]
         if differences:
             tally.differing += 1
             tally.kinds.update(difference.kind for difference in differences)
@@ -172,6 +175,8 @@ def _dump(name: str) -> int:
         json.dump(actual, sys.stdout, indent=1)
         print()
         print(*compare(admitted["answer"], actual, admitted["objects"]), sep="\n")
+        flags = FLAGS.get(family, ())
+        print(*choice_differences(admitted, admitted["answer"], flags)[0], sep="\n")
     return 0
 
 

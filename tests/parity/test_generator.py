@@ -20,6 +20,7 @@ REJECTING = {
     "nominated": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "preemption": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "configuration": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity"},
+    "errors": {"NodeResourcesFit", "TaintToleration"},
     "mixed": {"NodeResourcesFit", "TaintToleration", "PodTopologySpread", "InterPodAffinity"},
     "storage-scores": {"VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone"},
     "volumes": {"VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone"},
@@ -94,3 +95,13 @@ def test_recorded_preemptions_are_of_every_sort() -> None:
     assert any(candidate["pdbViolations"] for candidate in candidates)
     assert any("No preemption victims" in answer["message"] for answer in answers)
     assert any("preemptionPolicy=Never" in answer["message"] for answer in answers)
+
+
+def test_recorded_errors_are_errors() -> None:
+    """Some pods end in an error, others of the same clusters do not."""
+    failed = [pod for pod in verdicts("errors") if pod.get("error")]
+    judged = [pod for pod in verdicts("errors") if not pod.get("error")]
+
+    assert len(failed) >= 20
+    assert len(judged) >= 20
+    assert not any(pod["nodes"] for pod in failed)

@@ -6,12 +6,16 @@ import signal
 import sys
 from pathlib import Path
 
+import aiohttp
+from kubernetes.aio.client import Configuration
 from structlog.testing import capture_logs
 
 from apistub import Sandbox, Settings
+from scheduler.client.connection import Access, Connection
 from scheduler.clock import SystemClock
 from scheduler.informers.informer import InformerOptions
 from tests.scenario.world import BINDINGS, LIMIT_SECONDS, World, play
+from tests.unit.serving.harness import free_port
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
 
@@ -198,5 +202,74 @@ def test_changes_do_not_pile_up_while_nothing_is_scheduled() -> None:
         world.node("after")
         await world.until(lambda: "after" in snapshot.table.row_of, "the snapshot to follow")
         await world.stop_daemon()
+
+    play(story)
+
+
+class Rotating:
+    """Credentials of which a new version is given when the server has refused the last."""
+
+    description = "rotating credentials"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.version = 0
+
+    async def load(self, *, is_refused: bool) -> Configuration:
+        self.version += is_refused
+        configuration = Configuration()
+        configuration.host = self._url
+        configuration.api_key["BearerToken"] = f"Bearer v{self.version}"
+        return configuration
+
+
+def test_credentials_are_renewed_when_they_are_refused() -> None:
+    """The daemon comes back by itself with what it is given next."""
+
+    async def story(world: World) -> None:
+        url = world.sandbox.url
+        source = Rotating(url)
+        connection = Connection(source, Access(url, authorization="Bearer v0"))
+        world.node("n")
+        world.sandbox.faults.answer(401, path="/api/v1/pods", times=1)
+        await world.start_daemon(informer_options=QUICK, connection=connection)
+        world.pod("p")
+
+        assert await world.bound("p") == ["n"]
+        await world.until(lambda: connection.access.authorization == "Bearer v1", "new credentials")
+        await world.stop_daemon()
+
+    play(story)
+
+
+def test_health_is_that_of_the_daemon() -> None:
+    """Probes hear of its election, its caches, its watches, its port and its end."""
+    port = free_port()
+    election = {"leaderElect": True, "resourceName": "stowage", "resourceNamespace": "default"}
+    checks = {
+        "healthz": {"leaderElection"},
+        "livez": {"ping", "port"},
+        "readyz": {"leaderElection", "shutdown", "sched-handler-sync", "watches"},
+    }
+
+    async def story(world: World) -> None:
+        daemon = await world.start_daemon({"leaderElection": election}, secure_port=port)
+        async with aiohttp.ClientSession() as session:
+
+            async def lines(path: str) -> set[str]:
+                url = f"https://127.0.0.1:{port}/{path}?verbose"
+                async with session.get(url, ssl=False) as answer:
+                    return set((await answer.text()).splitlines())
+
+            for path, names in checks.items():
+                well = {f"[+]{name} ok" for name in names} | {f"{path} check passed"}
+                assert await lines(path) == well
+            daemon.daemon.health.handlers_synced = False
+            daemon.daemon.health.shutting_down = True
+            assert await lines("readyz") >= {
+                "[-]shutdown failed, see the log",
+                "[-]sched-handler-sync failed, see the log",
+                "readyz check failed",
+            }
 
     play(story)

@@ -11,7 +11,7 @@ from apistub import Sandbox, Settings
 from scheduler.bootstrap import args_types_of, implemented_plugins
 from scheduler.bootstrap.configuration import read_configuration
 from scheduler.bootstrap.daemon import RunningDaemon
-from scheduler.client.connection import load_connection
+from scheduler.client.connection import Connection, load_connection
 from scheduler.clock import SystemClock
 from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
@@ -53,10 +53,12 @@ class World:
         record: str = "",
         secure_port: int = 0,
         file: Path | None = None,
+        connection: Connection | None = None,
     ) -> RunningDaemon:
         """Start a daemon as `stowage run` would, and wait until it knows the cluster.
 
-        With a file, that is its configuration, and it follows it.
+        With a file, that is its configuration, and it follows it. Without a connection it needs no
+        credentials.
         """
         plugins = out_of_tree or {}
         implemented = implemented_plugins(plugins)
@@ -80,7 +82,7 @@ class World:
             read_configuration(options, plugins)[0]
             if file
             else load_object(document, out_of_tree=own, args_types=args_types_of(plugins)),
-            await load_connection(master=self.sandbox.url, environ={}, clock=clock),
+            connection or await load_connection(master=self.sandbox.url, environ={}, clock=clock),
             clock,
             out_of_tree=plugins,
             informer_options=informer_options,

@@ -3,17 +3,46 @@
 The production image has no stand-in, the demo's has nothing else.
 """
 
+import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import requires, version
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import (
+    PackageNotFoundError,
+    distribution,
+    packages_distributions,
+    requires,
+    version,
+)
 from pathlib import Path
 from zipfile import ZipFile
 
+import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
+OF_EXTRAS = {
+    "scheduler.cli.top.app": "textual",
+    "scheduler.testing.pytest_plugin": "pytest",
+}
+"""Modules that nothing imports unless it was asked for, and the package of an extra they need."""
+IMPORT_ALL = """
+import importlib, json, pkgutil, sys
+sys.path[:0] = sys.argv[1:]
+import scheduler
+failed = {}
+for module in pkgutil.walk_packages(scheduler.__path__, "scheduler.", failed.__setitem__):
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as problem:
+        failed[module.name] = problem.name
+print(json.dumps(failed))
+"""
 
 
 def wheel(folder: str, work: Path, *, tag: str = "") -> list[str]:
@@ -38,6 +67,38 @@ def wheel(folder: str, work: Path, *, tag: str = "") -> list[str]:
     [found] = work.glob("*.whl")
     with ZipFile(found) as archive:
         return archive.namelist()
+
+
+def declared(project: Path, extra: str = "") -> set[str]:
+    """What a project says that it needs."""
+    said = tomllib.loads(project.read_text())["project"]
+    needed = said["optional-dependencies"][extra] if extra else said["dependencies"]
+    return {canonicalize_name(Requirement(each).name) for each in needed}
+
+
+def imports_of(module: Path) -> Iterator[str]:
+    """The packages a module imports anywhere in it, those of Python left out."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        yield from {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+
+
+def only_locked(folder: Path) -> None:
+    """Make a folder of what `pip install -r requirements.lock` would put there."""
+    lock = (ROOT / "requirements.lock").read_text()
+    for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE):
+        try:
+            files = distribution(name).files or ()
+        except PackageNotFoundError:
+            continue  # for another platform, or another Python
+        for file in files:
+            top = file.parts[0]
+            if top not in {"..", "__pycache__"} and not (folder / top).exists():
+                (folder / top).symlink_to(Path(str(distribution(name).locate_file(top))))
 
 
 def made_up_wheel(folder: Path, name: str, version: str) -> None:
@@ -153,3 +214,37 @@ def test_nothing_in_the_scheduler_names_the_stand_in() -> None:
     naming = [path for path in (ROOT / "scheduler").rglob("*.py") if "apistub" in path.read_text()]
 
     assert naming == []
+
+
+@pytest.mark.parametrize(
+    ("package", "project"), [("scheduler", "pyproject.toml"), ("apistub", "apistub/pyproject.toml")]
+)
+def test_what_is_imported_is_declared(package: str, project: str) -> None:
+    """What came along with something else today may not tomorrow."""
+    provided = packages_distributions()
+    undeclared = {
+        (str(module), name)
+        for module in map(Path, modules(package))
+        for name in imports_of(ROOT / module)
+        if name not in {package, OF_EXTRAS.get(".".join(module.with_suffix("").parts))}
+        and not declared(ROOT / project) & set(map(canonicalize_name, provided[name]))
+    }
+
+    assert undeclared == set()
+    extras = declared(ROOT / "pyproject.toml", "top") | declared(ROOT / "pyproject.toml", "testing")
+    assert set(OF_EXTRAS.values()) <= extras
+
+
+def test_the_locked_packages_are_enough(tmp_path: Path) -> None:
+    """Every module can be imported with requirements.lock alone, but for those of extras."""
+    only_locked(tmp_path)
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), str(ROOT)],
+        check=True,
+        capture_output=True,
+    )
+
+    failed = json.loads(done.stdout)
+    assert failed.pop("scheduler.cli.top", "textual") == "textual"
+    assert failed == OF_EXTRAS

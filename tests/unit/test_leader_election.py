@@ -10,18 +10,19 @@ from typing import Any
 
 import msgspec
 import pytest
-import uvloop
 from hypothesis import given, settings, strategies as st
 
 from scheduler.client.errors import ConflictError, NotFoundError, UnavailableError
 from scheduler.client.leases import Lease, LeaseSpec
-from scheduler.clock import SystemClock
+from scheduler.clock import Clock
 from scheduler.leader_election.election import Election, LeaderElectionSettings, released
 from scheduler.leader_election.elector import (
     ElectionCallbacks,
     LeaderElector,
     unique_identity,
 )
+from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 SETTINGS = LeaderElectionSettings(identity="a")
@@ -370,9 +371,10 @@ QUICK = {
 
 
 class FakeLeaseServer:
-    """One Lease with versions, and the story of its writes."""
+    """One Lease with versions, the story of its writes, and the time of everybody."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
         self.spec: LeaseSpec | None = None
         self.version = 0
         self.writes: list[tuple[str, float]] = []
@@ -386,7 +388,7 @@ class FakeLeaseServer:
     def store(self, spec: LeaseSpec) -> Lease:
         self.version += 1
         self.spec = spec
-        self.writes.append((spec.holder_identity, SystemClock().monotonic()))
+        self.writes.append((spec.holder_identity, self.clock.monotonic()))
         return self.lease()
 
 
@@ -453,9 +455,9 @@ async def unexpected() -> None:
 class Candidate:
     """An elector with what it told about itself."""
 
-    def __init__(self, server: FakeLeaseServer, identity: str) -> None:
+    def __init__(self, server: FakeLeaseServer, identity: str, clock: Clock | None = None) -> None:
         self.lock = FakeLock(server)
-        self.clock = SystemClock()
+        self.clock = clock or server.clock
         self.story: list[str] = []
         self.elector = LeaderElector(
             self.lock,
@@ -489,19 +491,25 @@ async def leading(candidate: Candidate, within: float = 5.0) -> float:
 
 
 async def never_two(a: Candidate, b: Candidate, seconds: float) -> None:
-    """Watches both while real time passes."""
+    """Watches both while time passes."""
     end = a.clock.monotonic() + seconds
     while a.clock.monotonic() < end:
         assert not (a.elector.is_leading() and b.elector.is_leading())
         await asyncio.sleep(0.002)
 
 
+def play(story: Callable[[FakeLeaseServer], Coroutine[Any, Any, None]]) -> None:
+    """Tells a story in which time passes as nobody has anything else to do."""
+    clock = FakeClock()
+    run_in(clock, story(FakeLeaseServer(clock)))
+
+
 class TestElector:
     def test_a_leader_renews_and_tells_its_story(self) -> None:
         """It leads, stays the leader, and says so in upstream's words."""
 
-        async def scenario() -> None:
-            a = Candidate(FakeLeaseServer(), "a")
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
             await a.start()
             await leading(a)
             await asyncio.sleep(1.2)
@@ -521,13 +529,12 @@ class TestElector:
                 "stopped",
             ]
 
-        uvloop.run(scenario())
+        play(scenario)
 
     def test_a_standby_takes_over_soon_after_the_lease_of_a_dead_leader(self) -> None:
         """And the transition is counted."""
 
-        async def scenario() -> None:
-            server = FakeLeaseServer()
+        async def scenario(server: FakeLeaseServer) -> None:
             a, b = Candidate(server, "a"), Candidate(server, "b")
             await a.start()
             await leading(a)
@@ -544,13 +551,12 @@ class TestElector:
             assert server.spec.lease_transitions == 1
             await b.stop()
 
-        uvloop.run(scenario())
+        play(scenario)
 
     def test_a_released_lease_is_taken_at_once(self) -> None:
         """A restart must not cost the lease duration."""
 
-        async def scenario() -> None:
-            server = FakeLeaseServer()
+        async def scenario(server: FakeLeaseServer) -> None:
             a, b = Candidate(server, "a"), Candidate(server, "b")
             await a.start()
             await leading(a)
@@ -564,13 +570,12 @@ class TestElector:
             assert await leading(b) < 0.3
             await b.stop()
 
-        uvloop.run(scenario())
+        play(scenario)
 
     def test_releasing_what_is_not_ours_writes_nothing(self) -> None:
         """A standby that ends leaves the leader alone."""
 
-        async def scenario() -> None:
-            server = FakeLeaseServer()
+        async def scenario(server: FakeLeaseServer) -> None:
             a, b = Candidate(server, "a"), Candidate(server, "b")
             await a.start()
             await leading(a)
@@ -583,7 +588,23 @@ class TestElector:
             assert server.spec.holder_identity == "a"
             await a.stop()
 
-        uvloop.run(scenario())
+        play(scenario)
+
+    def test_a_lease_that_another_has_by_now_is_not_released(self) -> None:
+        """Who led and ends must not give away what it lost without noticing."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+            await a.stop()
+            server.store(held_by("b"))
+
+            await a.elector.release()
+
+            assert server.spec == held_by("b")
+
+        play(scenario)
 
     @pytest.mark.parametrize(
         "trouble",
@@ -598,8 +619,7 @@ class TestElector:
     ) -> None:
         """At the renew deadline its run returns, and the standby takes over after the lease."""
 
-        async def scenario() -> None:
-            server = FakeLeaseServer()
+        async def scenario(server: FakeLeaseServer) -> None:
             a, b = Candidate(server, "a"), Candidate(server, "b")
             await a.start()
             await leading(a)
@@ -620,13 +640,13 @@ class TestElector:
             assert b.elector.is_leading()
             await b.stop()
 
-        uvloop.run(scenario())
+        play(scenario)
 
     def test_a_short_outage_costs_nothing(self) -> None:
         """The leader goes on when a renewal succeeds within the deadline."""
 
-        async def scenario() -> None:
-            a = Candidate(FakeLeaseServer(), "a")
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
             await a.start()
             await leading(a)
 
@@ -638,13 +658,13 @@ class TestElector:
             assert a.elector.is_leading()
             await a.stop()
 
-        uvloop.run(scenario())
+        play(scenario)
 
     def test_a_renewal_whose_answer_was_lost_is_read_back_and_kept(self) -> None:
         """The write was made: the next attempt must not take the changed version for a rival's."""
 
-        async def scenario() -> None:
-            a = Candidate(FakeLeaseServer(), "a")
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
             await a.start()
             await leading(a)
 
@@ -656,16 +676,14 @@ class TestElector:
             assert a.elector.is_leading()
             await a.stop()
 
-        uvloop.run(scenario())
+        play(scenario)
 
     def test_a_frozen_leader_knows_at_once_that_its_time_is_over(self) -> None:
         """Before any timer has had a chance to run, and it writes nothing any more."""
 
-        async def scenario() -> None:
-            server = FakeLeaseServer()
-            a, b = Candidate(server, "a"), Candidate(server, "b")
-            frozen = FreezableClock()
-            a.elector._clock = a.clock = frozen  # type: ignore[assignment]
+        async def scenario(server: FakeLeaseServer) -> None:
+            frozen = FreezableClock(server.clock)
+            a, b = Candidate(server, "a", frozen), Candidate(server, "b")
             await a.start()
             await leading(a)
             await b.start()
@@ -684,13 +702,12 @@ class TestElector:
             assert server.writes[-1][0] == "b"
             await b.stop()
 
-        uvloop.run(scenario())
+        play(scenario)
 
     def test_a_leader_whose_lease_was_taken_stops(self) -> None:
         """Whoever wrote another holder into the Lease is believed."""
 
-        async def scenario() -> None:
-            server = FakeLeaseServer()
+        async def scenario(server: FakeLeaseServer) -> None:
             a = Candidate(server, "a")
             await a.start()
             await leading(a)
@@ -701,20 +718,21 @@ class TestElector:
 
             assert a.story[-3:] == ["leader somebody", "a stopped leading", "stopped"]
 
-        uvloop.run(scenario())
+        play(scenario)
 
 
 class FreezableClock:
-    """The machine's clock, which can be put ahead."""
+    """A clock that can be put ahead of another."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.ahead = 0.0
 
     def monotonic(self) -> float:
-        return SystemClock().monotonic() + self.ahead
+        return self._clock.monotonic() + self.ahead
 
     def wall(self) -> datetime:
-        return SystemClock().wall()
+        return self._clock.wall()
 
 
 def test_identities_are_unique() -> None:

@@ -14,6 +14,8 @@ from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.snapshot import Snapshot
 
 _MAX_SIGNATURES: Final = 50_000
+_MAX_SIGNED_BYTES: Final = 32 * 2**20
+"""Of specifications and labels that are kept for their signatures, as text: pods come and go."""
 
 _SignatureKey: TypeAlias = tuple[PodShape, LabelSet, str, str]
 """All that a plugin may look at when it signs: specification, labels, namespace, node name."""
@@ -35,6 +37,7 @@ class PodClasses:
         self._classes: OrderedDict[tuple[int, ...], PodClass] = OrderedDict()
         self._signatures: dict[_SignatureKey, tuple[int, ...] | None] = {}
         self._fragments: dict[str, dict[Hashable, int]] = {}
+        self._signed_bytes = 0
         self._serials = count()
         self.hits = 0
         self.misses = 0
@@ -75,9 +78,11 @@ class PodClasses:
         key = (pod.shape, pod.label_set, pod.namespace, pod.node_name)
         if key in self._signatures:
             return self._signatures[key]
-        if len(self._signatures) >= _MAX_SIGNATURES:
+        self._signed_bytes += pod.kept_bytes
+        if len(self._signatures) >= _MAX_SIGNATURES or self._signed_bytes > _MAX_SIGNED_BYTES:
             self._signatures.clear()
             self._fragments.clear()
+            self._signed_bytes = pod.kept_bytes
         numbers = [self._fragment(signer, pod) for signer in self._signers]
         signature = tuple(number for number in numbers if number is not None)
         found = signature if len(signature) == len(numbers) else None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tests.parity.generator.cluster import Cluster, bind, new_namespaces, new_node, new_pod
 from tests.parity.generator.configuration import Configuration
 from tests.parity.generator.draw import Draw, Object
+from tests.parity.generator.errors import Halves
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.placement import (
     DeclaredFeatures,
@@ -68,6 +69,16 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Spread(0.25, configured=0.3),
         PodAffinity(0.25, configured=0.3),
         DeclaredFeatures(0.05),
+    ),
+    "errors": lambda: (
+        Halves(0.7),
+        NodeLabels(0.7),
+        Resources(0.4),
+        Taints(0.3),
+        NodeAffinity(0.3),
+        Ports(0.3),
+        Spread(0.4),
+        PodAffinity(0.4),
     ),
     "mixed": lambda: (
         Queueing(0.2),

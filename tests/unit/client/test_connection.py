@@ -8,6 +8,7 @@ import ssl
 import stat
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from kubernetes.aio.client import Configuration
 
-from scheduler.client.connection import Connection, load_connection
+from scheduler.client.connection import Access, Connection, load_connection
 from scheduler.client.errors import ConnectionConfigError, UnauthorizedError, UnavailableError
 from scheduler.client.kubeconfig import InClusterSource
 from scheduler.client.proxies import proxy_for
@@ -28,6 +30,7 @@ from scheduler.client.session import ApiSession
 from scheduler.client.tls import TlsFiles, load_tls
 from scheduler.clock import SystemClock
 from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
 from tests.unit.client.scripted_server import (
     ScriptedServer,
     json_answer,
@@ -590,6 +593,34 @@ class TestFreshness:
                 await asyncio.gather(task, return_exceptions=True)
 
         uvloop.run(scenario())
+
+    def test_who_is_always_refused_renews_now_and_then(self) -> None:
+        """A server that says 401 whatever it is shown makes no hot loop of renewals."""
+        clock, renewals = FakeClock(), list[float]()
+
+        class Useless:
+            description = "a plugin that always gives the same"
+
+            async def load(self, *, is_refused: bool) -> Configuration:
+                if is_refused:
+                    renewals.append(clock.now)
+                configuration = Configuration()
+                configuration.host = "http://127.0.0.1:1"
+                return configuration
+
+        async def scenario() -> None:
+            connection = Connection(Useless(), Access("http://127.0.0.1:1"))
+            task = asyncio.create_task(connection.keep_fresh(lambda _: None))
+            for _ in range(6000):
+                connection.note_refused()
+                await asyncio.sleep(0.1)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        run_in(clock, scenario())
+
+        assert len(renewals) > 30
+        assert min(b - a for a, b in pairwise(renewals)) >= 10.0
 
     def test_an_unknown_authority_is_refused(self, tmp_path: Path) -> None:
         """TLS is verified unless the kubeconfig says otherwise; a given server name counts."""

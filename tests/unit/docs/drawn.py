@@ -1,8 +1,8 @@
-"""What docs/architecture.md has from the code: the life of an attempt, and lines per room.
+"""What pages have from the code: the life of an attempt, lines per room, faults with a name.
 
     python -m tests.unit.docs.drawn      # writes them there
 
-The table of an attempt stands between two lines of comment; the lines of a room in the code map.
+Tables stand between two lines of comment; the lines of a room in the code map.
 """
 
 import re
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
+from tests.mutants.named import FAULTS
 
 CHECKOUT: Final = Path(__file__).parents[3]
 PAGE: Final = CHECKOUT / "docs" / "architecture.md"
+TESTING: Final = CHECKOUT / "docs" / "testing.md"
 BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
 END: Final = "<!-- end of what is drawn -->"
 
@@ -30,11 +32,21 @@ def table() -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def written() -> str:
-    """The page as it is to be."""
-    before, _, rest = _with_lines(PAGE.read_text()).partition(BEGIN)
+def faults() -> str:
+    """One line per fault that has a name, and the test that notices it."""
+    lines = ["| fault | where | noticed by |", "| --- | --- | --- |"]
+    for fault in FAULTS:
+        file, _, name = fault.test.partition("::")
+        test = f"`{file}`, `{name.replace('::', '.')}`" if name else f"`{file}`"
+        lines.append(f"| {fault.what} | `{fault.module}` | {test} |")
+    return "\n".join(lines)
+
+
+def with_table(text: str, table: str) -> str:
+    """A page with what is drawn between the two lines of comment."""
+    before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
 def lines_of(package: str) -> int:
@@ -59,4 +71,5 @@ def _with_lines(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written())
+    PAGE.write_text(with_table(_with_lines(PAGE.read_text()), table()))
+    TESTING.write_text(with_table(TESTING.read_text(), faults()))

@@ -1,10 +1,10 @@
-"""docs/architecture.md says what the code says: rooms, order of imports, life of an attempt."""
+"""What pages have from the code is what the code says: rooms, imports, attempts, faults."""
 
 import configparser
 import re
 from pathlib import Path
 
-from tests.unit.docs.drawn import BEGIN, END, PAGE, table
+from tests.unit.docs.drawn import BEGIN, END, PAGE, TESTING, faults, table
 
 CHECKOUT = Path(__file__).parents[3]
 TEXT = PAGE.read_text()
@@ -17,9 +17,17 @@ def section(heading: str) -> str:
 
 def test_the_table_of_an_attempt_is_the_codes() -> None:
     """`make docs` draws it again."""
-    drawn = TEXT.partition(BEGIN)[2].partition(END)[0]
+    assert drawn_in(TEXT) == table()
 
-    assert drawn.strip() == table()
+
+def test_the_faults_that_have_a_name_are_those_that_are_planted() -> None:
+    """`make docs` draws them again; `make mutants ROOM=named` plants them."""
+    assert drawn_in(TESTING.read_text()) == faults()
+
+
+def drawn_in(text: str) -> str:
+    """What stands between the two lines of comment."""
+    return text.partition(BEGIN)[2].partition(END)[0].strip()
 
 
 def test_every_room_is_on_the_map() -> None:

@@ -376,6 +376,25 @@ def test_pre_bind_of_a_pod_that_is_gone_is_cancelled() -> None:
     assert world.heard(PreBound) == []
 
 
+def test_a_bind_that_waits_is_taken_back_when_the_pod_is_gone() -> None:
+    """Nothing is written about it any more; those behind it have its place."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"bind"}
+        world.add_node()
+        pods = world.add_pods(CONCURRENCY + 3)
+        await settle()
+        world.delete(pods[CONCURRENCY + 1])
+        world.writes.held = set()
+        world.writes.release("bind")
+        await settle()
+        await settle()
+
+    world = play(story)
+    wanted = [f"p{number}" for number in range(CONCURRENCY + 3) if number != CONCURRENCY + 1]
+    assert world.writes.names("bind") == wanted
+
+
 def test_pre_bind_that_fails_says_why() -> None:
     """By its answer, or by raising; it is not cancelled by its own failure."""
 

@@ -63,6 +63,20 @@ def test_an_error_at_any_point(point: str, answer: Status | Exception, words: st
     assert under_test.engine.core.queue.counts().in_flight == 0
 
 
+def test_an_error_at_the_last_point() -> None:
+    """PostBind is too late to undo anything: the pod is bound, keeps its room, and is told so."""
+    plugin = Everything(**{WAY[-1]: RuntimeError("broken")})
+    under_test = EngineUnderTest(plugin)
+    pod = under_test.add()
+
+    under_test.run()
+
+    assert plugin.diary == [f"P.{p}" for p in WAY]
+    assert under_test.places() == {}
+    assert under_test.engine.core.cache.is_assumed_pod(pod.uid)
+    assert under_test.told == [("scheduled", "p", "Successfully assigned default/p to n")]
+
+
 @pytest.mark.parametrize("point", ["pre_filter", "filter", "reserve", "permit"])
 def test_a_rejection_at_any_point(point: str) -> None:
     """The pod waits for what could change the plugin's mind."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from typing import Any
+from weakref import ref
 
 import pytest
 from typing_extensions import override
@@ -9,7 +10,7 @@ from typing_extensions import override
 from scheduler.api.objects import ContainerImage
 from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import FilterPlugin, Reads
-from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime import Framework, PluginError, pod_classes
 from scheduler.framework.runtime.adapters import row_indices
 from scheduler.snapshot import NodeSet, PodAdded, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
@@ -185,3 +186,19 @@ def test_without_memory_nothing_is_kept() -> None:
     framework = make_framework(Signing("S", lambda pod: 1), class_cache_bytes=0)
 
     assert hits(framework, make_snapshot("n"), make_pod_info("a"), make_pod_info("b")) == 0
+
+
+def test_large_pods_that_are_gone_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who creates and deletes pods of large specifications fills no memory with them."""
+    monkeypatch.setattr(pod_classes, "_MAX_SIGNED_BYTES", 100_000)
+    framework, snapshot = make_framework(Signing("S", lambda pod: "same")), make_snapshot("n")
+    shapes = []
+
+    for number in range(100):
+        pod = make_pod_info("p", node_selector={"key": f"{number:10000}"})
+        framework.find_nodes_that_fit(pod, snapshot)
+        shapes.append(ref(pod.shape))
+        del pod
+
+    # The class keeps the first pod it was made for.
+    assert sum(shape() is not None for shape in shapes) <= 12

@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -25,7 +26,6 @@ from scheduler.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.unit.client.scripted_server import (
-    ScriptedServer,
     dropped,
     hang,
     json_answer,
@@ -477,24 +477,44 @@ def added(name: str, version: int) -> bytes:
     return msgspec.json.encode({"type": "ADDED", "object": obj}) + b"\n"
 
 
+class Observed:
+    """What a server that answers badly was asked, and when."""
+
+    def __init__(
+        self,
+        answer: Callable[[web.Request], Awaitable[web.StreamResponse]],
+        requests: int,
+    ) -> None:
+        """Let an informer go on until it has asked so often."""
+        self._answer = answer
+        self._requests = requests
+        self.times: list[float] = []
+        self.paths: list[str] = []
+        run(self._observe)
+
+    @property
+    def pauses(self) -> list[float]:
+        """Seconds from one request to the next."""
+        return [later - sooner for sooner, later in pairwise(self.times)]
+
+    async def _observe(self) -> None:
+        async with serving(self._note) as (_, session), Watched(session, QUICK) as self.watched:
+            await until(lambda: len(self.times) >= self._requests, seconds=15.0)
+
+    async def _note(self, request: web.Request) -> web.StreamResponse:
+        self.times.append(SystemClock().monotonic())
+        self.paths.append(request.path_qs)
+        return await self._answer(request)
+
+
+def backed_off(failures: int) -> float:
+    """The least time that so many failures in a row take."""
+    limits = (QUICK.backoff_base * 2**number for number in range(failures))
+    return sum(min(limit, QUICK.backoff_cap) / 2 for limit in limits)
+
+
 class TestFaults:
-    """Each fault goes on for 20 back-off bases: the server must be asked less and less."""
-
-    def observe(
-        self, answer: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> tuple[ScriptedServer, Watched]:
-        outcome: list[tuple[ScriptedServer, Watched]] = []
-
-        async def scenario() -> None:
-            async with serving(answer) as (server, session):
-                async with Watched(session, QUICK) as watched:
-                    await asyncio.sleep(0.6)
-                    outcome.append((server, watched))
-                    count = len(server.seen)
-                assert len(server.seen) <= count + 1
-
-        run(scenario)
-        return outcome[0]
+    """However long a fault lasts, the server is asked less and less, and never no more."""
 
     @pytest.mark.parametrize("status", [500, 503, 401, 403, 404])
     def test_lists_refused(self, status: int) -> None:
@@ -503,10 +523,10 @@ class TestFaults:
         async def answer(_: web.Request) -> web.StreamResponse:
             return status_answer(status, "Reason", "no")
 
-        server, watched = self.observe(answer)
+        seen = Observed(answer, 6)
 
-        assert 2 <= len(server.seen) <= 8
-        assert not watched.informer.has_synced
+        assert seen.times[5] - seen.times[0] >= backed_off(5)
+        assert not seen.watched.informer.has_synced
 
     @pytest.mark.parametrize("event", [None, ERROR_410], ids=["410 as status", "410 as event"])
     def test_versions_that_are_always_too_old(self, event: bytes | None) -> None:
@@ -519,10 +539,11 @@ class TestFaults:
                 return status_answer(410, "Expired", "too old")
             return await watching(request, event)
 
-        server, watched = self.observe(answer)
+        seen = Observed(answer, 8)
 
-        assert 4 <= len(server.seen) <= 14
-        assert watched.mirror.story == ["+a", "+b"]
+        assert [is_list(path) for path in seen.paths[:8]] == [True, False] * 4
+        assert seen.times[6] - seen.times[1] >= backed_off(3)
+        assert seen.watched.mirror.story == ["+a", "+b"]
 
     def test_a_watch_refused(self) -> None:
         """The list is not asked for again."""
@@ -532,11 +553,11 @@ class TestFaults:
                 return listed("a")
             return status_answer(500, "InternalError", "no")
 
-        server, watched = self.observe(answer)
+        seen = Observed(answer, 6)
 
-        assert 3 <= len(server.seen) <= 8
-        assert sum("watch" not in seen.path for seen in server.seen) == 1
-        assert watched.names == {"a"}
+        assert seen.times[5] - seen.times[1] >= backed_off(4)
+        assert [is_list(path) for path in seen.paths[:5]] == [True] + [False] * 4
+        assert seen.watched.names == {"a"}
 
     def test_a_watch_that_ends_at_once(self) -> None:
         """In good order, but too often."""
@@ -546,10 +567,10 @@ class TestFaults:
                 return listed("a")
             return await watching(request)
 
-        server, _ = self.observe(answer)
+        seen = Observed(answer, 6)
 
-        assert 3 <= len(server.seen) <= 8
-        assert all("resourceVersion=5" in seen.path for seen in server.seen[1:])
+        assert seen.times[5] - seen.times[1] >= backed_off(4)
+        assert all("resourceVersion=5" in path for path in seen.paths[1:])
 
     def test_a_watch_that_ends_after_each_event(self) -> None:
         """Each resumes one further on: slow, but not ever slower."""
@@ -563,10 +584,10 @@ class TestFaults:
             version += 1
             return await watching(request, added(f"n{version}", version))
 
-        server, watched = self.observe(answer)
+        seen = Observed(answer, 12)
 
-        assert 6 <= len(server.seen) <= 45
-        assert len(watched.names) >= 5
+        assert min(seen.pauses[1:]) >= backed_off(1)
+        assert len(seen.watched.names) >= 10
 
     def test_a_connection_cut_in_the_middle_of_an_event(self) -> None:
         """What came before counts, half an event does not."""
@@ -579,11 +600,10 @@ class TestFaults:
                 return dropped(request)
             return await hang()
 
-        server, watched = self.observe(answer)
+        seen = Observed(answer, 4)
 
-        assert watched.names == {"a"}
-        assert "resourceVersion=6" in server.seen[3].path
-        assert len(server.seen) <= 9
+        assert seen.watched.names == {"a"}
+        assert "resourceVersion=6" in seen.paths[3]
 
     def test_a_silent_half_open_connection(self) -> None:
         """It is given up after the read timeout, and the watch resumed."""
@@ -594,11 +614,11 @@ class TestFaults:
             await watching(request, added("a", 6))
             return await hang()
 
-        server, watched = self.observe(answer)
+        seen = Observed(answer, 4)
 
-        assert watched.names == {"a"}
-        assert 4 <= len(server.seen) <= 7
-        assert "resourceVersion=6" in server.seen[3].path
+        assert seen.watched.names == {"a"}
+        assert seen.pauses[1] >= QUICK.read_timeout
+        assert "resourceVersion=6" in seen.paths[3]
 
     def test_a_list_that_is_no_list(self) -> None:
         """A login page with status 200."""
@@ -606,9 +626,9 @@ class TestFaults:
         async def answer(_: web.Request) -> web.StreamResponse:
             return web.Response(text="<html>log in</html>")
 
-        server, _ = self.observe(answer)
+        seen = Observed(answer, 6)
 
-        assert 2 <= len(server.seen) <= 8
+        assert seen.times[5] - seen.times[0] >= backed_off(5)
 
     def test_a_watch_that_is_no_watch(self) -> None:
         """The list is asked for again at last, in case its version is the trouble."""
@@ -618,11 +638,11 @@ class TestFaults:
                 return listed()
             return await watching(request, b"<html>\n")
 
-        server, watched = self.observe(answer)
+        seen = Observed(answer, 9)
 
-        assert 4 <= len(server.seen) <= 16
-        assert sum(is_list(seen.path) for seen in server.seen) in {1, 2}
-        assert watched.informer.has_synced
+        # Each time it is asked whether the server was set back, before the next watch.
+        assert [is_list(path) for path in seen.paths[:9]] == [True] + [False] * 7 + [True]
+        assert seen.watched.informer.has_synced
 
     def test_lists_that_hang(self) -> None:
         """Each is given up after its timeout."""
@@ -630,9 +650,9 @@ class TestFaults:
         async def answer(_: web.Request) -> web.StreamResponse:
             return await hang()
 
-        server, _ = self.observe(answer)
+        seen = Observed(answer, 3)
 
-        assert len(server.seen) == 2
+        assert min(seen.pauses[:2]) >= QUICK.list_timeout
 
     def test_throttling_is_obeyed(self) -> None:
         """The server says when."""
@@ -640,11 +660,11 @@ class TestFaults:
         async def answer(request: web.Request) -> web.StreamResponse:
             if "watch" not in request.query:
                 return listed()
-            return status_answer(429, "TooManyRequests", headers={"Retry-After": "30"})
+            return status_answer(429, "TooManyRequests", headers={"Retry-After": "1"})
 
-        server, _ = self.observe(answer)
+        seen = Observed(answer, 3)
 
-        assert len(server.seen) == 2
+        assert seen.pauses[1] >= 1.0
 
 
 # --- the law --------------------------------------------------------------------------------------
@@ -759,8 +779,6 @@ def test_all_kinds_are_synced_when_each_is() -> None:
             )
             task = asyncio.create_task(informers.run())
             await informers.of(NODES).wait_synced()
-            await asyncio.sleep(0.05)
-            assert informers.unsynced
             assert informers.unsynced == ["namespaces"]
 
             is_open = True

@@ -1,0 +1,312 @@
+"""Faults that once were planted and noticed by no test, and the test that notices each now.
+
+`make mutants ROOM=named` plants them all. The table of docs/testing.md is drawn from here.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+class NamedFault(msgspec.Struct, frozen=True):
+    """A fault as a change of text.
+
+    Attributes:
+        what: what goes wrong with it, for people.
+        where: the module below `scheduler/`, without `.py`.
+        old: what stands there, once.
+        new: what is planted instead.
+        test: the test that notices it.
+    """
+
+    what: str
+    where: str
+    old: str
+    new: str
+    test: str
+
+    @property
+    def module(self) -> Path:
+        """The module, relative to the root."""
+        return Path("scheduler", f"{self.where}.py")
+
+    def planted(self) -> str:
+        """The module with the fault in it."""
+        return (ROOT / self.module).read_text().replace(self.old, self.new)
+
+
+_CHANGES: Final = "tests/unit/engine/test_changes.py::"
+_CYCLES: Final = "tests/unit/engine/test_cycles.py::"
+_WAYS: Final = "tests/unit/engine/test_ways.py::"
+_DRIVER: Final = "tests/unit/driver/test_driver.py::"
+_OUTBOX: Final = "tests/unit/driver/test_outbox.py::"
+_TOGETHER: Final = "tests/unit/bootstrap/test_daemon.py::"
+_ENGINE_OF: Final = "tests/unit/bootstrap/test_engine.py::"
+_PAUSES: Final = "tests/unit/informers/test_pauses.py::"
+
+FAULTS: Final = (
+    NamedFault(
+        "`kubectl label` on a running pod leaves counts stale",
+        "cache/cache",
+        "        and old.label_set is new.label_set\n",
+        "",
+        _CHANGES + "test_relabelling_a_running_pod_changes_the_counts",
+    ),
+    NamedFault(
+        "a pod that begins to end still counts among the living",
+        "cache/cache",
+        "        and old.is_terminating == new.is_terminating\n",
+        "",
+        _CHANGES + "test_a_pod_that_begins_to_end_no_longer_counts_among_the_living",
+    ),
+    NamedFault(
+        "the end of a pod leaves its room taken",
+        "cache/cache",
+        "            self._changes.append(PodRemoved(pod))\n        elif",
+        "            pass\n        elif",
+        _CHANGES + "test_a_pod_that_ends_gives_its_room_back",
+    ),
+    NamedFault(
+        "a change log that was trimmed, after 8,192 changes, gives stale rows",
+        "snapshot/row_log",
+        "            self._first += drop\n",
+        "",
+        "tests/unit/snapshot/test_amounts.py::test_a_log_that_was_trimmed_says_so",
+    ),
+    NamedFault(
+        "scheduling stops for good after 256 binds",
+        "driver/outbox",
+        "            self._binds_in_flight -= 1\n            self.binds_owed -= 1\n",
+        "            self._binds_in_flight -= 1\n",
+        _DRIVER + "test_scheduling_goes_on_after_a_debt_of_events",
+    ),
+    NamedFault(
+        "scheduling stops for good after a debt of 256 events",
+        "driver/driver",
+        "        if not self._ready.is_set() and self.outbox.has_room:\n"
+        "            self._ready.set()\n",
+        "        pass\n",
+        _DRIVER + "test_scheduling_goes_on_after_a_debt_of_events",
+    ),
+    NamedFault(
+        "a failed bind wakes nobody",
+        "engine/attempts",
+        "        if freed and not failure.is_rejection:\n"
+        "            self._free(attempt, freed=freed)\n",
+        "",
+        _WAYS + "test_a_refused_binding_gives_everything_back",
+    ),
+    NamedFault(
+        "a deleted assumed pod wakes nobody",
+        "engine/attempts",
+        "        self._free(attempt, freed=freed)\n\n    def node_gone",
+        "\n    def node_gone",
+        _WAYS + "test_deleted",
+    ),
+    NamedFault(
+        "a withdrawn nomination wakes nobody",
+        "engine/changes",
+        "            self._free_nomination(old)\n",
+        "            pass\n",
+        _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
+    ),
+    NamedFault(
+        "a deleted nominated pod wakes nobody",
+        "engine/changes",
+        "                    self._free_nomination(waiting)\n",
+        "                    pass\n",
+        _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
+    ),
+    NamedFault(
+        "a changed Service wakes nobody",
+        "engine/changes",
+        "        event = ClusterEvent(self._kind.event_resource, action)\n"
+        "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
+        "",
+        _CHANGES + "test_a_change_of_a_service_wakes_who_waits_for_it",
+    ),
+    NamedFault(
+        "a deleted node wakes nobody",
+        "engine/changes",
+        "            wake(core, NODE_DELETE, node, None)\n",
+        "",
+        _CHANGES + "test_a_change_of_a_node_wakes_who_waits_for_it",
+    ),
+    NamedFault(
+        "an unexpected error in a cycle loses the pod",
+        "engine/attempts",
+        "            self.fail(attempt, unexpected(problem))\n",
+        "",
+        _WAYS + "test_an_unexpected_error_does_not_lose_the_pod",
+    ),
+    NamedFault(
+        "a plugin's error in a cycle loses the pod",
+        "engine/attempts",
+        "            self.fail(attempt, Failure(str(problem)))\n",
+        "            pass\n",
+        _CYCLES + "test_an_error_at_any_point",
+    ),
+    NamedFault(
+        "an unexpected error in a binding loses the pod",
+        "driver/driver",
+        "            self.submit(PreBound(attempt_id, str(problem)))\n",
+        "            pass\n",
+        _DRIVER + "test_pre_bind_that_fails_says_why",
+    ),
+    NamedFault(
+        "an assumed pod stays nominated",
+        "engine/attempts",
+        "        core.queue.found_place(pod.uid)\n",
+        "",
+        _CHANGES + "test_an_assumed_pod_is_no_longer_nominated",
+    ),
+    NamedFault(
+        "the wrong node through the cached totals: the lowest instead of the highest",
+        "framework/runtime/scoring",
+        "        best = totals.max()\n",
+        "        best = totals.min()\n",
+        "tests/unit/engine/test_algorithm.py::test_the_highest_total_wins",
+    ),
+    NamedFault(
+        "the wrong node through the cached totals: used although a plugin scores the cluster",
+        "framework/runtime/scoring",
+        "        return all("
+        "self._skips_score(scored, pod, snapshot) for scored in self._cluster)\n",
+        "        return True\n",
+        "tests/parity/test_recorded.py::test_the_daemons_own_choice_has_the_highest_total",
+    ),
+    NamedFault(
+        "the daemon binds without the fence",
+        "bootstrap/daemon",
+        "            self._session, "
+        "fence=None if self._elector is None else self._elector.is_leading\n",
+        "            self._session, fence=None\n",
+        "tests/unit/bootstrap/test_fence.py",
+    ),
+    NamedFault(
+        "release overwrites the lease of another",
+        "leader_election/elector",
+        "                if lease is not None and lease.spec.holder_identity == self.identity:\n",
+        "                if lease is not None:\n",
+        "tests/unit/test_leader_election.py::TestElector::"
+        "test_a_lease_that_another_has_by_now_is_not_released",
+    ),
+    NamedFault(
+        "no five-minute flush",
+        "engine/engine",
+        "            core.queue.flush_unschedulable_leftover()\n",
+        "",
+        _CHANGES + "test_a_pod_that_nothing_wakes_is_tried_after_five_minutes",
+    ),
+    NamedFault(
+        "the setting of the flush has no effect",
+        "bootstrap/daemon",
+        "            max_in_unschedulable_seconds="
+        "self._options.pod_max_in_unschedulable_pods_duration,\n",
+        "",
+        _TOGETHER + "test_the_time_in_unschedulable_is_as_told",
+    ),
+    NamedFault(
+        "the settings of back-off have no effect",
+        "bootstrap/engine",
+        "    return BackoffSettings("
+        "config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds)",
+        "    return BackoffSettings()",
+        _ENGINE_OF + "test_back_off_is_as_configured",
+    ),
+    NamedFault(
+        "qps has no effect",
+        "bootstrap/daemon",
+        "            qps=max(0.0, connection_config.qps),\n",
+        "",
+        _TOGETHER + "test_requests_are_limited_as_configured",
+    ),
+    NamedFault(
+        "burst has no effect",
+        "bootstrap/daemon",
+        "            burst=connection_config.burst,\n",
+        "",
+        _TOGETHER + "test_requests_are_limited_as_configured",
+    ),
+    NamedFault(
+        "credentials are never renewed",
+        "bootstrap/daemon",
+        "            await self.daemon.run("
+        "[renewing, self.reloader.follow(), self._look_around()])\n",
+        "            renewing.close()\n"
+        "            await self.daemon.run([self.reloader.follow(), self._look_around()])\n",
+        "tests/scenario/test_life.py::test_credentials_are_renewed_when_they_are_refused",
+    ),
+    NamedFault(
+        "the election's watchdog is not in /healthz",
+        "serving/health",
+        '        "healthz": {**watchdog},\n',
+        '        "healthz": {},\n',
+        "tests/unit/serving/test_endpoints.py::test_health",
+    ),
+    NamedFault(
+        "the health checks do not hear of the election",
+        "bootstrap/daemon",
+        "                leader_election=None if elector is None else elector.check_healthy,\n",
+        "                leader_election=None,\n",
+        "tests/scenario/test_life.py::test_health_is_that_of_the_daemon",
+    ),
+    NamedFault(
+        "an informer's back-off never recovers",
+        "informers/informer",
+        "        self._reports.all_is_well()\n        self._backoff.reset()\n",
+        "        self._reports.all_is_well()\n",
+        _PAUSES + "test_what_comes_through_ends_the_back_off",
+    ),
+    NamedFault(
+        "an informer's back-off never recovers from watches that end as they should",
+        "informers/informer",
+        "            return self._backoff.pause()\n        self._backoff.reset()\n",
+        "            return self._backoff.pause()\n",
+        _PAUSES + "test_a_watch_that_lasted_ends_the_back_off",
+    ),
+    NamedFault(
+        "a server that always says 401 makes a hot loop of lists",
+        "informers/informer",
+        "        pause = self._backoff.pause(problem.retry_after_seconds)\n"
+        "        self._reports.complain(str(problem), pause)\n",
+        "        pause = 0.0 if problem.status == 401 else "
+        "self._backoff.pause(problem.retry_after_seconds)\n"
+        "        self._reports.complain(str(problem), pause)\n",
+        _PAUSES + "test_who_is_always_refused_asks_less_and_less",
+    ),
+    NamedFault(
+        "a server that always says 401 makes a hot loop of renewals",
+        "client/connection",
+        "                await asyncio.sleep(min(_REFUSED_PAUSE_SECONDS, interval_seconds))\n",
+        "",
+        "tests/unit/client/test_connection.py::TestFreshness::"
+        "test_who_is_always_refused_renews_now_and_then",
+    ),
+    NamedFault(
+        "a right to GET is used for DELETE",
+        "serving/authorization",
+        "        question = repr((user, path, verb)).encode()\n",
+        "        question = repr((user, path)).encode()\n",
+        "tests/unit/serving/test_limits.py::test_a_right_to_look_is_none_to_change",
+    ),
+    NamedFault(
+        "a fenced patch kills its worker",
+        "driver/outbox",
+        "            pass  # the pod is gone; nobody is left to tell\n"
+        "        except (ApiError, FencedError) as problem:\n",
+        "            pass  # the pod is gone; nobody is left to tell\n"
+        "        except ApiError as problem:\n",
+        _OUTBOX + "test_fenced_writes_end_no_worker",
+    ),
+    NamedFault(
+        "a PostBind that raises undoes a pod that is bound",
+        "engine/attempts",
+        '                    core.report("PostBind failed", pod.key, problem)\n',
+        "                    self.fail(attempt, Failure(str(problem)))\n",
+        _WAYS + "test_post_bind_that_raises_undoes_nothing",
+    ),
+)

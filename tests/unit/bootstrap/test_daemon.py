@@ -1,0 +1,130 @@
+"""What flags and configuration say has its effect on the daemon that is put together from them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from scheduler.bootstrap.daemon import RunningDaemon
+from scheduler.client.connection import load_connection
+from scheduler.clock import SystemClock
+from scheduler.config.load import load_object
+from scheduler.config.options import RunOptions
+from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
+from scheduler.engine.instructions import Bind
+from tests.support.builders import make_node, make_pod_info
+from tests.unit.client.scripted_server import ScriptedServer, status_answer
+
+START = 1000.0
+
+
+async def accepted(_: web.Request) -> web.Response:
+    return status_answer(201)
+
+
+@asynccontextmanager
+async def put_together(
+    config: dict[str, Any], server: str = "http://127.0.0.1:1", **options: Any
+) -> AsyncIterator[RunningDaemon]:
+    """A daemon that does not run."""
+    clock = SystemClock()
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        **config,
+    }
+    daemon = RunningDaemon(
+        RunOptions(secure_port=0, **options),
+        load_object(document),
+        await load_connection(master=server, environ={}, clock=clock),
+        clock,
+        out_of_tree={},
+    )
+    try:
+        yield daemon
+    finally:
+        await daemon._session.close()
+
+
+def place_of(daemon: RunningDaemon) -> str:
+    """Where the only waiting pod is."""
+    [entry] = daemon.driver.engine.core.queue.dump()
+    return str(entry["queue"])
+
+
+def test_the_time_in_unschedulable_is_as_told() -> None:
+    """By the flag of that name."""
+
+    async def story() -> list[str]:
+        async with put_together({}, pod_max_in_unschedulable_pods_duration=60.0) as daemon:
+            engine = daemon.driver.engine
+            engine.handle(ObjectSet("nodes", make_node("n")), START)
+            pod = make_pod_info("p", node_selector={"disk": "ssd"})
+            engine.handle(ObjectSet("pods", pod), START)
+            engine.handle(Decide(), START)
+            places = []
+            for seconds in (0.0, 60.0, 91.0):
+                engine.handle(Tick(), START + seconds)
+                places.append(place_of(daemon))
+            return places
+
+    assert uvloop.run(story()) == ["unschedulable", "unschedulable", "active"]
+
+
+def test_back_off_is_as_configured() -> None:
+    """By the file."""
+    config = {"podInitialBackoffSeconds": 6, "podMaxBackoffSeconds": 6}
+
+    async def story() -> list[str]:
+        async with put_together(config) as daemon:
+            engine = daemon.driver.engine
+            engine.handle(ObjectSet("nodes", make_node("n")), START)
+            pod = make_pod_info("p")
+            engine.handle(ObjectSet("pods", pod), START)
+            engine.handle(Decide(), START)
+            [attempt] = engine.attempts
+            engine.handle(BindFailed(attempt.id, "refused"), START)
+            places = []
+            for seconds in (5.0, 7.0):
+                engine.handle(Tick(), START + seconds)
+                places.append(place_of(daemon))
+            return places
+
+    assert uvloop.run(story()) == ["backoff", "active"]
+
+
+@pytest.mark.parametrize(
+    ("qps", "burst", "binds", "at_least_seconds"),
+    [
+        pytest.param(0.001, 4, 4, 0.0, id="a burst leaves at once"),
+        pytest.param(20.0, 1, 5, 4 / 20.0, id="after the burst so many a second"),
+    ],
+)
+def test_requests_are_limited_as_configured(
+    qps: float, burst: int, binds: int, at_least_seconds: float
+) -> None:
+    """By `clientConnection`: a smaller burst would take hours, no limit no time at all."""
+
+    async def story() -> float:
+        async with (
+            ScriptedServer(accepted).running() as server,
+            put_together({"clientConnection": {"qps": qps, "burst": burst}}, server.url) as daemon,
+        ):
+            outbox, clock = daemon.driver.outbox, SystemClock()
+            begun = clock.monotonic()
+            for number in range(binds):
+                outbox.bind(Bind(number, "ns", f"p{number}", f"u{number}", "n"))
+            sending = asyncio.create_task(outbox.run())
+            await outbox.drain(10.0, binds_only=True)
+            taken = clock.monotonic() - begun
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            assert len(server.seen) == binds
+            return taken
+
+    assert uvloop.run(story()) >= at_least_seconds
