@@ -132,7 +132,14 @@ class RunningDaemon:
             out_of_tree=plugins,
         )
         builder.backing.api = writes
-        self._recorders = Recorders(config, clock, options, seed=seed, out_of_tree=plugins)
+        self._recorders = Recorders(
+            config,
+            clock,
+            options,
+            seed=seed,
+            out_of_tree=plugins,
+            on_lost=self.metrics.decisions_lost.inc,
+        )
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self._kept = _kept_objects(engine)
@@ -310,6 +317,7 @@ class RunningDaemon:
             seed=seed,
             max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
             tracer=CycleTracer(log, self._spans),
+            take_outcome=self._recorders.take_outcome,
             stopwatch=self._clock.monotonic,
         )
 
