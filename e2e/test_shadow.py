@@ -1,4 +1,4 @@
-"""Promise: `stowage shadow` beside the real kube-scheduler finds nothing that it would do otherwise.
+"""Promise: `stowage shadow` finds nothing in the real kube-scheduler's bindings to do otherwise.
 
 Looking at all nodes, both make the same decisions: every node that kube-scheduler chooses fits for
 us, and none is better.
@@ -121,8 +121,10 @@ class Placing:
         pod["spec"]["schedulerName"] = THEIRS
         await self._api.post(self._pods, pod)
         async with asyncio.timeout(DECISION_SECONDS):
-            while not _is_decided(found := await self._api.get(f"{self._pods}/{name}")):
+            found = await self._api.get(f"{self._pods}/{name}")
+            while not _is_decided(found):
                 await asyncio.sleep(0.004)
+                found = await self._api.get(f"{self._pods}/{name}")
         if found["spec"].get("nodeName"):
             self.placed.append(name)
         else:

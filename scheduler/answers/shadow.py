@@ -14,7 +14,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from scheduler.answers.bindings import DISAGREEMENT, AGREEMENT, Change, Look, Result, look_at, possible_states
+from scheduler.answers.bindings import (
+    AGREEMENT,
+    DISAGREEMENT,
+    Change,
+    Look,
+    Result,
+    look_at,
+    possible_states,
+)
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.model import (
     Disagreement,
@@ -29,6 +37,7 @@ from scheduler.engine import Engine
 from scheduler.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.framework.runtime import PluginError
 from scheduler.observability.shadow_metrics import ShadowMetrics
+from scheduler.snapshot import Snapshot
 
 AROUND_SECONDS: Final = 1.0
 """What happens so long before and after a binding may have come in another order to its maker."""
@@ -51,7 +60,7 @@ class Unjudged(Enum):
 
 
 class _Open(msgspec.Struct, frozen=True):
-    """A binding that is to be looked at again: it, the pod as it waited, and what it looked like."""
+    """A binding that is to be looked at again: the pod as it waited, what it looked like so far."""
 
     binding: Change
     waiting: PodInfo
@@ -102,16 +111,12 @@ class Shadow:
 
     def note(self, event: Event, now: float) -> None:
         """Hear of an event before the engine does."""
-        core = self._core
         if isinstance(event, ObjectGone) and event.kind == "pods":
-            known = core.cache.get_pod(event.uid)
+            known = self._core.cache.get_pod(event.uid)
             if known is not None:
                 self._changed(known, now, is_gone=True)
         elif isinstance(event, ObjectSet) and isinstance(pod := event.object, PodInfo):
-            if pod.node_name and core.cache.get_pod(pod.uid) is None:
-                binding = self._changed(pod, now, is_gone=False)
-                if pod.spec.scheduler_name in core.frameworks:
-                    self._placed(binding)
+            self._hear(pod, now)
 
     def look_again(self, now: float) -> None:
         """Come to an end about bindings around which all is known; call it every second or so."""
@@ -134,9 +139,13 @@ class Shadow:
 
     # --- judging --------------------------------------------------------------------------------
 
-    def _placed(self, binding: Change) -> None:
-        """A pod of those to judge has a node, for the first time."""
-        pod = binding.pod
+    def _hear(self, pod: PodInfo, now: float) -> None:
+        """A pod is new or has changed; what matters is that it has a node for the first time."""
+        if not pod.node_name or self._core.cache.get_pod(pod.uid) is not None:
+            return
+        binding = self._changed(pod, now, is_gone=False)
+        if pod.spec.scheduler_name not in self._core.frameworks:
+            return
         scheduler, waiting = pod.spec.scheduler_name, self._core.queue.get(pod.uid)
         if self._began is None:
             self._metrics.unjudged[Unjudged.BEFORE.value, scheduler].inc()

@@ -68,7 +68,7 @@ _SHOWN: Final = 20
     help="Write a row for every attempt: Parquet where the name ends in .parquet, else lines of "
     "JSON.",
 )
-def replay(  # noqa: PLR0913 - one argument per option
+def replay(
     *,
     files: tuple[Path, ...],
     dump: bool,
@@ -248,9 +248,7 @@ def _compare(
     if profiles.config.extenders:
         print_note(NOT_ASKED)
     maximum = header.max_in_unschedulable_seconds
-    engine = profiles.engine(
-        header.seed, maximum, with_extenders=False, take_outcome=take_outcome
-    )
+    engine = profiles.engine(header.seed, maximum, with_extenders=False, take_outcome=take_outcome)
     comparison = compare(records, engine)
     elsewhere = comparison.elsewhere
     click.echo(f"pods: {len(comparison.recorded)}, elsewhere: {len(elsewhere)}")

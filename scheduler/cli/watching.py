@@ -67,9 +67,7 @@ async def watching(
     )
     kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
     kinds.extend(map(watched_kind, kinds_to_watch(profiles.frameworks.values())))
-    async with ApiSession(
-        connection, clock=clock, metrics=ClientMetrics(instruments)
-    ) as session:
+    async with ApiSession(connection, clock=clock, metrics=ClientMetrics(instruments)) as session:
         informers = Informers(
             session,
             kinds,

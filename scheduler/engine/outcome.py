@@ -39,7 +39,7 @@ class Outcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=Fals
         message: why there is no node, as people are told.
         waited_seconds: from when the pod was first ready until the attempt began.
         attempt_seconds: from there to the end.
-        deciding_seconds: of processor and extenders to choose a node; None where it is not measured.
+        deciding_seconds: of these, to choose a node; None where that is not measured.
     """
 
     clock: float
@@ -84,7 +84,8 @@ def choice_of(
         return Choice(table.count, best.feasible)
     row = table.row_of[decision.suggested_host]
     own = row if candidates is None else int((candidates == row).argmax())
-    score = int(totals[own])
+    same = sum(raw.constant for raw in best.left_out)
+    score = int(totals[own] + same)
     if best.feasible == 1:
         return Choice(table.count, 1, score)
     # The best before it and the best after it, without a copy.
@@ -92,7 +93,7 @@ def choice_of(
     others = [start + int(half.argmax()) for start, half in halves if len(half)]
     after = max(others, key=totals.__getitem__)
     name = table.names[after if candidates is None else int(candidates[after])]
-    return Choice(table.count, best.feasible, score, name, int(totals[after]))
+    return Choice(table.count, best.feasible, score, name, int(totals[after] + same))
 
 
 def outcome_of(

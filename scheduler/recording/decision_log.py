@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from queue import Full, Queue
 from threading import Thread
@@ -77,16 +78,23 @@ class DecisionLog:
     def close(self) -> None:
         """Wait a little for what is left to be written."""
         self._flush()
+        if self._problem:
+            return
         try:
+            if self._count:
+                self._blocks.put(bytes(self._lines), timeout=CLOSE_SECONDS)
+                self._lines, self._count = bytearray(), 0
             self._blocks.put(None, timeout=CLOSE_SECONDS)
         except Full:
-            return
+            self._lose()
         self._thread.join(CLOSE_SECONDS)
 
     def _flush(self) -> None:
         if self._problem:
             self._end()
             self._lose()
+            return
+        if not self._count:
             return
         try:
             self._blocks.put_nowait(bytes(self._lines))
@@ -103,7 +111,8 @@ class DecisionLog:
             self._on_end(self._problem)
 
     def _lose(self) -> None:
-        self._on_lost(self._count)
+        if self._count:
+            self._on_lost(self._count)
         self._lines, self._count = bytearray(), 0
 
     def _work(self) -> None:
@@ -146,7 +155,7 @@ class RotatedFile:
 
     def _rotate(self) -> None:
         older = [self._path, *map(self._aside, range(1, self._kept_files))]
-        for before, after in reversed(list(zip(older, older[1:], strict=False))):
+        for before, after in reversed(list(pairwise(older))):
             if before.exists():
                 before.replace(after)
 

@@ -44,8 +44,10 @@ class Shadowed:
     async def until(self, holds: Callable[[Object], object]) -> Object:
         """Wait until something holds of its summary so far."""
         async with asyncio.timeout(LIMIT_SECONDS):
-            while not holds(told := json.loads(await self.get("/debug/shadow"))):
+            told = json.loads(await self.get("/debug/shadow"))
+            while not holds(told):
                 await asyncio.sleep(0.1)
+                told = json.loads(await self.get("/debug/shadow"))
         return dict(told)
 
     async def end(self) -> list[Object]:
@@ -158,7 +160,9 @@ def test_numbers_are_served_while_it_watches(tmp_path: Path) -> None:
             summaries = await shadowed.end()
 
         assert live["bindings"] == 2
-        assert f'stowage_shadow_bindings_total{{result="lower",scheduler="{THEIRS}"}} 1.0' in metrics
+        assert (
+            f'stowage_shadow_bindings_total{{result="lower",scheduler="{THEIRS}"}} 1.0' in metrics
+        )
         assert summaries[-1]["results"]["lower"] == 1
         assert sum(len(each["examples"]) for each in summaries) == 1
 
@@ -166,8 +170,7 @@ def test_numbers_are_served_while_it_watches(tmp_path: Path) -> None:
 
 
 def test_what_was_missed_is_made_up_for(tmp_path: Path) -> None:
-    """While the watch is away: who waited before is judged, who came bound is not, who has gone
-    again was never seen."""
+    """Who waited before is judged, who came bound meanwhile is not, who went was never seen."""
 
     async def story(world: World) -> None:
         world.node("a")

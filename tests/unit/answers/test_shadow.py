@@ -192,7 +192,7 @@ def test_a_pod_that_changes_on_its_node_is_no_second_binding() -> None:
 
 
 def test_bindings_may_come_in_another_order_than_they_were_decided() -> None:
-    """q went to b because p was on a already; its binding was the quicker one."""
+    """Pod q went to b because p was on a already; its binding was the quicker one."""
     watched = Watched(("a", "8"), ("b", "7"))
     watched.pod("p", "3")
     watched.pod("q", "1")
@@ -240,9 +240,10 @@ def test_a_node_that_never_comes_does_not_fit() -> None:
 
 
 def test_what_happens_later_excuses_nothing() -> None:
-    """The same as above, two seconds apart."""
+    """The same as above, far enough apart."""
     watched = Watched(("a", "4"), ("b", "4"))
     watched.pod("full", "3", node_name="a")
+    watched.after(LATER)
     watched.pod("p", "3", node_selector={"kubernetes.io/hostname": "a"})
     watched.bind("p", "a")
     watched.after(LATER)
@@ -290,9 +291,9 @@ def test_so_many_examples_of_each_kind_are_kept_until_they_are_told() -> None:
 
 def test_what_waits_for_its_second_look_is_bounded() -> None:
     """The oldest is settled early rather than kept."""
-    watched = Watched(("a", "1000"), ("b", "2000"))
+    watched = Watched(("a", "1000"), ("b", "1000"))
     for number in range(MAX_OPEN + 3):
-        watched.pod(f"p{number}", "1m")
+        watched.pod(f"p{number}", "1m", node_selector={"kubernetes.io/hostname": "b"})
         watched.bind(f"p{number}", "a")
 
     summary = watched.shadow.summary(0.0)

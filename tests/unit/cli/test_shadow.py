@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from scheduler.answers.model import Disagreement, NextNode, Placed, Rejection, ShadowSummary
 from scheduler.cli.shadow import _profiles_called, shadow
@@ -41,8 +42,6 @@ UNFIT = Disagreement(
 
 
 def changed(told: Disagreement, **fields: object) -> Disagreement:
-    from msgspec.structs import replace
-
     return replace(told, **fields)
 
 
