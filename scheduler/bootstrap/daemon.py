@@ -117,21 +117,8 @@ class RunningDaemon:
         self._clock = clock
         self._extenders: ExtenderClient | None = None
         self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
-        self._session = self._open_session()
-        self._elector = self._candidate()
-        writes = PodWrites(
-            self._session, fence=None if self._elector is None else self._elector.is_leading
-        )
         seed = self._rng.getrandbits(32)
         plugins = out_of_tree_plugins() if out_of_tree is None else out_of_tree
-        builder = FrameworkBuilder(
-            clock.monotonic,
-            instruments=self.metrics.instruments,
-            time_limit=plugin_time_limit,
-            on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
-            out_of_tree=plugins,
-        )
-        builder.backing.api = writes
         self._recorders = Recorders(
             config,
             clock,
@@ -140,6 +127,19 @@ class RunningDaemon:
             out_of_tree=plugins,
             on_lost=self.metrics.decisions_lost.inc,
         )
+        self._session = self._open_session()
+        self._elector = self._candidate()
+        writes = PodWrites(
+            self._session, fence=None if self._elector is None else self._elector.is_leading
+        )
+        builder = FrameworkBuilder(
+            clock.monotonic,
+            instruments=self.metrics.instruments,
+            time_limit=plugin_time_limit,
+            on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
+            out_of_tree=plugins,
+        )
+        builder.backing.api = writes
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self._kept = _kept_objects(engine)

@@ -31,7 +31,8 @@ def unmeasured(rows: list[Row]) -> list[Row]:
 
 async def counted(world: World) -> dict[str, float]:
     """Attempts by result, as they are served to Prometheus."""
-    text = "".join([part async for part in exposition(world.daemon.metrics.registry)])
+    parts = [part async for part in exposition(world.daemon.metrics.registry)]
+    text = b"".join(parts).decode()
     family = "scheduler_schedule_attempts_total{"
     samples = [line for line in text.splitlines() if line.startswith(family)]
     return {s.split('result="')[1].split('"')[0]: float(s.rpartition(" ")[2]) for s in samples}
