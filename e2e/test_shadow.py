@@ -82,7 +82,7 @@ class Shadow:
     def end(self) -> Json:
         """Its last summary."""
         assert self._program.stop() == 0, self._program.tail()
-        summary: Json = json.loads(self._program.tail(1))
+        summary: Json = json.loads(self._program.log.read_text().splitlines()[-1])
         counts = {name: count for name, count in summary["results"].items() if count}
         print(f"{summary['bindings']} bindings: {counts}; unjudged: {summary['unjudged']}")
         for example in summary["examples"]:

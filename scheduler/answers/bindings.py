@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,9 @@ from scheduler.engine.algorithm import nominated_row
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.snapshot import Snapshot
+
+AROUND_SECONDS: Final = 2.0
+"""What happens so long before and after a binding may have come in another order to its maker."""
 
 
 class Result(Enum):
@@ -85,49 +88,82 @@ class Change(msgspec.Struct, frozen=True):
         number: grows from one to the next.
         time: in seconds of the events' clock.
         pod: on its node.
+        turn: what orders the queue, and when it came there; None for who did not wait.
         is_gone: whether it went.
     """
 
     number: int
     time: float
     pod: PodInfo
-    is_gone: bool
+    turn: tuple[Any, float] | None = None
+    is_gone: bool = False
 
 
-_Counts: TypeAlias = Callable[[bool, bool, bool], bool]
-"""Whether a change counts: is it later than the binding, on the same node, and a pod that went?"""
+_Counts: TypeAlias = Callable[[Change, Change], bool]
+"""Whether a change had happened in the eyes of who made a binding, the second one."""
+
+
+def _appeared(change: Change, binding: Change) -> bool:
+    return change.number < binding.number
+
+
+def _had_turn(change: Change, binding: Change) -> bool:
+    """Whether the queue gives it first; who did not wait counts when it appears."""
+    if change.turn is None or binding.turn is None:
+        return _appeared(change, binding)
+    return bool(change.turn < binding.turn)
+
+
+def _came(change: Change, binding: Change) -> bool:
+    """The same in the order of arrival: the first pod is not kept waiting for important ones."""
+    if change.turn is None or binding.turn is None:
+        return _appeared(change, binding)
+    return change.turn[1] < binding.turn[1]
+
+
+def _leaves_room(change: Change, binding: Change) -> bool:
+    """What leaves its node as empty as may be, and the others as full."""
+    return (change.pod.node_name == binding.pod.node_name) is change.is_gone
+
 
 _ORDERS: Final[tuple[_Counts, ...]] = (
-    lambda is_late, _on_it, _is_gone: not is_late,
-    lambda _is_late, _on_it, _is_gone: True,
-    lambda _is_late, _on_it, _is_gone: False,
-    lambda is_late, _on_it, _is_gone: is_late,
-    # Its node as empty as may be and the others as full, and the other way round.
-    lambda _is_late, on_it, is_gone: on_it is is_gone,
-    lambda _is_late, on_it, is_gone: on_it is not is_gone,
+    _appeared,
+    _had_turn,
+    _came,
+    lambda _change, _binding: True,
+    lambda _change, _binding: False,
+    lambda change, binding: not _appeared(change, binding),
+    _leaves_room,
+    lambda change, binding: not _leaves_room(change, binding),
 )
-"""In which ways the changes around a binding may have been counted; first as they appeared."""
+"""In which ways the changes around a binding may have been counted."""
 
 
 def possible_states(
-    binding: Change, around: Sequence[Change], cache: Cache, snapshot: Snapshot
+    binding: Change, changes: Sequence[Change], cache: Cache, snapshot: Snapshot
 ) -> Iterator[Snapshot]:
     """What the cluster may have looked like to who made a binding.
 
     Args:
         binding: the pod that came to its node.
-        around: what happened to other pods shortly before and after, in order.
+        changes: all that happened to pods since it, and shortly before, in order.
         cache: the cluster as it is now.
         snapshot: the same in columns.
+
+    Cost: O(changes) for each state.
     """
-    node = binding.pod.node_name
-    for counts in _ORDERS if around else _ORDERS[:1]:
+    others = [
+        (change, abs(change.time - binding.time) <= AROUND_SECONDS)
+        for change in changes
+        if change.pod.uid != binding.pod.uid
+    ]
+    for counts in _ORDERS if any(is_near for _, is_near in others) else _ORDERS[:1]:
         pods: dict[str, PodInfo | None] = {binding.pod.uid: None}
-        for change in around:
-            pod, on_it = change.pod, change.pod.node_name == node
-            pods.setdefault(pod.uid, pod if change.is_gone else None)
-            if counts(change.number > binding.number, on_it, change.is_gone):
-                pods[pod.uid] = None if change.is_gone else pod
+        for change, is_near in others:
+            pod, is_gone = change.pod, change.is_gone
+            pods.setdefault(pod.uid, pod if is_gone else None)
+            if (counts if is_near else _appeared)(change, binding):
+                pods[pod.uid] = None if is_gone else pod
         yield _with(pods, cache, snapshot)
 
 

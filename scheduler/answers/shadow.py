@@ -10,12 +10,13 @@ counted in several ways. Only where none of these makes it right do we disagree.
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from scheduler.answers.bindings import (
     AGREEMENT,
+    AROUND_SECONDS,
     DISAGREEMENT,
     Change,
     Look,
@@ -39,12 +40,12 @@ from scheduler.framework.runtime import PluginError
 from scheduler.observability.shadow_metrics import ShadowMetrics
 from scheduler.snapshot import Snapshot
 
-AROUND_SECONDS: Final = 1.0
-"""What happens so long before and after a binding may have come in another order to its maker."""
 MAX_CHANGES: Final = 4096
 """Pods that came or went lately, and are remembered."""
-MAX_OPEN: Final = 512
-"""Bindings that wait for their second look; then the oldest need not wait longer."""
+MAX_OPEN: Final = 128
+"""Bindings that wait for their second look; then the oldest goes without."""
+SECOND_LOOKS: Final = 8
+"""At a time: one looks at the cluster in several ways."""
 
 _When: TypeAlias = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
@@ -119,9 +120,10 @@ class Shadow:
             self._hear(pod, now)
 
     def look_again(self, now: float) -> None:
-        """Come to an end about bindings around which all is known; call it every second or so."""
-        while self._open and self._open[0].binding.time + AROUND_SECONDS <= now:
-            self._close(self._open.popleft())
+        """Look again at some bindings around which all is known; call it several times a second."""
+        for _ in range(SECOND_LOOKS):
+            if self._open and self._open[0].binding.time + AROUND_SECONDS <= now:
+                self._close(self._open.popleft())
         since = self._open[0].binding.time if self._open else now
         while self._changes and self._changes[0].time < since - AROUND_SECONDS:
             self._changes.popleft()
@@ -131,9 +133,16 @@ class Shadow:
         while self._open:
             self._close(self._open.popleft())
 
-    def _changed(self, pod: PodInfo, now: float, *, is_gone: bool) -> Change:
+    def _changed(
+        self,
+        pod: PodInfo,
+        now: float,
+        turn: tuple[Any, float] | None = None,
+        *,
+        is_gone: bool = False,
+    ) -> Change:
         self._number += 1
-        change = Change(self._number, now, pod, is_gone)
+        change = Change(self._number, now, pod, turn, is_gone)
         self._changes.append(change)
         return change
 
@@ -143,16 +152,20 @@ class Shadow:
         """A pod is new or has changed; what matters is that it has a node for the first time."""
         if not pod.node_name or self._core.cache.get_pod(pod.uid) is not None:
             return
-        binding = self._changed(pod, now, is_gone=False)
-        if pod.spec.scheduler_name not in self._core.frameworks:
+        core, scheduler = self._core, pod.spec.scheduler_name
+        place = core.queue.place_of(pod.uid)
+        turn = None
+        if place is not None:
+            turn = core.frameworks[scheduler].sort_key(place.queued), place.queued.timestamp
+        binding = self._changed(pod, now, turn)
+        if scheduler not in core.frameworks:
             return
-        scheduler, waiting = pod.spec.scheduler_name, self._core.queue.get(pod.uid)
         if self._began is None:
             self._metrics.unjudged[Unjudged.BEFORE.value, scheduler].inc()
-        elif waiting is None:
+        elif place is None:
             self._metrics.unjudged[Unjudged.UNSEEN.value, scheduler].inc()
         else:
-            self._judge(binding, waiting)
+            self._judge(binding, place.queued.pod_info)
 
     def _judge(self, binding: Change, waiting: PodInfo) -> None:
         """The first look."""
@@ -170,29 +183,25 @@ class Shadow:
             example = self._explained(waiting, node, look.result, binding.time)
         self._open.append(_Open(binding, waiting, look.result, example))
         if len(self._open) > MAX_OPEN:
-            self._close(self._open.popleft())
+            oldest = self._open.popleft()
+            self._settle(oldest, oldest.result)
 
     def _close(self, seen: _Open) -> None:
         """The second look: what happened around it has come by now, whatever the watch."""
-        core, binding = self._core, seen.binding
+        core, node = self._core, seen.binding.pod.node_name
         core.catch_up()
-        around = [
-            change
-            for change in self._changes
-            if abs(change.time - binding.time) <= AROUND_SECONDS
-            and change.pod.uid != seen.waiting.uid
-        ]
-        looks = (
-            self._look(seen.waiting, binding.pod.node_name, snapshot)
-            for snapshot in possible_states(binding, around, core.cache, core.snapshot)
-        )
-        if any(look.result in AGREEMENT for look in looks):
-            self._count(seen.waiting, Result.RACED)
-            if seen.example is not None:
-                self._places[seen.result] += 1
+        states = possible_states(seen.binding, self._changes, core.cache, core.snapshot)
+        looks = (self._look(seen.waiting, node, snapshot) for snapshot in states)
+        is_right = any(look.result in AGREEMENT for look in looks)
+        self._settle(seen, Result.RACED if is_right else seen.result)
+
+    def _settle(self, seen: _Open, result: Result) -> None:
+        self._count(seen.waiting, result)
+        if seen.example is None:
             return
-        self._count(seen.waiting, seen.result)
-        if seen.example is not None:
+        if result is Result.RACED:
+            self._places[seen.result] += 1
+        else:
             self._examples.append(seen.example)
 
     def _look(self, pod: PodInfo, node: str, snapshot: Snapshot) -> Look:
