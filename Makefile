@@ -139,7 +139,7 @@ site: $(DOCS)/docs.stamp ## Make docs/ a site in site/; links to nowhere are err
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra operator --group build pyproject.toml -c requirements.lock -o requirements-operator.lock
-	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra operator --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -c requirements-operator.lock -o requirements-dev.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra data --extra operator --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -c requirements-operator.lock -o requirements-dev.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 

@@ -52,7 +52,10 @@ def deployed(cluster: Cluster) -> Iterator[str]:
 
 PLUGINS = sorted(path.parent for path in CHECKOUT.glob("examples/plugins/*/deploy"))
 FOLDERS = [
-    *(DEPLOY / name for name in ("overlays/kind", "overlays/default-scheduler", "examples")),
+    *(
+        DEPLOY / name
+        for name in ("overlays/kind", "overlays/default-scheduler", "examples", "shadow")
+    ),
     *(plugin / "deploy" for plugin in PLUGINS),
 ]
 

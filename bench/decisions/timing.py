@@ -18,10 +18,10 @@ from bench.workload import Workload
 from e2e.support.objects import Json
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
-from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, ObjectSet, PreBound
+from scheduler.engine.events import Bound, Decide, ObjectSet, PreBound, Tick
 from scheduler.engine.instructions import Bind, RunPreBind
-from scheduler.offline.cluster import Profiles
+from scheduler.engine.outcome import TakeOutcome
+from scheduler.offline.cluster import Profiles, events_of
 from scheduler.offline.reading import objects_from_documents
 from scheduler.volumes.catalog import VolumeCatalog
 
@@ -32,39 +32,84 @@ WARM_UP: Final = 100
 """Decisions that do not count: the first of a class looks at every node."""
 
 
-def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decision:
-    """Decides about ``decisions`` pods where six (ten) like them run on each node already.
+class Timed:
+    """An engine with a cluster where six (ten) pods run on each node already, and pods to come.
 
     The engine is told what a daemon tells it, one pod after the other: the pod, Decide, Bound, and
     the pod on its node. It waits for nothing, so it is timed by the CPU time of this thread: what
     else the machine does is left out.
+
+    Attributes:
+        running: pods that run.
+        pods: those to come, in order.
     """
-    running = node_count * (_LARGE[1] if node_count >= _LARGE[0] else _PODS_PER_NODE)
-    profiles = Profiles(default_configuration(objects.SCHEDULER_NAME))
-    nodes = objects.nodes_of(workload.nodes, node_count)
-    names = [node["metadata"]["name"] for node in nodes]
-    factory = objects.PodFactory(workload.pods, names, "pod")
-    before = objects.PodFactory(workload.running_template, names, "pod")
-    count = WARM_UP + decisions
-    bodies = chain(
-        nodes,
-        objects.namespaces_of(workload),
-        objects.services_of(workload),
-        storage.classes_of(workload),
-        storage.volumes_of(workload, names, max(node_count, count)),
-        storage.claims_of(workload, running, count),
-        _running(workload, before, nodes, running),
-    )
-    engine = profiles.load(objects_from_documents(zip(repeat(workload.name), bodies))).engine
-    pods = _waiting_pods(factory, running, count)
+
+    def __init__(
+        self,
+        workload: Workload,
+        node_count: int,
+        count: int,
+        take_outcome: TakeOutcome | None = None,
+    ) -> None:
+        per_node = _LARGE[1] if node_count >= _LARGE[0] else _PODS_PER_NODE
+        self.running = running = node_count * per_node
+        nodes = objects.nodes_of(workload.nodes, node_count)
+        names = [node["metadata"]["name"] for node in nodes]
+        before = objects.PodFactory(workload.running_template, names, "pod")
+        bodies = chain(
+            nodes,
+            objects.namespaces_of(workload),
+            objects.services_of(workload),
+            storage.classes_of(workload),
+            storage.volumes_of(workload, names, max(node_count, count)),
+            storage.claims_of(workload, running, count),
+            _running(workload, before, nodes, running),
+        )
+        profiles = Profiles(default_configuration(objects.SCHEDULER_NAME))
+        self._engine = engine = profiles.engine(0, take_outcome=take_outcome)
+        for event in events_of(objects_from_documents(zip(repeat(workload.name), bodies))):
+            engine.handle(event, 0.0)
+        engine.handle(Tick(), 0.0)
+        factory = objects.PodFactory(workload.pods, names, "pod")
+        self.pods = iter(_waiting_pods(factory, running, count))
+
+    def schedule(self, pod: PodInfo) -> tuple[float, float] | None:
+        """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
+        engine = self._engine
+        now = engine.core.now
+        catalog = engine.core.states.shared(VolumeCatalog, "")
+        start = thread_time_ns()
+        engine.handle(ObjectSet("pods", pod), now)
+        decide = thread_time_ns()
+        told = engine.handle(Decide(), now)
+        end = thread_time_ns()
+        prepare = next((each for each in told if isinstance(each, RunPreBind)), None)
+        bound = [] if prepare is None else list(bound_storage(pod, catalog))
+        resume = thread_time_ns()
+        if prepare is not None:
+            for kind, each in bound:
+                engine.handle(ObjectSet(kind, each), now)
+            told = engine.handle(PreBound(prepare.attempt), now)
+        bind = next((each for each in told if isinstance(each, Bind)), None)
+        if bind is None:
+            return None
+        running = pod.on_node(bind.node)
+        engine.handle(Bound(bind.attempt), now)
+        engine.handle(ObjectSet("pods", running), now)
+        return (end - decide) / 1000, (decide - start + thread_time_ns() - resume) / 1000
+
+
+def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decision:
+    """Decides about ``decisions`` pods; see `Timed`."""
+    timed = Timed(workload, node_count, WARM_UP + decisions)
     decided: list[float] = []
     rest: list[float] = []
     note = ""
     # As the daemon does once its caches are filled.
     gc.collect()
     gc.freeze()
-    for pod in pods:
-        times = _schedule(engine, pod, engine.core.states.shared(VolumeCatalog, ""))
+    for pod in timed.pods:
+        times = timed.schedule(pod)
         if times is None:
             note = f"{pod.key} fits nowhere"
             break
@@ -76,7 +121,7 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
     return Decision(
         workload=workload.name,
         nodes=node_count,
-        pods=running,
+        pods=timed.running,
         decisions=len(counted),
         median_us=median(counted) if counted else 0.0,
         p99_us=percentile(counted, 0.99),
@@ -84,30 +129,6 @@ def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decis
         peak_memory_bytes=1024 * peak_kilobytes,
         note=note,
     )
-
-
-def _schedule(engine: Engine, pod: PodInfo, catalog: VolumeCatalog) -> tuple[float, float] | None:
-    """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
-    now = engine.core.now
-    start = thread_time_ns()
-    engine.handle(ObjectSet("pods", pod), now)
-    decide = thread_time_ns()
-    told = engine.handle(Decide(), now)
-    end = thread_time_ns()
-    prepare = next((each for each in told if isinstance(each, RunPreBind)), None)
-    bound = [] if prepare is None else list(bound_storage(pod, catalog))
-    resume = thread_time_ns()
-    if prepare is not None:
-        for kind, each in bound:
-            engine.handle(ObjectSet(kind, each), now)
-        told = engine.handle(PreBound(prepare.attempt), now)
-    bind = next((each for each in told if isinstance(each, Bind)), None)
-    if bind is None:
-        return None
-    running = pod.on_node(bind.node)
-    engine.handle(Bound(bind.attempt), now)
-    engine.handle(ObjectSet("pods", running), now)
-    return (end - decide) / 1000, (decide - start + thread_time_ns() - resume) / 1000
 
 
 def _running(

@@ -117,13 +117,21 @@ class RunningDaemon:
         self._clock = clock
         self._extenders: ExtenderClient | None = None
         self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
+        seed = self._rng.getrandbits(32)
+        plugins = out_of_tree_plugins() if out_of_tree is None else out_of_tree
+        self._recorders = Recorders(
+            config,
+            clock,
+            options,
+            seed=seed,
+            out_of_tree=plugins,
+            on_lost=self.metrics.decisions_lost.inc,
+        )
         self._session = self._open_session()
         self._elector = self._candidate()
         writes = PodWrites(
             self._session, fence=None if self._elector is None else self._elector.is_leading
         )
-        seed = self._rng.getrandbits(32)
-        plugins = out_of_tree_plugins() if out_of_tree is None else out_of_tree
         builder = FrameworkBuilder(
             clock.monotonic,
             instruments=self.metrics.instruments,
@@ -132,7 +140,6 @@ class RunningDaemon:
             out_of_tree=plugins,
         )
         builder.backing.api = writes
-        self._recorders = Recorders(config, clock, options, seed=seed, out_of_tree=plugins)
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self._kept = _kept_objects(engine)
@@ -310,6 +317,7 @@ class RunningDaemon:
             seed=seed,
             max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
             tracer=CycleTracer(log, self._spans),
+            take_outcome=self._recorders.take_outcome,
             stopwatch=self._clock.monotonic,
         )
 

@@ -11,6 +11,7 @@ from scheduler.config.load import load_object
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.engine import Engine
 from scheduler.engine.engine import EngineSettings
+from scheduler.engine.outcome import TakeOutcome
 from scheduler.engine.profiles import Rules
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import kinds_to_watch
@@ -30,6 +31,7 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     seed: int = 0,
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS,
     tracer: CycleTracer | None = None,
+    take_outcome: TakeOutcome | None = None,
     stopwatch: Callable[[], float] = lambda: 0.0,
     is_validating: bool = False,
 ) -> Engine:
@@ -57,6 +59,7 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
         states=builder.states,
         kinds={watched_kind(kind).name: kind for kind in kinds_to_watch(frameworks.values())},
         tracer=tracer,
+        take_outcome=take_outcome,
         stopwatch=stopwatch,
         rules_of=rules_of,
     )

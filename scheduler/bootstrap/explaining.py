@@ -64,7 +64,7 @@ class LiveExplainer:
             judgement = self._explainer.judge(pod if attempt is None else attempt.pod, depth)
             self._explainer.forget()
             whereabouts = whereabouts_of(
-                pod, self._engine, self._times(), leading=self._is_leading()
+                pod, self._engine, times_of(self._clock), leading=self._is_leading()
             )
             summary = replace(judgement.summary, whereabouts=whereabouts)
             await asyncio.sleep(0)
@@ -78,11 +78,13 @@ class LiveExplainer:
         own = frameworks.get(pod.spec.scheduler_name)
         return next(iter(frameworks.values())) if own is None else own
 
-    def _times(self) -> Callable[[float], str]:
-        offset = self._clock.wall().timestamp() - self._clock.monotonic()
 
-        def when(moment: float) -> str:
-            told = datetime.fromtimestamp(moment + offset, UTC)
-            return told.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def times_of(clock: Clock) -> Callable[[float], str]:
+    """What makes RFC 3339 of a moment of a clock that never goes back."""
+    offset = clock.wall().timestamp() - clock.monotonic()
 
-        return when
+    def when(moment: float) -> str:
+        told = datetime.fromtimestamp(moment + offset, UTC)
+        return told.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    return when

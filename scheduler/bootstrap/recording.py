@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from scheduler.extender.extenders import without_password
 from scheduler.framework.interface import Plugin
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
+from scheduler.recording.decision_log import DecisionLog, RotatedFile, to_standard_output
+from scheduler.recording.decisions import Rows
 from scheduler.recording.directory import DirectoryRecorder
 from scheduler.recording.files import SUFFIX
 from scheduler.recording.flight import FlightRecorder
@@ -27,15 +29,16 @@ log = get_logger(__name__)
 
 
 class RecordError(SchedulerError):
-    """A directory that nothing can be recorded in."""
+    """A directory that nothing can be recorded in, or a file that cannot be written."""
 
 
 class Recorders:
-    """The flight recorder, and the recorder of `--record`.
+    """The flight recorder, and what `--record` and `--decisions` ask for.
 
     Attributes:
         flight: the last minutes.
-        logs: both, for the driver.
+        logs: all of them, for the driver.
+        take_outcome: for the engine; None without `--decisions`.
     """
 
     def __init__(
@@ -46,11 +49,20 @@ class Recorders:
         *,
         seed: int,
         out_of_tree: Mapping[str, type[Plugin]],
+        on_lost: Callable[[int], object],
     ) -> None:
         """Begin to record.
 
+        Args:
+            config: what is decided by.
+            clock: the time.
+            options: where to record.
+            seed: of the engine's chance.
+            out_of_tree: plugin classes by name.
+            on_lost: told how many rows of `--decisions` are lost.
+
         Raises:
-            RecordError: the directory cannot be made.
+            RecordError: the directory cannot be made, or the file not be written.
         """
         self._clock = clock
         header = Header(
@@ -68,7 +80,10 @@ class Recorders:
         self._crash_directory = Path(directory or tempfile.gettempdir())
         self.flight = FlightRecorder(header)
         self._to_disk = None if not directory else _to_disk(Path(directory), header)
-        self.logs = (self.flight,) if self._to_disk is None else (self.flight, self._to_disk)
+        self._decisions = _decision_log(options.decisions, header, on_lost)
+        self.take_outcome = None if self._decisions is None else self._decisions.take
+        wanted = (self.flight, self._to_disk, self._decisions)
+        self.logs = tuple(each for each in wanted if each is not None)
 
     def crashed(self) -> None:
         """Keep the last minutes for whoever looks for the cause."""
@@ -85,6 +100,8 @@ class Recorders:
         """Write what is left."""
         if self._to_disk is not None:
             self._to_disk.close()
+        if self._decisions is not None:
+            self._decisions.close()
 
 
 def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
@@ -98,6 +115,22 @@ def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
         log.error("No more is recorded", reason=why, bytes=written)
 
     return DirectoryRecorder(directory, header, ended)
+
+
+def _decision_log(
+    file: str, header: Header, on_lost: Callable[[int], object]
+) -> DecisionLog | None:
+    if not file:
+        return None
+    try:
+        write = to_standard_output if file == "-" else RotatedFile(Path(file))
+    except OSError as problem:
+        raise RecordError(f"--decisions {file}: {problem.strerror}") from problem
+
+    def ended(why: str) -> None:
+        log.error("No more decisions are written", reason=why)
+
+    return DecisionLog(write, Rows(header), on_lost=on_lost, on_end=ended)
 
 
 def without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

@@ -33,6 +33,11 @@ _COMMANDS: Final = {
     "capacity": _Command(
         "scheduler.cli.capacity", "capacity", "Say how many more pods of a kind fit."
     ),
+    "shadow": _Command(
+        "scheduler.cli.shadow",
+        "shadow",
+        "Watch another scheduler, and say where this one would decide otherwise.",
+    ),
     "top": _Command(
         "scheduler.cli.top.command", "top", "Show queue, pending pods and nodes, live."
     ),

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
@@ -16,11 +17,13 @@ from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT, NOT_ASKED, read_profiles
 from scheduler.engine import Engine
+from scheduler.engine.outcome import TakeOutcome
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import InputError
 from scheduler.offline.recorded import recorded_engine, recorded_profiles
 from scheduler.recording.comparison import Comparison, Fate, compare
+from scheduler.recording.decisions import row_file
 from scheduler.recording.files import Recording
 from scheduler.recording.records import Header, Record
 from scheduler.recording.replay import Difference, in_words, replay as replay_records, restore
@@ -57,6 +60,14 @@ _SHOWN: Final = 20
     metavar="FILE",
     help="Replay with this KubeSchedulerConfiguration, and compare where pods land.",
 )
+@click.option(
+    "--decisions",
+    "table",
+    metavar="OUT",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a row for every attempt: Parquet where the name ends in .parquet, else lines of "
+    "JSON.",
+)
 def replay(
     *,
     files: tuple[Path, ...],
@@ -64,6 +75,7 @@ def replay(
     moment: str | None,
     pod: str | None,
     config_file: str | None,
+    table: Path | None,
 ) -> None:
     """Tell a fresh engine what a recorded one was told, and see that it answers the same.
 
@@ -74,18 +86,59 @@ def replay(
     try:
         recording = Recording(files)
         records = _until(recording, moment)
-        if config_file is not None:
-            _compare(recording.header, records, config_file)
-            return
-        profiles = recorded_profiles(recording.header)
-        engine = recorded_engine(profiles, recording.header)
-        status = _feed(recording.header, records, engine, dump=dump, is_asked=pod is not None)
-        if pod is not None:
-            _explain(profiles, engine, pod, recording.header)
+        with _outcomes(table, recording.header) as take_outcome:
+            status = _replay(
+                recording.header,
+                records,
+                take_outcome,
+                dump=dump,
+                pod=pod,
+                config_file=config_file,
+            )
     except SchedulerError as problem:
         click.echo(f"stowage replay: {problem}", err=True)
         sys.exit(BAD_INPUT)
     sys.exit(status)
+
+
+@contextmanager
+def _outcomes(table: Path | None, header: Header) -> Iterator[TakeOutcome | None]:
+    """What takes the outcomes of attempts; written whole at the end, also after a difference.
+
+    Raises:
+        SchedulerError: they are not known, or cannot be written.
+    """
+    if table is None:
+        yield None
+        return
+    if not header.is_complete:
+        raise InputError("--decisions: the recording does not begin at the start")
+    rows = row_file(table, header)
+    try:
+        yield rows.take
+    finally:
+        rows.close()
+
+
+def _replay(
+    header: Header,
+    records: Iterator[Record],
+    take_outcome: TakeOutcome | None,
+    *,
+    dump: bool,
+    pod: str | None,
+    config_file: str | None,
+) -> int:
+    """Gives the exit status."""
+    if config_file is not None:
+        _compare(header, records, config_file, take_outcome)
+        return 0
+    profiles = recorded_profiles(header)
+    engine = recorded_engine(profiles, header, take_outcome)
+    status = _feed(header, records, engine, dump=dump, is_asked=pod is not None)
+    if pod is not None:
+        _explain(profiles, engine, pod, header)
+    return status
 
 
 def _until(recording: Recording, moment: str | None) -> Iterator[Record]:
@@ -186,14 +239,16 @@ def _pod_called(engine: Engine, name: str) -> PodInfo:
 # --- comparing ------------------------------------------------------------------------------------
 
 
-def _compare(header: Header, records: Iterator[Record], config_file: str) -> None:
+def _compare(
+    header: Header, records: Iterator[Record], config_file: str, take_outcome: TakeOutcome | None
+) -> None:
     profiles, notices = read_profiles(config_file)
     for notice in notices:
         print_note(notice)
     if profiles.config.extenders:
         print_note(NOT_ASKED)
     maximum = header.max_in_unschedulable_seconds
-    engine = profiles.engine(header.seed, maximum, with_extenders=False)
+    engine = profiles.engine(header.seed, maximum, with_extenders=False, take_outcome=take_outcome)
     comparison = compare(records, engine)
     elsewhere = comparison.elsewhere
     click.echo(f"pods: {len(comparison.recorded)}, elsewhere: {len(elsewhere)}")

@@ -285,6 +285,13 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
             _text,
             "DIR",
         ),
+        Flag(
+            "decisions",
+            "Write a line of JSON for every attempt to this file, - for standard output (not in "
+            "kube-scheduler).",
+            _text,
+            "FILE",
+        ),
         Flag("vmodule", "Levels by file.", _text, "PATTERN=LEVEL,...", "-v holds everywhere"),
         _time("log-flush-frequency", "Time between flushes.", _NO_LOG_CONTROL),
         Flag("log-json-info-buffer-size", "Buffer.", _text, "SIZE", _NO_LOG_CONTROL),

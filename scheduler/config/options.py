@@ -81,6 +81,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     logging_format: str = "text"
     record: str = ""
     """Our own: the directory that everything the engine is told is recorded in."""
+    decisions: str = ""
+    """Our own: the file that a line is written to for every attempt; - for standard output."""
 
     given: tuple[tuple[str, str], ...] = ()
     """Flags as they were written, those without effect included (`/flagz`)."""

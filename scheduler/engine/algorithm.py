@@ -37,12 +37,14 @@ class ScheduleResult(msgspec.Struct):
         suggested_host: the node.
         evaluated_nodes: nodes looked at.
         feasible_nodes: nodes that fit.
+        best: what it was chosen from; valid until the snapshot changes.
     """
 
     state: CycleState
     suggested_host: str
     evaluated_nodes: int
     feasible_nodes: int
+    best: Best
 
 
 class Unschedulable(msgspec.Struct):
@@ -110,7 +112,7 @@ class SchedulingAlgorithm:
         percentage = self._percentage_in(framework)
         rows = None
         if percentage or pod.pod.status.nominated_node_name:
-            rows = _nominated_row(found, pod, snapshot)
+            rows = nominated_row(found, pod, snapshot)
             if rows is None:
                 rows = self._sampled(found, snapshot, percentage)
         best = framework.best_nodes(found, pod, snapshot, rows)
@@ -140,7 +142,7 @@ class SchedulingAlgorithm:
             PluginError: a plugin failed.
         """
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
-        rows = _nominated_row(found, pod, snapshot) if tries_nominated else None
+        rows = nominated_row(found, pod, snapshot) if tries_nominated else None
         is_alone = rows is not None
         if rows is None:
             rows = self._sampled(found, snapshot, self._percentage_in(framework))
@@ -183,7 +185,7 @@ class SchedulingAlgorithm:
         table, row = snapshot.table, best.rows[0]
         if len(best.rows) > 1:
             row = best.rows[int(self._random.random() * len(best.rows))]
-        return ScheduleResult(found.state, table.names[row], table.count, best.feasible)
+        return ScheduleResult(found.state, table.names[row], table.count, best.feasible, best)
 
     def _percentage_in(self, framework: Framework) -> int:
         """What percentage of nodes is enough in a profile; 0 when all are looked at."""
@@ -209,7 +211,7 @@ class SchedulingAlgorithm:
         return rotated[feasible_at]
 
 
-def _nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:
+def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:
     """The node the pod is nominated to, if it fits: then no other is looked at."""
     row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
     if row is None or row not in found.feasible_rows():

@@ -177,6 +177,24 @@ class Hearing(msgspec.Struct):
     reviewed: Reviewed | None = None
 
 
+class Choice(msgspec.Struct, frozen=True):
+    """What a node was chosen from, or would have been.
+
+    Attributes:
+        nodes: how many were looked at.
+        feasible: how many of them fit.
+        score: the total of the node; None where it was the only one.
+        runner_up: the best of the others.
+        runner_up_score: its total.
+    """
+
+    nodes: int
+    feasible: int
+    score: int | None = None
+    runner_up: str | None = None
+    runner_up_score: int | None = None
+
+
 class Attempt(msgspec.Struct):
     """One or several pods on their way from the queue to a node, all or none of them.
 
@@ -191,7 +209,8 @@ class Attempt(msgspec.Struct):
         placed: the members on their (assumed) nodes, in the same order; empty before.
         doubt: why it is not known whether the pods are bound.
         asked_at: when the API server was last asked about it; 0 for never.
-        feasible_nodes: nodes that fit.
+        choice: what the node was chosen from; None where nobody takes outcomes.
+        deciding_seconds: how long it took to choose, or to find that there is none.
         hearing: what extenders are asked about it, and what they have said; None while nobody was.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
     """
@@ -206,7 +225,8 @@ class Attempt(msgspec.Struct):
     placed: tuple[PodInfo, ...] = ()
     doubt: str = ""
     asked_at: float = 0.0
-    feasible_nodes: int = 0
+    choice: Choice | None = None
+    deciding_seconds: float = 0.0
     hearing: Hearing | None = None
     binder: int | None = None
 

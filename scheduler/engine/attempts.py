@@ -41,6 +41,7 @@ from scheduler.engine.instructions import (
     RunPreBind,
     WakeMeAt,
 )
+from scheduler.engine.outcome import choice_of, outcome_of
 from scheduler.extender import Answer, ExtenderError
 from scheduler.framework.events import ASSIGNED_POD_DELETE
 from scheduler.framework.interface import PostFilterResult
@@ -130,7 +131,10 @@ class Attempts:
         equal = core.queue.rejected_equal(queued)
         if equal is not None:
             core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
-            self._requeue(queued, failure_like(equal))
+            failure = failure_like(equal)
+            if core.take_outcome is not None:
+                core.take_outcome(outcome_of(queued, "unschedulable", core.now, failure=failure))
+            self._requeue(queued, failure)
             return
         framework = core.frameworks[pod.spec.scheduler_name]
         self._last_id += 1
@@ -174,7 +178,10 @@ class Attempts:
             return
         decision = self._decision(attempt)
         thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
+        attempt.deciding_seconds = thought
         core.metrics.scheduling_algorithm_duration.observe(thought)
+        if core.take_outcome is not None:
+            attempt.choice = choice_of(decision, core.snapshot)
         if isinstance(decision, ScheduleResult):
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
@@ -245,7 +252,6 @@ class Attempts:
         core, framework = self._core, attempt.framework
         pod = attempt.pod.on_node(result.suggested_host)
         attempt.placed, attempt.cycle_state = (pod,), result.state
-        attempt.feasible_nodes = result.feasible_nodes
         self._advance(attempt, AttemptEvent.FIT)
         self._hearings.forget(attempt)
         core.cache.assume_pod(pod)
@@ -376,9 +382,8 @@ class Attempts:
 
     def _finish(self, attempt: Attempt) -> None:
         """The pod is bound, whether we know it by an answer or by the watch."""
-        core = self._core
-        profile, queued = attempt.framework.profile_name, attempt.queued
-        core.metrics.attempt_ended("scheduled", profile, core.now - attempt.start)
+        core, queued = self._core, attempt.queued
+        self._ended(attempt, "scheduled")
         began = queued.initial_attempt_timestamp
         core.metrics.pod_bound(
             queued.attempts,
@@ -407,6 +412,8 @@ class Attempts:
 
     def leave(self, attempt: Attempt, why: str) -> None:
         """The pod needs nothing from this attempt any more: its room is free for others."""
+        if attempt.state is not AttemptState.BOUND:
+            self._tell_outcome(attempt, "gone", Failure(why))
         freed = self._undo(attempt, AttemptEvent.LEAVE, why)
         for queued in attempt.members:
             self._core.queue.done(queued.pod_info.uid)
@@ -478,13 +485,26 @@ class Attempts:
         if freed and not failure.is_rejection:
             self._free(attempt, freed=freed)
         result = "unschedulable" if failure.is_rejection else "error"
-        core.metrics.attempt_ended(result, attempt.framework.profile_name, core.now - attempt.start)
+        self._ended(attempt, result, failure)
         if not failure.is_rejection:
             core.out.append(Report(SCHEDULING_FAILED, attempt.pod.key, failure.message))
         for queued in attempt.members:
             self._requeue(queued, failure)
         if freed and failure.is_rejection:
             self._free(attempt, freed=freed)
+
+    def _ended(self, attempt: Attempt, result: str, failure: Failure | None = None) -> None:
+        """Count an attempt that came to a result."""
+        core, profile = self._core, attempt.framework.profile_name
+        core.metrics.attempt_ended(result, profile, core.now - attempt.start)
+        self._tell_outcome(attempt, result, failure)
+
+    def _tell_outcome(self, attempt: Attempt, result: str, failure: Failure | None) -> None:
+        core = self._core
+        if core.take_outcome is not None:
+            core.take_outcome(
+                outcome_of(attempt.queued, result, core.now, attempt=attempt, failure=failure)
+            )
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> None:
         core = self._core

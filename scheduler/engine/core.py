@@ -9,6 +9,7 @@ from scheduler.cache import Cache, Rebuilt, compare_rows
 from scheduler.engine.algorithm import SchedulingAlgorithm
 from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Report
+from scheduler.engine.outcome import TakeOutcome
 from scheduler.engine.story import Story
 from scheduler.errors import SchedulerError
 from scheduler.extender import Extenders
@@ -67,6 +68,7 @@ class Core(msgspec.Struct):
         metrics: what is counted and timed.
         extender_metrics: the same of extenders.
         tracer: hears of each cycle, if anybody does.
+        take_outcome: takes a row of data for each attempt that ends, if anybody wants them.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
         story: what happened to each pod.
@@ -85,6 +87,7 @@ class Core(msgspec.Struct):
     metrics: EngineMetrics
     extender_metrics: ExtenderMetrics
     tracer: CycleTracer | None
+    take_outcome: TakeOutcome | None
     stopwatch: Callable[[], float]
     time: EventTime
     story: Story

@@ -39,6 +39,7 @@ from scheduler.engine.evicting import Evicting
 from scheduler.engine.failure import reference
 from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Configured, Instruction, Tell
+from scheduler.engine.outcome import TakeOutcome
 from scheduler.engine.profiles import Rules, RulesOf, build_queue, no_other_rules, queue_profiles
 from scheduler.engine.story import Entry, Story
 from scheduler.engine.validation import validate_engine
@@ -110,6 +111,7 @@ class Engine:
         states: SharedStates,
         kinds: Mapping[str, ObjectKind] | None = None,
         tracer: CycleTracer | None = None,
+        take_outcome: TakeOutcome | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
         rules_of: RulesOf = no_other_rules,
     ) -> None:
@@ -122,6 +124,7 @@ class Engine:
             states: what plugins share and list.
             kinds: by plural, the kinds that plugins read.
             tracer: hears of each cycle.
+            take_outcome: takes a row of data for each attempt that ends.
             stopwatch: a running clock to measure with; no decision depends on it.
             rules_of: what another configuration would mean.
         """
@@ -145,6 +148,7 @@ class Engine:
             metrics=EngineMetrics(backing.metrics),
             extender_metrics=ExtenderMetrics(backing.metrics),
             tracer=tracer,
+            take_outcome=take_outcome,
             stopwatch=stopwatch,
             time=time,
             story=Story(),

@@ -3,6 +3,7 @@
 Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updatePod) v1.36.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -30,6 +31,7 @@ class Failure(msgspec.Struct, frozen=True):
         nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
         fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
         excess: why no node could ever hold the pod, if that is so.
+        reasons: how many nodes each reason rejects.
     """
 
     message: str
@@ -39,6 +41,7 @@ class Failure(msgspec.Struct, frozen=True):
     nominated_node_name: str | None = ""
     fits_nowhere: bool = False
     excess: Excess | None = None
+    reasons: Mapping[str, int] = {}
 
     @property
     def reason(self) -> str:
@@ -69,6 +72,7 @@ def failure_of(
         nominated_node_name=nominated_node_name,
         fits_nowhere=not nominated_node_name and not is_heard,
         excess=excess,
+        reasons=diagnosis.reason_counts(),
     )
 
 
@@ -102,6 +106,7 @@ def rejected_by(status: Status) -> Failure:
         is_rejection=True,
         unschedulable_plugins=frozenset() if pending else plugins,
         pending_plugins=plugins if pending else frozenset(),
+        reasons=dict.fromkeys(status.reasons, 1),
     )
 
 

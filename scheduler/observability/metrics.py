@@ -138,6 +138,10 @@ class SchedulerMetrics:
             "stowage_events_dropped_total",
             "Events that were not sent because too many were waiting.",
         )[()]
+        self.decisions_lost = add.counter(
+            "stowage_decisions_lost_total",
+            "Rows of --decisions that were not written because nobody took them in time.",
+        )[()]
         self.config_reload_success = add.gauge(
             "stowage_config_reload_success",
             "1 when the file of --config is in force as it was read last, 0 when that was refused.",

@@ -15,6 +15,7 @@ from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
 from scheduler.engine import Engine
 from scheduler.engine.events import ObjectSet, Tick
+from scheduler.engine.outcome import TakeOutcome
 from scheduler.framework.handle import StateT
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework
@@ -157,6 +158,7 @@ class Profiles:
         max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS,
         *,
         with_extenders: bool = True,
+        take_outcome: TakeOutcome | None = None,
     ) -> Engine:
         """A fresh engine; one at a time, as it shares its plugins with every other."""
         config = self.config
@@ -168,6 +170,7 @@ class Profiles:
             self.frameworks,
             seed=seed,
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            take_outcome=take_outcome,
         )
 
     def framework_of(self, pod: PodInfo) -> Framework:

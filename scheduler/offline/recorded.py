@@ -3,6 +3,7 @@
 from scheduler.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.config.load import load_object
 from scheduler.engine import Engine
+from scheduler.engine.outcome import TakeOutcome
 from scheduler.offline.cluster import Profiles
 from scheduler.recording.records import Header
 
@@ -24,6 +25,10 @@ def recorded_profiles(header: Header) -> Profiles:
     return Profiles(config, out_of_tree)
 
 
-def recorded_engine(profiles: Profiles, header: Header) -> Engine:
+def recorded_engine(
+    profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None
+) -> Engine:
     """A fresh engine that gives the answers of a recording."""
-    return profiles.engine(header.seed, header.max_in_unschedulable_seconds)
+    return profiles.engine(
+        header.seed, header.max_in_unschedulable_seconds, take_outcome=take_outcome
+    )

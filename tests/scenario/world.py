@@ -51,6 +51,7 @@ class World:
         informer_options: InformerOptions | None = None,
         synced: bool = True,
         record: str = "",
+        decisions: str = "",
         secure_port: int = 0,
         file: Path | None = None,
         connection: Connection | None = None,
@@ -75,6 +76,7 @@ class World:
             secure_port=secure_port,
             serve_without_authorization=True,
             record=record,
+            decisions=decisions,
             config=str(file or ""),
         )
         daemon = RunningDaemon(

@@ -1,7 +1,6 @@
 """Where the screen gets its engine from: a cluster that is watched, or a recording."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,17 +10,11 @@ from typing_extensions import override
 
 from scheduler.cli.live import Place
 from scheduler.cli.top.view import Rates
-from scheduler.client.connection import load_connection
-from scheduler.client.session import ApiSession
+from scheduler.cli.watching import watching
 from scheduler.clock import Clock
-from scheduler.driver.feeding import Feed
 from scheduler.engine import Engine
 from scheduler.engine.events import Event
-from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.informers.informers import Informers
-from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
-from scheduler.observability.client_metrics import InformerMetrics
-from scheduler.observability.instruments import Instruments
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.recorded import recorded_engine, recorded_profiles
 from scheduler.recording.files import Recording
@@ -97,32 +90,15 @@ class ClusterSource(Source):
     @override
     async def running(self) -> AsyncIterator[None]:
         """Watch; raises ConnectionConfigError before anything is asked."""
-        connection = await load_connection(
-            kubeconfig=self._place.kubeconfig, context=self._place.context, clock=self._clock
-        )
-        self._server = connection.access.server
-        frameworks = self.profiles.frameworks.values()
-        kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
-        kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
-        async with ApiSession(connection, clock=self._clock) as session:
-            informers = Informers(
-                session,
-                kinds,
-                clock=self._clock,
-                rng=random.Random(),  # noqa: S311 - spreads retries, keeps no secret
-                metrics=InformerMetrics(Instruments()),
-            )
-            for kind in kinds:
-                informers.of(kind).add_handler(Feed(kind, self._submit))
-            self._unsynced = lambda: informers.unsynced
-            watching = asyncio.create_task(informers.run())
-            synced = asyncio.create_task(self._forget_when_synced(informers))
+        async with watching(self._place, self.profiles, self._submit, self._clock) as watched:
+            self._server = watched.server
+            self._unsynced = lambda: watched.informers.unsynced
+            synced = asyncio.create_task(self._forget_when_synced(watched.informers))
             try:
                 yield
             finally:
-                for task in (watching, synced):
-                    task.cancel()
-                await asyncio.gather(watching, synced, return_exceptions=True)
+                synced.cancel()
+                await asyncio.gather(synced, return_exceptions=True)
 
     async def _forget_when_synced(self, informers: Informers) -> None:
         await informers.wait_synced()

@@ -76,6 +76,7 @@ class Diagnosis:
         self.absent = absent
         self.post_filter_message = ""
         self._restricting_plugins = restricting_plugins
+        self._counts: dict[str, int] | None = None
         self._row_of = snapshot.table.row_of
         self.groups: list[tuple[Status, NDArray[np.intp]]] = (
             [] if verdicts is None else list(verdicts.groups())
@@ -124,8 +125,15 @@ class Diagnosis:
                 return self.verdicts.status(position)
         return self.absent or self.pre_filter or _SILENT
 
-    def reason_counts(self) -> dict[str, int]:
+    def reason_counts(self) -> Mapping[str, int]:
         """How many nodes each reason rejects."""
+        if self._counts is None:
+            self._counts = self._counted()
+        return self._counts
+
+    def _counted(self) -> dict[str, int]:
+        if self.pre_filter is not None:
+            return dict.fromkeys(self.pre_filter.reasons, self.num_all_nodes)
         counts: dict[str, int] = {}
         looked_at = 0
         for status, positions in self.groups:

@@ -21,6 +21,7 @@ from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_l
 from scheduler.framework.runtime.pod_class import (
     INFEASIBLE_TOTAL,
     PodClass,
+    RawScore,
     call_normalize,
     call_score,
 )
@@ -37,10 +38,17 @@ class Best(msgspec.Struct, frozen=True):
     Attributes:
         rows: theirs.
         feasible: how many nodes fit.
+        candidates: the rows that `totals` are about; None for all rows of the table.
+        totals: of the candidates, until the snapshot changes; below zero for a row that does not
+            fit. Whole numbers of int64 where extenders had a say. None where there was no choice.
+        left_out: the scores that are the same on every node, where `totals` lacks them.
     """
 
     rows: NDArray[np.intp]
     feasible: int
+    candidates: NDArray[np.intp] | None = None
+    totals: Scores | NDArray[np.int64] | None = None
+    left_out: Sequence[RawScore] = ()
 
 
 class Scoring:
@@ -82,8 +90,8 @@ class Scoring:
         totals = self.totals(found, pod, snapshot, rows)
         if bonus is not None:
             exact = totals.astype(np.int64) + bonus
-            return Best(rows[(exact == exact.max()).nonzero()[0]], len(rows))
-        return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows))
+            return Best(rows[(exact == exact.max()).nonzero()[0]], len(rows), rows, exact)
+        return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows), rows, totals)
 
     def _best_cached(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
         """The usual case of a plain pod: its class keeps the totals of all rows."""
@@ -92,7 +100,8 @@ class Scoring:
         best = totals.max()
         if best == INFEASIBLE_TOTAL:
             return Best(np.zeros(0, np.intp), 0)
-        found = Best((totals == best).nonzero()[0], int(np.count_nonzero(totals >= 0)))
+        feasible = int(np.count_nonzero(totals >= 0))
+        found = Best((totals == best).nonzero()[0], feasible, None, totals, pod_class.raw_scores)
         if found.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)

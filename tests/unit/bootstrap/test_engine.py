@@ -87,13 +87,14 @@ def test_the_time_in_unschedulable_is_as_told() -> None:
 def test_the_percentage_of_nodes_is_as_configured() -> None:
     """No more nodes are looked for than are enough."""
     config = replace(default_configuration("stowage"), percentage_of_nodes_to_score=50)
-    engine = engine_of(config, nodes=300)
+    engine = engine_of(config, nodes=300, take_outcome=lambda _: None)
     pod = decide(engine)
 
     attempt = engine.attempts.of(pod.uid)
 
     assert attempt is not None
-    assert attempt.feasible_nodes == 150
+    assert attempt.choice is not None
+    assert attempt.choice.feasible == 150
 
 
 def test_the_seed_breaks_ties() -> None:

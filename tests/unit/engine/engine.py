@@ -30,6 +30,7 @@ from scheduler.engine.instructions import (
     RunPreBind,
     Tell,
 )
+from scheduler.engine.outcome import Outcome
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing, Handle
@@ -132,6 +133,7 @@ class EngineUnderTest:
         binds: bindings that were asked for, in order.
         answer: what the API server says to a binding; None for no answer yet.
         instructions: all of them, in order.
+        outcomes: how attempts ended, in order.
         backing: what handles of plugins show.
         states: what plugins share and list.
     """
@@ -148,6 +150,7 @@ class EngineUnderTest:
         self.clock = FakeClock()
         self.answer = answer
         self.instructions: list[Instruction] = []
+        self.outcomes: list[Outcome] = []
         self.states = SharedStates(FrameworkMetrics(Instruments()))
         self.states.watch(kinds)
         self.backing = Backing(self.states, Instruments(), self.clock.monotonic)
@@ -164,6 +167,7 @@ class EngineUnderTest:
             backing=self.backing,
             states=self.states,
             kinds={watched_kind(kind).name: kind for kind in kinds},
+            take_outcome=self.outcomes.append,
         )
         for node in nodes:
             self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))

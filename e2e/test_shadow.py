@@ -1,0 +1,233 @@
+"""Promise: `stowage shadow` finds nothing in the real kube-scheduler's bindings to do otherwise.
+
+Looking at all nodes, both make the same decisions: every node that kube-scheduler chooses fits for
+us, and none is better.
+"""
+
+import asyncio
+import json
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+import yaml
+
+from e2e.conftest import ASKED_ELSEWHERE
+from e2e.support.api import ApiRefusedError
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.objects import Json
+from e2e.support.processes import Program
+from e2e.support.rights import refused
+from e2e.support.storage import Storage, storage_cluster, uses
+from e2e.support.varied_pods import PRIORITIES, varied_nodes, varied_pod
+from e2e.support.waiting import wait_for
+
+PODS = 2000
+NODES = 60
+KEPT = 500
+"""Pods on nodes at a time; then older ones go."""
+WITH_CLAIMS = 20
+DECISION_SECONDS = 30.0
+BURST = 300
+THEIRS = "default-scheduler"
+CONFIG = {"percentageOfNodesToScore": 100}
+RBAC = CHECKOUT / "deploy" / "shadow" / "rbac.yaml"
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
+    """A control plane whose controllers bind volumes."""
+    with storage_cluster(tmp_path_factory.mktemp("shadow")) as cluster:
+        yield cluster
+        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+
+
+@pytest.fixture
+def storage(cluster: Cluster) -> Iterator[Storage]:
+    """Storage objects that go with the test."""
+    made = Storage(cluster)
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def priority_classes(cluster: Cluster) -> Iterator[None]:
+    """The priorities pods name."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name, value in PRIORITIES.items():
+        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
+    yield
+    for name in PRIORITIES:
+        cluster.run(cluster.api.delete(f"{path}/{name}"))
+
+
+class Shadow:
+    """`stowage shadow` with the rights that its manifests grant, and no others."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        words = [sys.executable, "-m", "scheduler", "shadow", "--output=json", "--every=10000"]
+        words += [f"--kubeconfig={_account(cluster)}", "--examples=50"]
+        self._program = Program(
+            "shadow", words, directory / "shadow.log", {"PYTHONPATH": str(CHECKOUT)}
+        )
+        wait_for(lambda: '"Watching"' in self._program.tail(), "the shadow to know the cluster", 60)
+
+    def end(self) -> Json:
+        """Its last summary."""
+        assert self._program.stop() == 0, self._program.tail()
+        summary: Json = json.loads(self._program.log.read_text().splitlines()[-1])
+        counts = {name: count for name, count in summary["results"].items() if count}
+        print(f"{summary['bindings']} bindings: {counts}; unjudged: {summary['unjudged']}")
+        for example in summary["examples"]:
+            print(json.dumps(example))
+        return summary
+
+
+def _account(cluster: Cluster) -> Path:
+    api = "/apis/rbac.authorization.k8s.io/v1"
+    for document in yaml.safe_load_all(RBAC.read_text()):
+        path = {
+            "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
+            "ClusterRole": f"{api}/clusterroles",
+            "ClusterRoleBinding": f"{api}/clusterrolebindings",
+        }[document["kind"]]
+        try:
+            cluster.run(cluster.api.post(path, document))
+        except ApiRefusedError as error:
+            if error.status != 409:
+                raise
+    return cluster.service_account_kubeconfig("kube-system", "stowage-shadow")
+
+
+class Placing:
+    """Gives pods to kube-scheduler one by one: what it decides on is then what anybody can see."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._api = cluster.api
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self.placed: deque[str] = deque()
+        self.rejected = 0
+
+    async def place(self, pod: Json) -> None:
+        """One pod; who fits nowhere is taken away, and so is the oldest when there are many."""
+        name = pod["metadata"]["name"]
+        pod["spec"]["schedulerName"] = THEIRS
+        await self._api.post(self._pods, pod)
+        async with asyncio.timeout(DECISION_SECONDS):
+            found = await self._api.get(f"{self._pods}/{name}")
+            while not _is_decided(found):
+                await asyncio.sleep(0.004)
+                found = await self._api.get(f"{self._pods}/{name}")
+        if found["spec"].get("nodeName"):
+            self.placed.append(name)
+        else:
+            self.rejected += 1
+            await self._delete(name)
+        if len(self.placed) > KEPT:
+            await self._delete(self.placed.popleft())
+
+    async def _delete(self, name: str) -> None:
+        """A pod goes; it may have been evicted already."""
+        try:
+            await self._api.delete(f"{self._pods}/{name}?gracePeriodSeconds=0")
+        except ApiRefusedError as error:
+            if error.status != 404:
+                raise
+
+
+def _is_decided(pod: Json) -> bool:
+    """Whether it has a node, or was told that there is none and will be none soon."""
+    if pod["spec"].get("nodeName"):
+        return True
+    status = pod.get("status", {})
+    is_told = any(
+        each["type"] == "PodScheduled" and each["status"] == "False"
+        for each in status.get("conditions", ())
+    )
+    return is_told and not status.get("nominatedNodeName")
+
+
+@pytest.mark.usefixtures("priority_classes")
+def test_everything_that_kube_scheduler_decides_is_agreed(
+    cluster: Cluster,
+    own_cluster: ControlPlane,
+    namespace: str,
+    storage: Storage,
+    tmp_path: Path,
+) -> None:
+    """2,000 pods: affinity, spreading, taints, ports, images, priorities, devices, volumes."""
+    nodes = varied_nodes(NODES, seed=11)
+    cluster.create_nodes(nodes)
+    local = storage.storage_class("shadow-local")
+    for number in range(WITH_CLAIMS):
+        storage.volume(f"shadow-{number}", local, nodes[number * 3]["metadata"]["name"])
+        storage.claim(namespace, f"claim-{number}", local)
+    reference = own_cluster.start_kube_scheduler(CONFIG)
+    shadow = Shadow(cluster, tmp_path)
+    placing = Placing(cluster, namespace)
+    draw = Random(12)
+    bound = index = 0
+    while bound < PODS:
+        pod = varied_pod(index, namespace, draw)
+        if index % 100 == 50 and index // 100 < WITH_CLAIMS:
+            pod["spec"]["volumes"] = uses(f"claim-{index // 100}")
+        index += 1
+        rejected = placing.rejected
+        cluster.run(placing.place(pod))
+        bound += placing.rejected == rejected
+    summary = shadow.end()
+    own_cluster.stop_program(reference)
+
+    results = summary["results"]
+    print(f"{index} pods, {placing.rejected} that fit nowhere")
+    assert results["unfit"] == results["lower"] == results["failed"] == 0, summary["examples"]
+    assert summary["bindings"] >= PODS
+    assert results["agreed"] >= PODS // 2
+    assert results["raced"] <= PODS // 100
+    assert summary["unjudged"]["unseen"] == 0
+    mine = [e for e in cluster.audit_events() if e.user.username.endswith(":stowage-shadow")]
+    assert {event.verb for event in mine} <= {"list", "watch"}
+    assert refused(mine) == set()
+
+
+@pytest.mark.usefixtures("priority_classes")
+def test_a_burst_is_not_taken_for_disagreement(
+    cluster: Cluster, own_cluster: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Bindings of many pods at a time arrive in another order than they were decided in."""
+    cluster.create_nodes(varied_nodes(NODES, seed=13))
+    reference = own_cluster.start_kube_scheduler(CONFIG)
+    shadow = Shadow(cluster, tmp_path)
+    draw = Random(14)
+    pods = [varied_pod(index, namespace, draw) for index in range(BURST)]
+    for pod in pods:
+        pod["spec"]["schedulerName"] = THEIRS
+        # Who fits nowhere would be tried again and again.
+        pod["spec"].pop("affinity", None)
+    cluster.create_pods(pods)
+    wait_for(
+        lambda: sum(bool(p["spec"].get("nodeName")) for p in cluster.pods(namespace)) > BURST // 2,
+        "most of the pods to have nodes",
+        60,
+        0.5,
+    )
+    wait_for(
+        lambda: not any(map(_is_open, cluster.pods(namespace))), "all pods to be tried", 60, 0.5
+    )
+    summary = shadow.end()
+    own_cluster.stop_program(reference)
+
+    results = summary["results"]
+    assert results["unfit"] == results["lower"] == results["failed"] == 0, summary["examples"]
+    assert results["agreed"] + results["raced"] + results["only"] == summary["bindings"]
+
+
+def _is_open(pod: Json) -> bool:
+    return not _is_decided(pod)

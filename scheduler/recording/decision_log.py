@@ -1,0 +1,170 @@
+"""Outcomes of a running engine as lines of JSON: nobody waits for whoever reads or keeps them."""
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from queue import Full, Queue
+from threading import Thread
+from typing import Final
+
+from scheduler.engine.events import Event, Tick
+from scheduler.engine.instructions import Instruction
+from scheduler.engine.outcome import Outcome
+from scheduler.recording.decisions import Rows
+
+FILE_BYTES: Final = 64 << 20
+"""A file that is larger is put aside, and another begun."""
+KEPT_FILES: Final = 8
+"""The newest included; older ones are removed."""
+BLOCK_BYTES: Final = 1 << 16
+WAITING_BLOCKS: Final = 16
+"""Blocks that may wait to be written; what comes then is lost, and counted."""
+CLOSE_SECONDS: Final = 2.0
+"""How long the end of the process waits for what is left."""
+
+_STANDARD_OUTPUT: Final = 1
+
+Write = Callable[[bytes], None]
+"""Writes lines, however long that takes; raises OSError. Called in a thread."""
+
+
+class DecisionLog:
+    """Takes outcomes; a thread of its own writes them.
+
+    Args:
+        write: where to.
+        rows: makes the lines.
+        on_lost: told how many rows are lost, each time some are.
+        on_end: told why nothing more is written.
+        waiting_blocks: see `WAITING_BLOCKS`.
+    """
+
+    def __init__(
+        self,
+        write: Write,
+        rows: Rows,
+        *,
+        on_lost: Callable[[int], object],
+        on_end: Callable[[str], object],
+        waiting_blocks: int = WAITING_BLOCKS,
+    ) -> None:
+        self._write = write
+        self._rows = rows
+        self._on_lost = on_lost
+        self._on_end = on_end
+        self._lines = bytearray()
+        self._count = 0
+        self._problem = ""
+        self._has_ended = False
+        self._blocks: Queue[bytes | None] = Queue(waiting_blocks)
+        # Whoever does not read what we write must not keep the process from ending.
+        self._thread = Thread(target=self._work, name="decisions", daemon=True)
+        self._thread.start()
+
+    def take(self, outcome: Outcome) -> None:
+        """See `scheduler.engine.outcome.TakeOutcome`."""
+        self._lines += self._rows.line(outcome)
+        self._count += 1
+        if len(self._lines) >= BLOCK_BYTES:
+            self._flush()
+
+    def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        """Each second what there is goes out; see `scheduler.driver.driver.EventLog`."""
+        del now, instructions
+        if type(event) is Tick and self._count:
+            self._flush()
+
+    def close(self) -> None:
+        """Wait a little for what is left to be written."""
+        self._flush()
+        if self._problem:
+            return
+        try:
+            if self._count:
+                self._blocks.put(bytes(self._lines), timeout=CLOSE_SECONDS)
+                self._lines, self._count = bytearray(), 0
+            self._blocks.put(None, timeout=CLOSE_SECONDS)
+        except Full:
+            self._lose()
+        self._thread.join(CLOSE_SECONDS)
+
+    def _flush(self) -> None:
+        if self._problem:
+            self._end()
+            self._lose()
+            return
+        if not self._count:
+            return
+        try:
+            self._blocks.put_nowait(bytes(self._lines))
+        except Full:
+            # A block that is not full can wait here.
+            if len(self._lines) >= BLOCK_BYTES:
+                self._lose()
+        else:
+            self._lines, self._count = bytearray(), 0
+
+    def _end(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._on_end(self._problem)
+
+    def _lose(self) -> None:
+        if self._count:
+            self._on_lost(self._count)
+        self._lines, self._count = bytearray(), 0
+
+    def _work(self) -> None:
+        while (block := self._blocks.get()) is not None:
+            try:
+                self._write(block)
+            except OSError as problem:
+                self._problem = problem.strerror or str(problem)
+                return
+
+
+class RotatedFile:
+    """Appends to a file, and puts it aside when it has become large: FILE.1 is the newest of these.
+
+    Args:
+        path: of the file; what is there stays.
+        file_bytes: see `FILE_BYTES`.
+        kept_files: see `KEPT_FILES`.
+
+    Raises:
+        OSError: it cannot be written to.
+    """
+
+    def __init__(
+        self, path: Path, *, file_bytes: int = FILE_BYTES, kept_files: int = KEPT_FILES
+    ) -> None:
+        self._path = path
+        self._file_bytes = file_bytes
+        self._kept_files = kept_files
+        with path.open("ab") as file:
+            self._size = file.tell()
+
+    def __call__(self, lines: bytes) -> None:
+        """See `Write`."""
+        if self._size and self._size + len(lines) > self._file_bytes:
+            self._rotate()
+        with self._path.open("ab") as file:
+            file.write(lines)
+            self._size = file.tell()
+
+    def _rotate(self) -> None:
+        older = [self._path, *map(self._aside, range(1, self._kept_files))]
+        for before, after in reversed(list(pairwise(older))):
+            if before.exists():
+                before.replace(after)
+
+    def _aside(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")
+
+
+def to_standard_output(lines: bytes) -> None:
+    """See `Write`."""
+    left = memoryview(lines)
+    while left:
+        left = left[os.write(_STANDARD_OUTPUT, left) :]

@@ -1,0 +1,118 @@
+"""Outcomes of attempts as rows, each with its time of day: lines of JSON, or Parquet."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.engine.outcome import Outcome
+from scheduler.recording.records import Header, RecordingError
+
+PARQUET: Final = ".parquet"
+NOT_INSTALLED: Final = (
+    "what writes Parquet is not installed: pip install 'stowage-scheduler[data]'; lines of JSON "
+    "take nothing more"
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Rows:
+    """Makes rows of outcomes.
+
+    Args:
+        header: says which time of day it was when the clock of events showed what.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self._offset = header.started - header.clock
+
+    def time_of(self, outcome: Outcome) -> datetime:
+        """The time of day at which an attempt ended."""
+        return datetime.fromtimestamp(outcome.clock + self._offset, UTC)
+
+    def line(self, outcome: Outcome) -> bytes:
+        """A line of JSON, its end included."""
+        when = self.time_of(outcome).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return b'{"time":"%b",%b\n' % (when.encode(), _encode(outcome)[1:])
+
+
+class RowFile:
+    """A file of rows that somebody waits for; what goes wrong is told at its end.
+
+    Args:
+        path: where it is.
+        rows: makes the rows.
+    """
+
+    def __init__(self, path: Path, rows: Rows) -> None:
+        self._path = path
+        self._rows = rows
+        self._problem: OSError | None = None
+
+    def take(self, outcome: Outcome) -> None:
+        """Write one more; see `scheduler.engine.outcome.TakeOutcome`."""
+        if self._problem is None:
+            try:
+                self._write(outcome)
+            except OSError as problem:
+                self._problem = problem
+
+    def close(self) -> None:
+        """Write what is left.
+
+        Raises:
+            RecordingError: something could not be written.
+        """
+        try:
+            self._finish()
+        except OSError as problem:
+            self._problem = self._problem or problem
+        if self._problem is not None:
+            raise _unwritable(self._path, self._problem) from self._problem
+
+    def _write(self, outcome: Outcome) -> None:
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        raise NotImplementedError
+
+
+class _LinesFile(RowFile):
+    def __init__(self, path: Path, rows: Rows) -> None:
+        super().__init__(path, rows)
+        self._file = path.open("wb")
+
+    @override
+    def _write(self, outcome: Outcome) -> None:
+        self._file.write(self._rows.line(outcome))
+
+    @override
+    def _finish(self) -> None:
+        self._file.close()
+
+
+def row_file(path: Path, header: Header) -> RowFile:
+    """Begin a file: Parquet where its name ends so, else lines of JSON.
+
+    Raises:
+        RecordingError: it cannot be written, or what writes it is not installed.
+    """
+    try:
+        if path.suffix != PARQUET:
+            return _LinesFile(path, Rows(header))
+        from scheduler.recording.parquet import ParquetFile  # noqa: PLC0415 - an extra brings it
+
+        return ParquetFile(path, Rows(header))
+    except OSError as problem:
+        raise _unwritable(path, problem) from problem
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not problem.name.startswith("pyarrow"):
+            raise
+        raise RecordingError(f"{path}: {NOT_INSTALLED}") from problem
+
+
+def _unwritable(path: Path, problem: OSError) -> RecordingError:
+    return RecordingError(f"{path}: cannot be written: {problem.strerror or problem}")

@@ -1,0 +1,74 @@
+"""Rows of outcomes as Parquet, for duckdb and pandas. Imported only where pyarrow is wanted."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
+from typing_extensions import override
+
+from scheduler.engine.outcome import Outcome
+from scheduler.recording.decisions import RowFile, Rows
+
+GROUP_ROWS: Final = 20_000
+"""So many rows are kept before they are written."""
+
+SCHEMA: Final = pa.schema(
+    {
+        "time": pa.timestamp("us", "UTC"),
+        "clock": pa.float64(),
+        "pod": pa.string(),
+        "uid": pa.string(),
+        "profile": pa.string(),
+        "priority": pa.int64(),
+        "attempt": pa.int64(),
+        "result": pa.string(),
+        "node": pa.string(),
+        "nominatedNode": pa.string(),
+        "nodes": pa.int64(),
+        "feasible": pa.int64(),
+        "score": pa.int64(),
+        "runnerUp": pa.string(),
+        "runnerUpScore": pa.int64(),
+        "reasons": pa.map_(pa.string(), pa.int64()),
+        "plugins": pa.list_(pa.string()),
+        "message": pa.string(),
+        "waitedSeconds": pa.float64(),
+        "attemptSeconds": pa.float64(),
+        "decidingSeconds": pa.float64(),
+    }
+)
+"""The columns in the order of `Outcome`."""
+
+
+class ParquetFile(RowFile):
+    """See `RowFile`.
+
+    Raises:
+        OSError: it cannot be begun.
+    """
+
+    def __init__(self, path: Path, rows: Rows) -> None:
+        super().__init__(path, rows)
+        self._kept: list[dict[str, Any]] = []
+        self._writer = ParquetWriter(path, SCHEMA, compression="zstd")
+
+    @override
+    def _write(self, outcome: Outcome) -> None:
+        row = msgspec.to_builtins(outcome)
+        row["time"] = self._rows.time_of(outcome)
+        row["reasons"] = list(row["reasons"].items())
+        self._kept.append(row)
+        if len(self._kept) >= GROUP_ROWS:
+            self._write_kept()
+
+    @override
+    def _finish(self) -> None:
+        if self._kept:
+            self._write_kept()
+        self._writer.close()
+
+    def _write_kept(self) -> None:
+        kept, self._kept = self._kept, []
+        self._writer.write_table(pa.Table.from_pylist(kept, SCHEMA))
