@@ -19,7 +19,7 @@ from scheduler.framework.interface import Plugin
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
 from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.files import SUFFIX
+from scheduler.recording.files import SUFFIX, part_name
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import Header
 
@@ -90,7 +90,7 @@ class Recorders:
 def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        directory.joinpath(f"{header.recording}-0001{SUFFIX}").touch()
+        directory.joinpath(part_name(header)).touch()
     except OSError as problem:
         raise RecordError(f"--record {directory}: {problem.strerror}") from problem
 

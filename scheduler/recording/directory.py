@@ -1,7 +1,9 @@
 """Everything that an engine is told from its start, in files that rotate."""
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from errno import ENOSPC
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +11,7 @@ from msgspec.structs import replace
 
 from scheduler.engine.events import Event, Tick
 from scheduler.engine.instructions import Instruction
-from scheduler.recording.files import MAGIC, SUFFIX, block
+from scheduler.recording.files import MAGIC, block, part_name
 from scheduler.recording.records import Header, Writer
 
 FILE_BYTES: Final = 64 << 20
@@ -75,7 +77,7 @@ class DirectoryRecorder:
 
     def _begin_file(self, header: Header) -> None:
         self._header = header
-        self._path = self._directory / f"{header.recording}-{header.part:04}{SUFFIX}"
+        self._path = self._directory / part_name(header)
         self._writer = Writer()
         self._written_before = self._written
         self._submit(MAGIC, Writer.header(header))
@@ -112,6 +114,14 @@ class DirectoryRecorder:
 
 
 def _append(path: Path, start: bytes, lines: bytes | bytearray) -> int:
+    """Write a block as a whole: on a disk that is full, half a block would spoil the file."""
     written = start + block(lines)
-    with path.open("ab") as file:
-        return file.write(written)
+    with path.open("ab", buffering=0) as file:
+        before = file.tell()
+        try:
+            if file.write(written) < len(written):
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+        except OSError:
+            file.truncate(before)
+            raise
+    return len(written)
