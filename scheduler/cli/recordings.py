@@ -1,11 +1,16 @@
-"""Recordings as commands name them: files, or the directory that they were written into."""
+"""Recordings as commands name them: files, the directory that they are in, or a daemon."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+import msgspec
 
 from scheduler.offline.reading import InputError
+from scheduler.offline.recorded import RecordedCluster, cluster_of
 from scheduler.recording.files import Recording, recordings_in
 from scheduler.recording.records import Header, Record
 
@@ -77,3 +82,67 @@ def _time_of_day(moment: str) -> float | None:
     except ValueError as problem:
         raise InputError(f"--at {moment}: expected seconds or a time of day") from problem
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+class RecordedSource(msgspec.Struct, frozen=True):
+    """What the options say about a daemon or a recording that is asked about its cluster.
+
+    Attributes:
+        daemon: the URL of its secure port.
+        certificate_authority: what its certificate must lead to.
+        insecure_skip_tls_verify: whether any certificate will do.
+        recordings: files, or a directory.
+        moment: when, in the recording.
+    """
+
+    daemon: str = ""
+    certificate_authority: str | None = None
+    insecure_skip_tls_verify: bool = False
+    recordings: tuple[Path, ...] = ()
+    moment: str | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of the options is."""
+        return self != RecordedSource()
+
+    def read(self, kubeconfig: str, context: str) -> RecordedCluster:
+        """The cluster as the daemon knew it.
+
+        Args:
+            kubeconfig: whose credentials are shown to a daemon.
+            context: of the kubeconfig.
+
+        Raises:
+            SchedulerError: the options do not go together, or nothing can be read.
+        """
+        if bool(self.daemon) == bool(self.recordings):
+            raise InputError("expected one of --daemon URL and --recording FILE")
+        if self.recordings:
+            if kubeconfig or context:
+                raise InputError("--recording asks nobody: leave out --kubeconfig and --context")
+            recording = recording_at(self.recordings, self.moment)
+            return cluster_of(recording.header, until(recording, self.moment))
+        if self.moment is not None:
+            raise InputError("--at is about a recording; a daemon is asked about now")
+        return self._ask(kubeconfig, context)
+
+    def _ask(self, kubeconfig: str, context: str) -> RecordedCluster:
+        from scheduler.cli.live import (  # noqa: PLC0415 - half a second that files need not wait for
+            DaemonAddress,
+            Place,
+            read_daemon,
+        )
+
+        url = urlsplit(self.daemon)
+        if url.scheme not in ("https", "http") or not url.hostname or url.path not in ("", "/"):
+            raise InputError(f"--daemon {self.daemon}: expected a URL: https://localhost:10259")
+        address = DaemonAddress(
+            self.daemon.rstrip("/"), self.certificate_authority, self.insecure_skip_tls_verify
+        )
+        body = read_daemon(Place(kubeconfig, context), address)
+        with TemporaryDirectory() as directory:
+            path = Path(directory) / "daemon.recording"
+            path.write_bytes(body)
+            recording = Recording([path])
+            return cluster_of(recording.header, recording)

@@ -68,7 +68,7 @@ Output = Literal["text", "json"]
     show_default=True,
     help="For people or for programs.",
 )
-def replay(  # noqa: PLR0913 - one argument per option
+def replay(
     *,
     paths: tuple[Path, ...],
     dump: bool,

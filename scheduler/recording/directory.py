@@ -1,9 +1,7 @@
 """Everything that an engine is told from its start, in files that rotate."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from errno import ENOSPC
 from pathlib import Path
 from typing import Final
 
@@ -119,8 +117,9 @@ def _append(path: Path, start: bytes, lines: bytes | bytearray) -> int:
     with path.open("ab", buffering=0) as file:
         before = file.tell()
         try:
-            if file.write(written) < len(written):
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            left = memoryview(written)
+            while left:
+                left = left[file.write(left) :]
         except OSError:
             file.truncate(before)
             raise
