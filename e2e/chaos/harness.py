@@ -118,12 +118,13 @@ class Harness:
 
     def _give_disks(self, world: World) -> list[Replica]:
         """Small disks to record on, where one is to be filled and that can be had."""
-        mounted: list[Replica] = []
         if DiskFull not in self._faults:
-            return mounted
-        for replica in world.replicas:
-            if mount_small(replica.recordings, _RECORDINGS_MEBIBYTES):
-                mounted.append(replica)
+            return []
+        mounted = [
+            replica
+            for replica in world.replicas
+            if mount_small(replica.recordings, _RECORDINGS_MEBIBYTES)
+        ]
         if not mounted:
             print("no small disk can be mounted here: a full one is left out", flush=True)
             self._faults.remove(DiskFull)

@@ -80,9 +80,7 @@ def _read(
     objects, profiles, notices = given.read(is_whole=False)
     if not source.files or objects.nodes:
         if source.files and source.recorded is not None:
-            raise InputError(
-                "-f: with nodes files are the cluster; leave out --daemon, --recording"
-            )
+            raise InputError("-f: files with nodes are a cluster, --daemon or --recording another")
         return objects, _pod(objects, like), profiles, notices
     described, pod = objects, _pod(objects, like)
     objects, profiles, notices = msgspec.structs.replace(source, files=()).read()
