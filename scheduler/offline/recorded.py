@@ -123,7 +123,7 @@ def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
             sent.pop(event.attempt, None)
         elif isinstance(event, BindFailed) and event.attempt in sent:
             place, pod = sent.pop(event.attempt)
-            if place in objects:
+            if place in objects and objects[place].uid == pod.uid:
                 objects[place] = pod
         if b'"Bind"' in record.answer:
             for place, pod, bind in _bound(objects, _decoded(record.answer)):

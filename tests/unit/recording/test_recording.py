@@ -1,5 +1,6 @@
 """Lines, blocks, files, and what is kept in memory."""
 
+import resource
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ from scheduler.engine.instructions import (
 )
 from scheduler.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
 from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.files import Recording, whole_file
+from scheduler.recording.files import Recording, part_name, recordings_in, whole_file
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import (
     MAX_SHAPES,
@@ -257,6 +258,45 @@ def test_a_disk_that_takes_no_more_ends_the_recording_only(tmp_path: Path) -> No
     ended = record(directory, 20)
 
     assert [why for why, _ in ended] == ["No such file or directory"]
+
+
+def test_a_disk_that_is_full_is_left_with_whole_blocks(tmp_path: Path) -> None:
+    """What was written before can be read to its end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
+    try:
+        [(why, written)] = record(tmp_path, 500)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    [path] = tmp_path.iterdir()
+
+    records = list(Recording([path]))
+
+    assert why == "File too large"
+    assert 2000 < written == path.stat().st_size <= 3000
+    assert 0 < len(records) < 1000
+
+
+def test_a_directory_may_hold_several_recordings(tmp_path: Path) -> None:
+    """Those that began first come first; what a crash left is one by itself, nothing is none."""
+    for recording, part, started in (("b", 1, 2e9), ("a", 1, 1e9), ("a", 2, 1e9)):
+        header = replace(HEADER, recording=recording, part=part, started=started)
+        (tmp_path / part_name(header)).write_bytes(whole_file(header, bytearray()))
+    crashed = replace(HEADER, recording="a", started=1e9 + 1, is_complete=False)
+    (tmp_path / "crash-1.recording").write_bytes(whole_file(crashed, bytearray()))
+    (tmp_path / "c-0001.recording").touch()
+    (tmp_path / "notes.txt").touch()
+
+    found = recordings_in(tmp_path)
+
+    assert [[path.name for path in each.paths] for each in found] == [
+        ["a-0001.recording", "a-0002.recording"],
+        ["crash-1.recording"],
+        ["b-0001.recording"],
+    ]
+    (tmp_path / "a-0001.recording").unlink()
+    with pytest.raises(RecordingError, match="expected part 1, found part 2"):
+        recordings_in(tmp_path)
 
 
 def _flip(data: bytes) -> bytes:
