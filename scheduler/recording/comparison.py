@@ -7,11 +7,13 @@ the recorded engine had evicted stays unless this one evicts it; what a controll
 comes all the same.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
+from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.engine import Engine
@@ -72,6 +74,8 @@ def compare(records: Iterable[Record], engine: Engine, witness: Engine) -> Compa
     for record in records:
         recorded.take(record)
         now.take(record)
+    recorded.end()
+    now.end()
     pairs = ((fate, now.fates[uid]) for uid, fate in recorded.fates.items() if uid in now.fates)
     return Comparison(
         len(now.fates),
@@ -85,7 +89,7 @@ def compare(records: Iterable[Record], engine: Engine, witness: Engine) -> Compa
     )
 
 
-class _Side:
+class _Side(ABC):
     """One of the two.
 
     Attributes:
@@ -112,6 +116,22 @@ class _Side:
         for_whom = evict.preemptor if preemptor is None else preemptor.pod
         self.victims[evict.uid] = Victim(f"{evict.namespace}/{evict.name}", for_whom)
 
+    def take(self, record: Record) -> None:
+        """One more event."""
+        self._now = record.time
+        if self._looked is None:
+            self._looked = record.time
+        self._take(record)
+
+    def end(self) -> None:
+        """There are no more."""
+        core = self._engine.core
+        core.cache.update_snapshot(core.snapshot)
+        self._look()
+
+    @abstractmethod
+    def _take(self, record: Record) -> None: ...
+
     def _look(self) -> None:
         """After a tick, which has brought the snapshot up to date."""
         since = self._now if self._looked is None else self._looked
@@ -122,8 +142,8 @@ class _Side:
 class _Recorded(_Side):
     """What really happened."""
 
-    def take(self, record: Record) -> None:
-        self._now = record.time
+    @override
+    def _take(self, record: Record) -> None:
         event = record.event
         if isinstance(event, ObjectSet) and isinstance(event.object, PodInfo):
             self._see(event.object)
@@ -157,16 +177,16 @@ class _Other(_Side):
         super().__init__(engine)
         engine.from_outside = self._handle
         self._recorded_victims: set[str] = set()
-        self._take: dict[type, Callable[[Any], None]] = {
+        self._takers: dict[type, Callable[[Any], None]] = {
             ObjectSet: self._object_set,
             ObjectGone: self._object_gone,
             Tick: self._tick,
             Decide: lambda _: self._decide(1),
         }
 
-    def take(self, record: Record) -> None:
-        self._now = record.time
-        take = self._take.get(type(record.event))
+    @override
+    def _take(self, record: Record) -> None:
+        take = self._takers.get(type(record.event))
         if take is not None:
             take(record.event)
         if b'"Evict"' in record.answer:

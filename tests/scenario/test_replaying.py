@@ -177,11 +177,14 @@ def rotated(source: Path, directory: Path) -> Path:
     """The same recording in many small files."""
     recording = Recording(list(source.iterdir()))
     directory.mkdir()
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr("scheduler.recording.directory.BLOCK_BYTES", 2000)
     recorder = DirectoryRecorder(directory, recording.header, lambda *_: None, file_bytes=2000)
     for record in recording:
         answer = msgspec.json.decode(record.answer, type=list[Instruction])
         recorder.note(record.event, record.time, answer)
     recorder.close()
+    monkeypatch.undo()
     return directory
 
 
@@ -219,7 +222,7 @@ def test_of_several_recordings_the_time_of_day_tells(recorded: Path, tmp_path: P
         rewritten(first, path, header=header)
     tmp_path.joinpath("c-0001.recording").touch()
 
-    early = replay(tmp_path, "--at", "2001-09-09T01:40:00Z")
+    early = replay(tmp_path, "--at", "2001-09-09T02:00:00Z")
     none = replay(tmp_path, "--at", "2001-09-09T01:30:00Z")
     late = replay(tmp_path, "--at", "2001-09-09T12:00:00Z")
     unclear = replay(tmp_path)
