@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.nodes import InvalidNodeError
-from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus
+from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus, Volume
 from scheduler.api.pods import InvalidPodError, PodInfo, PodShape, pod_info
 from scheduler.api.storage import (
     MIGRATED_PLUGINS,
@@ -115,7 +115,10 @@ AnswerT = TypeVar("AnswerT")
 
 
 class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_like=True, tag="pod"):
-    """`ObjectSet` or, of an attempt, `PodRead`; `spec` is the number of a line before."""
+    """`ObjectSet` or, of an attempt, `PodRead`; `spec` is the number of a line before.
+
+    What pods of one specification do not share stands here.
+    """
 
     time: float
     answer: AnswerT
@@ -123,6 +126,7 @@ class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_li
     spec: int
     status: PodStatus
     node_name: str
+    volumes: tuple[Volume, ...]
     attempt: int | None
 
 
@@ -234,7 +238,16 @@ class Writer:
             _encoder.encode_into(_Spec(number, pod.shape.spec), into, -1)
             into += b"\n"
         wire = pod.pod
-        return _PodLine(now, answer, wire.metadata, number, wire.status, wire.node_name, attempt)
+        return _PodLine(
+            now,
+            answer,
+            wire.metadata,
+            number,
+            wire.status,
+            wire.node_name,
+            wire.volumes,
+            attempt,
+        )
 
 
 def _as_written(kind: str, obj: Any) -> Any:
@@ -300,6 +313,9 @@ class Reader:
         if isinstance(read, _PodLine):
             spec = self._specs[read.spec]
             pod = pod_info(Pod(read.metadata, spec, read.status, read.node_name))
+            if read.volumes:
+                # `pod_info` looks for them in the specification, as an API server has them.
+                pod = replace(pod, pod=replace(pod.pod, volumes=read.volumes))
             return ObjectSet("pods", pod) if read.attempt is None else PodRead(read.attempt, pod)
         event = read.event
         if isinstance(event, _Set):
