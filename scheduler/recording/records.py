@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.nodes import InvalidNodeError
 from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus, Volume
 from scheduler.api.pods import InvalidPodError, PodInfo, PodShape, pod_info
@@ -57,6 +58,7 @@ _KINDS: Final = {kind.name: kind for kind in KINDS}
 _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "persistentvolumeclaims": PersistentVolumeClaim,
     "persistentvolumes": PersistentVolume,
+    "poddisruptionbudgets": DisruptionBudget,
 }
 """Kinds that the engine does not keep as they come over the wire."""
 _UNTOLD: Final = ("annotations", "managedFields")
