@@ -23,19 +23,18 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from bench.latency import percentile
+from bench.progress import scheduled
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.objects import Json, make_nodes, make_pod, make_pods
 from e2e.support.probing import unverified
 from e2e.support.processes import Program
-from e2e.support.scraping import fetch
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
 P99_MS: Final = 50.0
 SPEED: Final = 0.95
 _NAMESPACE: Final = "asked"
-_SCHEDULED: Final = 'scheduler_schedule_attempts_total{profile="stowage",result="scheduled"}'
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -126,7 +125,7 @@ def _round(
 ) -> float:
     """Binds pods, with questions meanwhile or without; gives how many were bound a second."""
     bodies = make_pods(load, prefix=prefix, namespace="load", requests={"cpu": "10m"})
-    before, start = _scheduled(program), time.monotonic()
+    before, start = scheduled(program), time.monotonic()
     next_look = next_question = start
     with ThreadPoolExecutor(1) as pool:
         created = pool.submit(cluster.create_pods, bodies)
@@ -134,7 +133,7 @@ def _round(
             now = time.monotonic()
             if now >= next_look:
                 next_look = now + 0.25
-                if _scheduled(program) - before >= load:
+                if scheduled(program) - before >= load:
                     break
             if asker is not None and now >= next_question:
                 next_question = now + 1 / per_second
@@ -146,13 +145,6 @@ def _round(
     cluster.delete_pods("load")
     wait_for(lambda: not cluster.pods("load"), "the load to be gone", 300, 0.5)
     return speed
-
-
-def _scheduled(program: Program) -> float:
-    for line in fetch(f"{program.url}/metrics").splitlines():
-        if line.startswith(_SCHEDULED):
-            return float(line.rpartition(" ")[2])
-    return 0.0
 
 
 def _hopeless(count: int) -> Iterator[Json]:

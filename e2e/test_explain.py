@@ -203,23 +203,54 @@ def get(url: str, token: str) -> Json:
         return result
 
 
-@pytest.fixture
-def token(cluster: Cluster, namespace: str) -> str:
-    """Of an account with the ClusterRole that the manifests bring for this, and nothing else."""
+def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
+    """An account with a ClusterRole that the manifests bring, and nothing else."""
     documents = yaml.safe_load_all((CHECKOUT / "deploy" / "base" / "rbac.yaml").read_text())
-    role = next(d for d in documents if d["metadata"]["name"] == "stowage-explain-reader")
-    kubeconfig = account(cluster, namespace, "asker", has_rights=False)
+    role = next(d for d in documents if d["metadata"]["name"] == role_name)
+    kubeconfig = account(cluster, namespace, name, has_rights=False)
     api, group = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
-    role["metadata"]["name"] = f"{namespace}-asker"
+    called = role["metadata"]["name"] = f"{namespace}-{name}"
     cluster.run(cluster.api.post(f"{api}/clusterroles", role))
     binding = {
-        "metadata": {"name": f"{namespace}-asker"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": f"{namespace}-asker"},
-        "subjects": [{"kind": "ServiceAccount", "name": "asker", "namespace": namespace}],
+        "metadata": {"name": called},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": called},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
     cluster.run(cluster.api.post(f"{api}/clusterrolebindings", binding))
+    return kubeconfig
+
+
+@pytest.fixture
+def token(cluster: Cluster, namespace: str) -> str:
+    """Of an account that may ask the daemon about pods."""
+    kubeconfig = reader(cluster, namespace, "asker", "stowage-explain-reader")
     found: str = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
     return found
+
+
+def test_who_may_not_see_what_the_daemon_knows_is_told(
+    cluster: Cluster, run_stowage: StartStowage, namespace: str
+) -> None:
+    """One right is needed, that to read its recording; it is needed, and it is enough."""
+    cluster.create_nodes(NODES)
+    daemon = run_stowage(arguments=["--authorization-webhook-cache-unauthorized-ttl=0s"])
+    cluster.create_pods([make_pod("bound", namespace=namespace, requests={"cpu": "1"})])
+    cluster.wait_until_bound(namespace)
+    asker = reader(cluster, namespace, "asker", "stowage-explain-reader")
+    debugger = reader(cluster, namespace, "debugger", "stowage-debug-reader")
+
+    def what_if(kubeconfig: Path) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "scheduler", "what-if", f"--kubeconfig={kubeconfig}"]
+        words += [f"--daemon={daemon.url}", "--insecure-skip-tls-verify", "--drain=ssd"]
+        return subprocess.run(
+            words, capture_output=True, text=True, timeout=60, check=False, cwd=CHECKOUT
+        )
+
+    wait_for(lambda: what_if(debugger).returncode == 0, "the API server to know the new role")
+    done = what_if(asker)
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "does not let you read /debug/recording" in done.stderr
 
 
 def test_the_daemon_says_the_same_and_more(

@@ -98,7 +98,10 @@ def is_settled(cluster: Cluster, namespace: str, pods: int) -> bool:
 def test_a_drain_and_a_larger_deployment_end_as_foretold(
     cluster: Cluster, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """The same number of pods on every node, and the same number without one."""
+    """The same number of pods on every node, and the same number without one.
+
+    The daemon, asked over its secure port, foretells what the cluster does.
+    """
     cluster.create_nodes([make_node(name, allocatable={"cpu": cpu}) for name, cpu in SIZES.items()])
     apart = {
         "podAntiAffinity": {
@@ -111,7 +114,8 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
         }
     }
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    run_stowage()
+    daemon = run_stowage()
+    of_daemon = (f"--daemon={daemon.url}", "--insecure-skip-tls-verify")
     cluster.run(cluster.api.post(path, deployment("web", 11, requests={"cpu": "1"})))
     wait_for(lambda: is_settled(cluster, namespace, 11), "the first pods to have places")
     cluster.run(
@@ -122,6 +126,9 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
     assert not before[""]
 
     foretold = ask(cluster, "--drain", "n-e")
+    by_daemon = ask(cluster, *of_daemon, "--drain", "n-e")
+    assert places_in(by_daemon) == places_in(foretold)
+    assert len(by_daemon["homeless"]) == len(foretold["homeless"])
     cluster.run(cluster.api.patch("/api/v1/nodes/n-e", {"spec": {"unschedulable": True}}))
     evicted = {
         pod["metadata"]["name"]
@@ -138,6 +145,8 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
     assert drained[""] == len(foretold["homeless"]) == 1
 
     foretold = ask(cluster, "--scale", f"deployment/{namespace}/web=30")
+    by_daemon = ask(cluster, *of_daemon, "--scale", f"deployment/{namespace}/web=30")
+    assert places_in(by_daemon) == places_in(foretold)
     cluster.run(cluster.api.patch(f"{path}/web", {"spec": {"replicas": 30}}))
     wait_for(lambda: is_settled(cluster, namespace, 35), "the further pods to be tried", 40)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from e2e.chaos.checker import Violation, Window, checked
 from e2e.chaos.faults import CATALOGUE, DiskFull, Fault, mount_small, unmount
+from e2e.chaos.recordings import PROMISE as IDENTICAL, Replayed, replay_all
 from e2e.chaos.replicas import Kind, Replica
 from e2e.chaos.world import Size, World
 from e2e.support.audit import read_audit_log
@@ -61,6 +62,7 @@ class Report:
     """In one second, by one replica, while the server was not there."""
     resources: list[str] = field(default_factory=list)
     """What the replicas used when all was over."""
+    recordings: list[Replayed] = field(default_factory=list)
 
     @property
     def lost(self) -> int:
@@ -106,6 +108,7 @@ class Harness:
             mounted = self._give_disks(world)
             try:
                 self._play(world, minutes, combine=combine)
+                self._replay(world)
             finally:
                 for replica in world.replicas:
                     replica.close()
@@ -114,14 +117,14 @@ class Harness:
         return self.report
 
     def _give_disks(self, world: World) -> list[Replica]:
-        """Small disks to record on, where that can be had; else nothing is recorded."""
-        mounted: list[Replica] = []
+        """Small disks to record on, where one is to be filled and that can be had."""
         if DiskFull not in self._faults:
-            return mounted
-        for replica in world.replicas:
-            if mount_small(replica.recordings, _RECORDINGS_MEBIBYTES):
-                mounted.append(replica)
-                replica.record = True
+            return []
+        mounted = [
+            replica
+            for replica in world.replicas
+            if mount_small(replica.recordings, _RECORDINGS_MEBIBYTES)
+        ]
         if not mounted:
             print("no small disk can be mounted here: a full one is left out", flush=True)
             self._faults.remove(DiskFull)
@@ -259,6 +262,15 @@ class Harness:
         if counted is not None and counted != there:
             what = f"{replica.name} knows {counted} nodes, the API server {there}"
             self._violated("cache, snapshot and API agree", what)
+
+    def _replay(self, world: World) -> None:
+        """Everything that the replicas have decided is decided again."""
+        for replica in world.replicas:
+            replica.close()
+        self.report.recordings = replay_all([replica.recordings for replica in world.replicas])
+        for each in self.report.recordings:
+            if each.problem:
+                self._violated(IDENTICAL, f"{each.name}: {each.problem[:1000]}")
 
     def _judge_requests(self, world: World) -> None:
         for replica in world.replicas:

@@ -43,6 +43,18 @@ def _summary(report: Report) -> str:
         f"({report.repeated_evictions} asked for again because the answer was lost), "
         f"{report.restarts} restarts of replicas. While the server was not there a replica asked "
         f"at most {report.most_requests} times in a second. {'; '.join(report.resources)}."
+        f"{_recordings(report)}"
+    )
+
+
+def _recordings(report: Report) -> str:
+    if not report.recordings:
+        return ""
+    events = sum(each.events for each in report.recordings)
+    cut_off = sum(each.is_cut_off for each in report.recordings)
+    return (
+        f" {len(report.recordings)} recordings ({cut_off} of them cut off in the middle of a block "
+        f"when their process was killed) were replayed: {events:,} events answered byte for byte."
     )
 
 

@@ -57,7 +57,6 @@ class Replica:
     kind: Kind
     cluster: Cluster
     directory: Path
-    record: bool = False
     user: str = ""
     restarts: int = 0
     program: Program | None = None
@@ -95,7 +94,7 @@ class Replica:
 
     @property
     def recordings(self) -> Path:
-        """Where it records, which is small enough to be filled."""
+        """Where it records."""
         return self.directory / "recordings"
 
     def start(self) -> None:
@@ -107,8 +106,7 @@ class Replica:
             f"--leader-elect-resource-namespace={ACCOUNTS}",
         ]
         if self.kind is Kind.STOWAGE:
-            if self.record:
-                flags.append(f"--record={self.recordings}")
+            flags.append(f"--record={self.recordings}")
             self.program = start_stowage(
                 self.kubeconfig,
                 self.directory,

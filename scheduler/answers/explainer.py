@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scheduler.answers.edits import AddNodes
 from scheduler.answers.elsewhere import nodes_for_all
 from scheduler.answers.heard import Asker, Heard
-from scheduler.answers.judgement import Judgement, Scored, judgement_of, rejection_of
+from scheduler.answers.judgement import Judgement, NodeNames, Scored, judgement_of, rejection_of
 from scheduler.answers.model import (
     CandidateNode,
     FeasibleNode,
@@ -78,6 +78,7 @@ class Explainer:
         self._asker = asker
         self._asked: _Asked | None = None
         self._whys = Whys()
+        self._nodes = NodeNames()
 
     def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:
         """What the plugins say about one pod."""
@@ -184,11 +185,23 @@ class Explainer:
             return Judgement(replace(summary, pre_filter=rejection_of(found.pre_filter)))
         scored = heard.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
         judgement = judgement_of(
-            summary, snapshot, found, scored, every, heard.rejections(snapshot)
+            summary,
+            snapshot,
+            self._nodes_of(snapshot),
+            found,
+            scored,
+            every,
+            heard.rejections(snapshot),
         )
         if not node_name:
             return judgement
         return replace(judgement, summary=replace(summary, placed=_placed(judgement, node_name)))
+
+    def _nodes_of(self, snapshot: Snapshot) -> NodeNames:
+        """Nodes come and go rarely."""
+        if not self._nodes.are_of(snapshot):
+            self._nodes = NodeNames.of(snapshot)
+        return self._nodes
 
     def _heard(self, pod: PodInfo, found: Feasibility, snapshot: Snapshot) -> Heard:
         """What extenders say about the nodes that fit."""

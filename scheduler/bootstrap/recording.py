@@ -21,7 +21,7 @@ from scheduler.observability.logs import get_logger
 from scheduler.recording.decision_log import DecisionLog, RotatedFile, to_standard_output
 from scheduler.recording.decisions import Rows
 from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.files import SUFFIX
+from scheduler.recording.files import SUFFIX, part_name
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import Header
 
@@ -107,7 +107,7 @@ class Recorders:
 def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        directory.joinpath(f"{header.recording}-0001{SUFFIX}").touch()
+        directory.joinpath(part_name(header)).touch()
     except OSError as problem:
         raise RecordError(f"--record {directory}: {problem.strerror}") from problem
 

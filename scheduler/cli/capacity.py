@@ -9,7 +9,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT
-from scheduler.cli.sources import Source, source_options
+from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime import Framework
@@ -23,6 +23,7 @@ _NODES_SHOWN: Final = 10
 
 @click.command(context_settings={"max_content_width": 100})
 @source_options
+@recorded_options
 @click.option(
     "--like",
     metavar="[NAMESPACE/]POD",
@@ -75,8 +76,11 @@ def capacity(*, source: Source, like: str | None, output: Literal["text", "json"
 def _read(
     source: Source, like: str | None
 ) -> tuple[ClusterObjects, PodInfo, Profiles, tuple[str, ...]]:
-    objects, profiles, notices = source.read(is_whole=False)
+    given = msgspec.structs.replace(source, recorded=None) if source.files else source
+    objects, profiles, notices = given.read(is_whole=False)
     if not source.files or objects.nodes:
+        if source.files and source.recorded is not None:
+            raise InputError("-f: files with nodes are a cluster, --daemon or --recording another")
         return objects, _pod(objects, like), profiles, notices
     described, pod = objects, _pod(objects, like)
     objects, profiles, notices = msgspec.structs.replace(source, files=()).read()

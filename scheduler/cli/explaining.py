@@ -152,7 +152,7 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
                 pod,
                 judgement.answer(),
                 asked.framework_of(pod),
-                len(judgement.names) or asked.cluster.snapshot.table.count,
+                len(judgement.nodes.names) or asked.cluster.snapshot.table.count,
                 {} if has_numbers else explainer.reasons,
                 wanted.nodes,
                 wanted.top,

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import uvloop
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.client.connection import load_connection
+from scheduler.client.connection import load_connection, load_connection_to
 from scheduler.client.errors import ApiError, ForbiddenError, UnauthorizedError
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
@@ -19,6 +19,12 @@ from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kin
 from scheduler.informers.listing import list_all
 from scheduler.offline.reading import ClusterObjects
 from scheduler.offline.strictness import missing_nodes
+
+_RECORDING: Final = "/debug/recording"
+_DAEMON_SECONDS: Final = 120.0
+_NOT_TRUSTED: Final = (
+    "; give --certificate-authority FILE, or --insecure-skip-tls-verify where you trust the way"
+)
 
 
 class LiveError(SchedulerError):
@@ -30,6 +36,21 @@ class Place(msgspec.Struct, frozen=True):
 
     kubeconfig: str = ""
     context: str = ""
+
+
+class DaemonAddress(msgspec.Struct, frozen=True):
+    """Where a daemon's secure port is, and how it is trusted.
+
+    Attributes:
+        url: as in https://localhost:10259.
+        certificate_authority: file with the authorities its certificate must lead to; None for
+            those of the system.
+        insecure_skip_tls_verify: whether any certificate will do.
+    """
+
+    url: str
+    certificate_authority: str | None = None
+    insecure_skip_tls_verify: bool = False
 
 
 def read_cluster(
@@ -47,6 +68,46 @@ def read_cluster(
             there is no answer.
     """
     return uvloop.run(_read(place, tuple(kinds), keeps_written=keeps_written))
+
+
+def read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
+    """What a daemon knows and has done lately: its flight recorder.
+
+    Args:
+        place: whose credentials are shown to it.
+        daemon: where it is.
+
+    Raises:
+        SchedulerError: it cannot be worked out how to reach it, a right is missing, or there is no
+            answer.
+    """
+    return uvloop.run(_read_daemon(place, daemon))
+
+
+async def _read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
+    clock = SystemClock()
+    connection = await load_connection_to(
+        daemon.url,
+        kubeconfig=place.kubeconfig,
+        context=place.context,
+        ca=daemon.certificate_authority,
+        is_verified=not daemon.insecure_skip_tls_verify,
+        clock=clock,
+    )
+    async with ApiSession(connection, clock=clock) as session:
+        try:
+            answer = await session.request("GET", _RECORDING, timeout=_DAEMON_SECONDS)
+        except ForbiddenError as problem:
+            raise LiveError(
+                f"{daemon.url} does not let you read {_RECORDING}: {problem.message}"
+            ) from problem
+        except UnauthorizedError as problem:
+            raise LiveError(f"{daemon.url} does not know who you are") from problem
+        except ApiError as problem:
+            said = problem.message or problem.reason or problem.status
+            hint = _NOT_TRUSTED if "certificate" in str(said).lower() else ""
+            raise LiveError(f"{daemon.url} gives no {_RECORDING}: {said}{hint}") from problem
+    return answer.body
 
 
 async def _read(

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from scheduler.cli.inputs import NOT_ASKED, feature_gates_option, read_files, read_profiles
+from scheduler.cli.recordings import RecordedSource
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import ClusterObjects, InputError
+from scheduler.offline.recorded import recorded_profiles
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -22,6 +25,7 @@ class Source(msgspec.Struct, frozen=True):
         context: which of its contexts.
         config_file: whose profiles decide; None for the default profile.
         feature_gates: those that are on.
+        recorded: a daemon or a recording that is asked instead of a cluster, if any.
     """
 
     files: tuple[str, ...]
@@ -29,6 +33,7 @@ class Source(msgspec.Struct, frozen=True):
     context: str
     config_file: str | None
     feature_gates: frozenset[str]
+    recorded: RecordedSource | None = None
 
     def read(
         self,
@@ -47,6 +52,8 @@ class Source(msgspec.Struct, frozen=True):
         Raises:
             SchedulerError: a file, the configuration or the cluster cannot be read.
         """
+        if self.recorded is not None:
+            return self._read_recorded(self.recorded)
         if self.files and (self.kubeconfig or self.context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
         profiles, notices = read_profiles(
@@ -66,13 +73,30 @@ class Source(msgspec.Struct, frozen=True):
         )
         return objects, profiles, notices
 
+    def _read_recorded(
+        self, recorded: RecordedSource
+    ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
+        """The profiles are those of the daemon, unless others are given."""
+        if self.files:
+            raise InputError("-f asks files, --daemon and --recording a daemon: give one")
+        cluster = recorded.read(self.kubeconfig, self.context)
+        notices: tuple[str, ...] = ()
+        if self.config_file is None:
+            profiles = recorded_profiles(cluster.header)
+        else:
+            profiles, notices = read_profiles(self.config_file, feature_gates=self.feature_gates)
+        if profiles.config.extenders:
+            notices = (*notices, NOT_ASKED)
+        return cluster.read_for(profiles), profiles, notices
+
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options that say where a cluster comes from; the command gets a `source`."""
 
     @wraps(command)
     def with_source(**options: Any) -> Any:
-        source = Source(**{name: options.pop(name) for name in Source.__struct_fields__})
+        fields = (name for name in Source.__struct_fields__ if name in options)
+        source = Source(**{name: options.pop(name) for name in tuple(fields)})
         return command(source=source, **options)
 
     added = (
@@ -105,6 +129,60 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
         feature_gates_option,
     )
     decorated: Callable[..., Any] = with_source
+    for option in reversed(added):
+        decorated = option(decorated)
+    return decorated
+
+
+def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options for what a daemon knows to those of `source_options`."""
+
+    @wraps(command)
+    def with_recorded(*, source: Source, **options: Any) -> Any:
+        recorded = RecordedSource(
+            **{name: options.pop(name) for name in RecordedSource.__struct_fields__}
+        )
+        if recorded.is_given:
+            source = msgspec.structs.replace(source, recorded=recorded)
+        return command(source=source, **options)
+
+    added = (
+        click.option(
+            "--daemon",
+            default="",
+            metavar="URL",
+            help="Ask a running daemon instead of the cluster, with the credentials of the "
+            "kubeconfig: what it knows is fetched once from its secure port, and its own profiles "
+            "decide.",
+        ),
+        click.option(
+            "--certificate-authority",
+            metavar="FILE",
+            help="What the daemon's certificate must lead to.",
+        ),
+        click.option(
+            "--insecure-skip-tls-verify",
+            is_flag=True,
+            help="Accept any certificate of the daemon, as behind kubectl port-forward.",
+        ),
+        click.option(
+            "--recording",
+            "recordings",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Ask a recording of `stowage run --record`, or of /debug/recording: its directory "
+            "or all its files.",
+        ),
+        click.option(
+            "--at",
+            "moment",
+            metavar="TIME",
+            help="As things were at this moment of the recording: seconds since its start, or a "
+            "time of day.",
+        ),
+    )
+    decorated: Callable[..., Any] = with_recorded
     for option in reversed(added):
         decorated = option(decorated)
     return decorated

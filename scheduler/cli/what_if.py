@@ -11,7 +11,7 @@ import msgspec
 
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT, read_files
-from scheduler.cli.sources import Source, source_options
+from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
 from scheduler.offline import alterations
@@ -25,6 +25,7 @@ _NAMES_SHOWN: Final = 5
 
 @click.command(context_settings={"max_content_width": 100})
 @source_options
+@recorded_options
 @click.option(
     "--drain",
     "drained",
@@ -113,6 +114,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
       stowage what-if --drain node-7 --drain node-8
       stowage what-if --scale deployment/shop/web=50 --add-nodes 3 --like node-7
       stowage what-if -f cluster.json --apply new-release.yaml --fail-on-homeless
+      stowage what-if --daemon https://localhost:10259 --drain node-7
 
     The exit status is 2 when a file, the cluster or the configuration cannot be used.
     """  # noqa: D301 - \b is click's mark for lines to keep

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kubernetes.aio.client import Configuration
+from typing_extensions import override
 
 from scheduler.client.errors import ConnectionConfigError
 from scheduler.client.kubeconfig import (
@@ -130,6 +131,38 @@ async def load_connection(
     return Connection(source, await _access(source, None, is_refused=False, environ=environ))
 
 
+async def load_connection_to(
+    server: str,
+    *,
+    kubeconfig: str = "",
+    context: str = "",
+    ca: str | None = None,
+    is_verified: bool = True,
+    environ: Mapping[str, str] = os.environ,
+    clock: Clock | None = None,
+) -> Connection:
+    """Works out how to reach a server beside the API server that knows the same users.
+
+    Args:
+        server: its URL.
+        kubeconfig: whose credentials are shown; found as by `load_connection` when empty.
+        context: of the kubeconfig.
+        ca: file with the authorities that the server's certificate must lead to; None for those
+            of the system.
+        is_verified: False accepts any certificate.
+        environ: the environment.
+        clock: the time.
+
+    Raises:
+        ConnectionConfigError: with one line that says what is wrong or what was looked for.
+    """
+    source = _source(kubeconfig, "", context, environ, clock or SystemClock())
+    if source is None:
+        raise ConnectionConfigError("no credentials: expected --kubeconfig FILE")
+    beside = _Beside(source, server, ca, is_verified=is_verified)
+    return Connection(beside, await _access(beside, None, is_refused=False, environ=environ))
+
+
 class _MasterOverride:
     """A source whose server is given by a flag."""
 
@@ -142,6 +175,24 @@ class _MasterOverride:
         """See `CredentialSource.load`."""
         configuration = await self._source.load(is_refused=is_refused)
         configuration.host = self._master
+        return configuration
+
+
+class _Beside(_MasterOverride):
+    """A source whose credentials are for another server than the API server."""
+
+    def __init__(
+        self, source: CredentialSource, server: str, ca: str | None, *, is_verified: bool
+    ) -> None:
+        super().__init__(source, server)
+        self._ca = ca
+        self._is_verified = is_verified
+
+    @override
+    async def load(self, *, is_refused: bool) -> Configuration:
+        configuration = await super().load(is_refused=is_refused)
+        configuration.proxy = configuration.tls_server_name = None
+        configuration.ssl_ca_cert, configuration.verify_ssl = self._ca, self._is_verified
         return configuration
 
 

@@ -6,6 +6,7 @@ QueueingHint (v0.36); kubernetes pkg/scheduler/framework/events.go (v1.36).
 
 from collections.abc import Callable
 from enum import Enum, Flag, auto
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -137,6 +138,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         )
 
 
+@lru_cache(maxsize=256)
 def action_name(action: ActionType) -> str:
     """Upstream's name of an action, such as `UpdateNodeLabel`."""
     return "".join(part.capitalize() for part in (action.name or "").split("_"))

@@ -73,6 +73,7 @@ class Profiles:
     Attributes:
         config: what is in effect.
         frameworks: by scheduler name.
+        is_named: False when the only profile was given no name.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Profiles:
         if config is None or not is_named:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
         self._out_of_tree = out_of_tree
-        self._is_named = config is not None and is_named
+        self.is_named = config is not None and is_named
 
     def again(self) -> "Profiles":
         """The same profiles for another cluster: plugins remember the one they were told of.
@@ -110,7 +111,7 @@ class Profiles:
         Raises:
             SchedulerError: a profile cannot be built.
         """
-        return Profiles(self.config, self._out_of_tree, is_named=self._is_named)
+        return Profiles(self.config, self._out_of_tree, is_named=self.is_named)
 
     def load(
         self, objects: ClusterObjects, seed: int = 0, *, with_extenders: bool = True

@@ -1,11 +1,29 @@
-"""Profiles and engine that a recording was made with, for whoever replays it."""
+"""Profiles and engine that a recording was made with, for whoever replays it; and others."""
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.config.load import load_object
+from scheduler.config.write import to_object
 from scheduler.engine import Engine
+from scheduler.engine.events import BindFailed, Bound, Configure, ObjectGone, ObjectSet
+from scheduler.engine.instructions import Bind, Configured, Instruction
 from scheduler.engine.outcome import TakeOutcome
+from scheduler.framework.interface import Plugin
+from scheduler.framework.runtime.shared_states import kinds_to_watch, place_of
+from scheduler.informers.kinds import watched_kind
 from scheduler.offline.cluster import Profiles
-from scheduler.recording.records import Header
+from scheduler.offline.reading import ClusterObjects
+from scheduler.offline.strictness import missing_nodes
+from scheduler.recording.records import Header, Record
+
+_Place: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name."""
 
 
 def recorded_profiles(header: Header) -> Profiles:
@@ -32,3 +50,104 @@ def recorded_engine(
     return profiles.engine(
         header.seed, header.max_in_unschedulable_seconds, take_outcome=take_outcome
     )
+
+
+def with_plugins(
+    profiles: Profiles,
+    added: Mapping[str, tuple[type[Plugin], int]],
+    feature_gates: Collection[str],
+) -> Profiles:
+    """The same profiles, each with more plugins at all their extension points.
+
+    Args:
+        profiles: what to begin with.
+        added: class and weight by name; a weight of 0 is the plugin's default.
+        feature_gates: those that are on.
+
+    Raises:
+        SchedulerError: they cannot be built.
+    """
+    document = to_object(profiles.config)
+    for profile in document["profiles"]:
+        enabled = profile["plugins"].setdefault("multiPoint", {}).setdefault("enabled", [])
+        enabled += [{"name": name, "weight": weight} for name, (_, weight) in added.items()]
+    plugins = {**out_of_tree_plugins(), **{name: plugin for name, (plugin, _) in added.items()}}
+    config = load_object(
+        document,
+        source="configuration with --plugin",
+        out_of_tree=own_plugins(plugins),
+        feature_gates=feature_gates,
+        args_types=args_types_of(plugins),
+    )
+    return Profiles(config, plugins, is_named=profiles.is_named)
+
+
+class RecordedCluster(msgspec.Struct, frozen=True):
+    """A cluster as an engine knew it.
+
+    Attributes:
+        header: of the recording, with the configuration that was in force at the end.
+        objects: by kind, namespace and name; a pod that was sent to a node is on it.
+    """
+
+    header: Header
+    objects: dict[_Place, Any]
+
+    def read_for(self, profiles: Profiles) -> ClusterObjects:
+        """The same for commands that read clusters; kinds that no plugin watches are left out."""
+        watched = kinds_to_watch(profiles.frameworks.values())
+        declared = {watched_kind(kind).name: kind for kind in watched}
+        read = ClusterObjects()
+        lists = {"pods": read.pods, "nodes": read.nodes, "namespaces": read.namespaces}
+        for (kind, *_), obj in sorted(self.objects.items(), key=lambda item: item[0]):
+            if kind in lists:
+                lists[kind].append(obj)
+            if kind in declared:
+                read.watched.append((declared[kind], obj))
+        read.warnings.extend(missing_nodes(read.nodes, read.pods))
+        return read
+
+
+def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
+    """The cluster at the end of a recording, or of the part that is given.
+
+    Raises:
+        RecordingError: a file is damaged.
+    """
+    objects: dict[_Place, Any] = {}
+    sent: dict[int, tuple[_Place, PodInfo]] = {}
+    for record in records:
+        event = record.event
+        if isinstance(event, ObjectSet):
+            objects[event.kind, *place_of(event.object)] = event.object
+        elif isinstance(event, ObjectGone):
+            objects.pop((event.kind, event.namespace, event.name), None)
+        elif isinstance(event, Configure) and Configured() in _decoded(record.answer):
+            header = replace(header, configuration=event.configuration)
+        elif isinstance(event, Bound):
+            sent.pop(event.attempt, None)
+        elif isinstance(event, BindFailed) and event.attempt in sent:
+            place, pod = sent.pop(event.attempt)
+            if place in objects and objects[place].uid == pod.uid:
+                objects[place] = pod
+        if b'"Bind"' in record.answer:
+            for place, pod, bind in _bound(objects, _decoded(record.answer)):
+                sent[bind.attempt] = place, pod
+                objects[place] = pod.on_node(bind.node)
+    return RecordedCluster(header, objects)
+
+
+def _decoded(answer: bytes) -> list[Instruction]:
+    return msgspec.json.decode(answer, type=list[Instruction])
+
+
+def _bound(
+    objects: Mapping[_Place, Any], answer: list[Instruction]
+) -> Iterator[tuple[_Place, PodInfo, Bind]]:
+    """The pods that are sent to a node: the watch will say so."""
+    for instruction in answer:
+        if isinstance(instruction, Bind):
+            place = ("pods", instruction.namespace, instruction.name)
+            pod = objects.get(place)
+            if isinstance(pod, PodInfo) and pod.uid == instruction.uid and not pod.node_name:
+                yield place, pod, instruction

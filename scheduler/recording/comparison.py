@@ -1,93 +1,198 @@
-"""The same cluster under another configuration: who lands elsewhere, and who waits how long.
+"""The same cluster under another configuration: who lands elsewhere, who waits, who has to go.
 
-Pods come and go as they did, and are decided about as soon as they are ready. A pod that ran on
-the node the recorded engine had chosen runs on the node this one chooses, for as long as it did.
+Pods come and go as they did, and are decided about when the recorded engine decided, and at each
+tick up to `SPARE_DECISIONS` more. A pod that ran on the node the recorded engine had chosen runs on
+the node this one chooses, for as long as it did. What is bound or evicted is so at once. A pod that
+the recorded engine had evicted stays unless this one evicts it; what a controller made in its place
+comes all the same.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
+from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet, PreBound, Tick
-from scheduler.engine.instructions import Bind, Instruction, RunPreBind
+from scheduler.engine.events import (
+    Bound,
+    Decide,
+    Event,
+    Evicted,
+    ObjectGone,
+    ObjectSet,
+    PreBound,
+    Tick,
+)
+from scheduler.engine.instructions import Bind, Evict, Instruction, RunPreBind
+from scheduler.recording.fates import Fate, Fates, Meter, Victim, fates_of
 from scheduler.recording.records import Record
 
-_Answer = list[Instruction]
+SPARE_DECISIONS: Final = 100
+"""At each tick, for what this engine wants to try and the other one did not."""
 
 
-class Fate(msgspec.Struct):
-    """What became of one pod.
-
-    Attributes:
-        pod: `namespace/name`.
-        came: when it was first seen waiting, in seconds of the events' clock.
-        node: where it was sent at last, or empty.
-        placed: when.
-    """
+class Elsewhere(msgspec.Struct, frozen=True):
+    """A pod that comes to another node, or to one only once; None is no node."""
 
     pod: str
-    came: float
-    node: str = ""
-    placed: float = 0.0
-
-    @property
-    def waited(self) -> float | None:
-        """Seconds; None for a pod that waits still."""
-        return self.placed - self.came if self.node else None
+    recorded: str | None
+    now: str | None
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Both fates of every pod that had to be placed, by UID."""
+    """What `stowage replay --config FILE -o json` prints.
 
-    recorded: dict[str, Fate]
-    now: dict[str, Fate]
+    Attributes:
+        pods: how many had to be placed.
+        elsewhere: those that come to another node, in the order in which they came.
+        recorded: what came of them.
+        now: what comes of them.
+    """
 
-    @property
-    def elsewhere(self) -> list[tuple[Fate, Fate]]:
-        """Pods that came to another node, or to one only once."""
-        pairs = ((fate, self.now[uid]) for uid, fate in self.recorded.items())
-        return [(before, after) for before, after in pairs if before.node != after.node]
+    pods: int
+    elsewhere: tuple[Elsewhere, ...]
+    recorded: Fates
+    now: Fates
 
 
-def compare(records: Iterable[Record], engine: Engine) -> Comparison:
+def compare(records: Iterable[Record], engine: Engine, witness: Engine) -> Comparison:
     """Place the recorded pods with another engine.
+
+    Args:
+        records: from the beginning.
+        engine: a fresh one, of the other configuration.
+        witness: another fresh one, told where pods really were; it decides nothing.
 
     Raises:
         RecordingError: a file is damaged.
     """
-    return _Other(engine).run(records)
+    recorded, now = _Recorded(witness), _Other(engine)
+    for record in records:
+        recorded.take(record)
+        now.take(record)
+    recorded.end()
+    now.end()
+    pairs = ((fate, now.fates[uid]) for uid, fate in recorded.fates.items() if uid in now.fates)
+    return Comparison(
+        len(now.fates),
+        tuple(
+            Elsewhere(before.pod, before.node or None, after.node or None)
+            for before, after in pairs
+            if before.node != after.node
+        ),
+        fates_of((recorded.fates[uid] for uid in now.fates), recorded.victims, recorded.meter),
+        fates_of(now.fates.values(), now.victims, now.meter),
+    )
 
 
-class _Other:
+class _Side(ABC):
+    """One of the two.
+
+    Attributes:
+        fates: by UID, of pods that were seen waiting.
+        victims: by UID.
+        meter: how full nodes are.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.fates: dict[str, Fate] = {}
+        self.victims: dict[str, Victim] = {}
+        self.meter = Meter()
+        self._engine = engine
+        self._now = 0.0
+        self._looked: float | None = None
+
+    def _placed(self, uid: str, node: str) -> None:
+        fate = self.fates.get(uid)
+        if fate is not None:
+            fate.node, fate.placed = node, self._now
+
+    def _evicted(self, evict: Evict) -> None:
+        preemptor = self.fates.get(evict.preemptor)
+        for_whom = evict.preemptor if preemptor is None else preemptor.pod
+        self.victims[evict.uid] = Victim(f"{evict.namespace}/{evict.name}", for_whom)
+
+    def take(self, record: Record) -> None:
+        """One more event."""
+        self._now = record.time
+        if self._looked is None:
+            self._looked = record.time
+        self._take(record)
+
+    def end(self) -> None:
+        """There are no more."""
+        core = self._engine.core
+        core.cache.update_snapshot(core.snapshot)
+        self._look()
+
+    @abstractmethod
+    def _take(self, record: Record) -> None: ...
+
+    def _look(self) -> None:
+        """After a tick, which has brought the snapshot up to date."""
+        since = self._now if self._looked is None else self._looked
+        self._looked = self._now
+        self.meter.look(self._engine.core.snapshot, self._now - since)
+
+
+class _Recorded(_Side):
+    """What really happened."""
+
+    @override
+    def _take(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, ObjectSet) and isinstance(event.object, PodInfo):
+            self._see(event.object)
+        elif isinstance(event, ObjectSet | ObjectGone):
+            self._engine.handle(event, self._now)
+        elif isinstance(event, Tick):
+            self._engine.handle(event, self._now)
+            self._look()
+        if b'"Bind"' in record.answer or b'"Evict"' in record.answer:
+            for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
+                if isinstance(instruction, Bind):
+                    self._placed(instruction.uid, instruction.node)
+                elif isinstance(instruction, Evict):
+                    self._evicted(instruction)
+
+    def _see(self, pod: PodInfo) -> None:
+        if pod.node_name:
+            self._engine.handle(ObjectSet("pods", pod), self._now)
+            fate = self.fates.get(pod.uid)
+            if fate is not None and not fate.node:
+                # Another instance has bound it.
+                self._placed(pod.uid, pod.node_name)
+        elif pod.uid not in self.fates:
+            self.fates[pod.uid] = Fate(pod.key, self._now)
+
+
+class _Other(_Side):
     """Another engine, and a cluster that does as it says."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         engine.from_outside = self._handle
-        self._recorded: dict[str, Fate] = {}
-        self._fates: dict[str, Fate] = {}
-        self._now = 0.0
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        self._recorded_victims: set[str] = set()
+        self._takers: dict[type, Callable[[Any], None]] = {
             ObjectSet: self._object_set,
-            ObjectGone: self._handle,
-            Tick: self._handle,
+            ObjectGone: self._object_gone,
+            Tick: self._tick,
+            Decide: lambda _: self._decide(1),
         }
 
-    def run(self, records: Iterable[Record]) -> Comparison:
-        for record in records:
-            self._now = record.time
-            handler = self._handlers.get(type(record.event))
-            if handler is not None:
-                handler(record.event)
-            if b'"Bind"' in record.answer:
-                self._note_recorded(record)
-            while self._engine.has_ready:
-                self._handle(Decide())
-        return Comparison(self._recorded, self._fates)
+    @override
+    def _take(self, record: Record) -> None:
+        take = self._takers.get(type(record.event))
+        if take is not None:
+            take(record.event)
+        if b'"Evict"' in record.answer:
+            for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
+                if isinstance(instruction, Evict):
+                    self._recorded_victims.add(instruction.uid)
 
     def _object_set(self, event: ObjectSet) -> None:
         pod = event.object
@@ -95,21 +200,30 @@ class _Other:
             self._handle(event)
             return
         uid = pod.uid
+        if uid in self.victims or (pod.is_terminating and uid in self._recorded_victims):
+            return
         is_ours = pod.spec.scheduler_name in self._engine.core.frameworks
-        if is_ours and not pod.node_name and uid not in self._fates:
-            self._recorded[uid] = Fate(pod.key, self._now)
-            self._fates[uid] = Fate(pod.key, self._now)
-        fate = self._fates.get(uid)
+        if is_ours and not pod.node_name and uid not in self.fates:
+            self.fates[uid] = Fate(pod.key, self._now)
+        fate = self.fates.get(uid)
         if fate is not None:
             pod = _on(pod, fate.node)
         self._handle(ObjectSet("pods", pod))
 
-    def _note_recorded(self, record: Record) -> None:
-        for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
-            if isinstance(instruction, Bind):
-                fate = self._recorded.get(instruction.uid)
-                if fate is not None:
-                    fate.node, fate.placed = instruction.node, record.time
+    def _object_gone(self, event: ObjectGone) -> None:
+        if event.uid not in self.victims and event.uid not in self._recorded_victims:
+            self._handle(event)
+
+    def _tick(self, event: Tick) -> None:
+        self._handle(event)
+        self._decide(SPARE_DECISIONS)
+        self._look()
+
+    def _decide(self, count: int) -> None:
+        for _ in range(count):
+            if not self._engine.has_ready:
+                return
+            self._handle(Decide())
 
     def _handle(self, event: Event) -> None:
         for instruction in self._engine.handle(event, self._now):
@@ -117,17 +231,22 @@ class _Other:
                 self._handle(PreBound(instruction.attempt))
             elif isinstance(instruction, Bind):
                 self._bind(instruction)
+            elif isinstance(instruction, Evict):
+                self._evict(instruction)
 
     def _bind(self, bind: Bind) -> None:
         attempt = self._engine.attempts.get(bind.attempt)
         if attempt is None:
             return
-        fate = self._fates.get(bind.uid)
-        if fate is not None:
-            fate.node, fate.placed = bind.node, self._now
         pod = attempt.pod
+        self._placed(bind.uid, bind.node)
         self._handle(Bound(bind.attempt))
         self._handle(ObjectSet("pods", pod))
+
+    def _evict(self, evict: Evict) -> None:
+        self._evicted(evict)
+        self._handle(Evicted(evict.uid))
+        self._handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
 
 
 def _on(pod: PodInfo, node: str) -> PodInfo:

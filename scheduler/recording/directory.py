@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from scheduler.engine.events import Event, Tick
 from scheduler.engine.instructions import Instruction
-from scheduler.recording.files import MAGIC, SUFFIX, block
+from scheduler.recording.files import MAGIC, block, part_name
 from scheduler.recording.records import Header, Writer
 
 FILE_BYTES: Final = 64 << 20
@@ -75,7 +75,7 @@ class DirectoryRecorder:
 
     def _begin_file(self, header: Header) -> None:
         self._header = header
-        self._path = self._directory / f"{header.recording}-{header.part:04}{SUFFIX}"
+        self._path = self._directory / part_name(header)
         self._writer = Writer()
         self._written_before = self._written
         self._submit(MAGIC, Writer.header(header))
@@ -112,6 +112,15 @@ class DirectoryRecorder:
 
 
 def _append(path: Path, start: bytes, lines: bytes | bytearray) -> int:
+    """Write a block as a whole: on a disk that is full, half a block would spoil the file."""
     written = start + block(lines)
-    with path.open("ab") as file:
-        return file.write(written)
+    with path.open("ab", buffering=0) as file:
+        before = file.tell()
+        try:
+            left = memoryview(written)
+            while left:
+                left = left[file.write(left) :]
+        except OSError:
+            file.truncate(before)
+            raise
+    return len(written)

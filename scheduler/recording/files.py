@@ -34,20 +34,24 @@ class Recording:
     """All parts of a recording.
 
     Attributes:
+        paths: the files in their order.
         header: of the first part.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         """Find out the order of the parts.
 
+        Args:
+            paths: at least one.
+
         Raises:
             RecordingError: a file is no recording, a part is missing, or they do not belong
                 together.
         """
         headers = {path: _header(path) for path in paths}
-        self._paths = sorted(paths, key=lambda path: headers[path].part)
-        self.header = headers[self._paths[0]]
-        for number, path in enumerate(self._paths, start=1):
+        self.paths = sorted(paths, key=lambda path: headers[path].part)
+        self.header = headers[self.paths[0]]
+        for number, path in enumerate(self.paths, start=1):
             found = headers[path]
             if found.recording != self.header.recording:
                 raise RecordingError(f"{path}: it is part of another recording")
@@ -60,7 +64,7 @@ class Recording:
         Raises:
             RecordingError: a file is damaged.
         """
-        for path in self._paths:
+        for path in self.paths:
             try:
                 with path.open("rb") as file:
                     lines = _lines(file)
@@ -68,6 +72,33 @@ class Recording:
                     yield from Reader().records(lines)
             except (RecordingError, OSError) as problem:
                 raise _in(path, problem) from problem
+
+
+def part_name(header: Header) -> str:
+    """What the file of a part is called."""
+    return f"{header.recording}-{header.part:04}{SUFFIX}"
+
+
+def recordings_in(directory: Path) -> list[Recording]:
+    """The recordings that a directory holds, in the order in which they began.
+
+    What a crash has left is one by itself, though it is of the same process as files beside it. A
+    file that nothing had been written into when its process ended is none.
+
+    Raises:
+        RecordingError: a file is none, a part is missing, or the directory cannot be read.
+    """
+    parts: dict[str, list[Path]] = {}
+    try:
+        paths = [path for path in directory.glob(f"*{SUFFIX}") if path.stat().st_size]
+    except OSError as problem:
+        raise _in(directory, problem) from problem
+    for path in paths:
+        header = _header(path)
+        name = header.recording if path.name == part_name(header) else path.name
+        parts.setdefault(name, []).append(path)
+    found = [Recording(paths) for paths in parts.values()]
+    return sorted(found, key=lambda recording: recording.header.started)
 
 
 def _header(path: Path) -> Header:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.engine.events import Answered, Configure, Event, ObjectGone, ObjectSet
+from scheduler.engine.events import Answered, Configure, Event, ObjectGone, ObjectSet, Tick
 from scheduler.engine.instructions import Configured, Instruction
 from scheduler.extender import Answer, Filtered, NoAnswer, Preempted, Prioritized
 from scheduler.framework.runtime.shared_states import place_of
@@ -26,6 +26,8 @@ _OBJECT_BYTES: Final = 1200
 _INSTRUCTION_BYTES: Final = 500
 _NAME_BYTES: Final = 80
 """Of a node in an extender's answer, or of a reason; scores are as long."""
+_SHARE_AT_ONCE: Final = 64
+"""So much of what is kept goes at once when there is too much: one part of this many."""
 
 
 class FlightRecorder:
@@ -61,24 +63,30 @@ class FlightRecorder:
             size += _OBJECT_BYTES
         elif type(event) is Answered:
             size += _named(event.answer) * _NAME_BYTES
-        entries = self._entries
-        entries.append((event, now, instructions, size))
+        self._entries.append((event, now, instructions, size))
         self._bytes += size
-        while entries and (
-            self._bytes > self._kept_bytes or entries[0][1] < now - self._kept_seconds
-        ):
-            self._forget_oldest()
+        if self._bytes > self._kept_bytes or type(event) is Tick:
+            self._forget(now)
 
-    def _forget_oldest(self) -> None:
-        event, self._begins_at, answer, size = self._entries.popleft()
-        self._bytes -= size
-        self._is_complete = False
-        if type(event) is ObjectSet:
-            self._before[_key_of(event)] = event
-        elif type(event) is ObjectGone:
-            self._before.pop((event.kind, event.namespace, event.name), None)
-        elif type(event) is Configure and Configured() in answer:
-            self._header = replace(self._header, configuration=event.configuration)
+    def _forget(self, now: float) -> None:
+        """What is too old or too much goes; of what is too much a bit more, to be rarely here."""
+        entries, before = self._entries, self._before
+        oldest = now - self._kept_seconds
+        size = self._bytes
+        most = self._kept_bytes
+        if size > most:
+            most -= most // _SHARE_AT_ONCE
+        while entries and (size > most or entries[0][1] < oldest):
+            event, self._begins_at, answer, event_size = entries.popleft()
+            size -= event_size
+            self._is_complete = False
+            if type(event) is ObjectSet:
+                before[_key_of(event)] = event
+            elif type(event) is ObjectGone:
+                before.pop((event.kind, event.namespace, event.name), None)
+            elif type(event) is Configure and Configured() in answer:
+                self._header = replace(self._header, configuration=event.configuration)
+        self._bytes = size
 
     def dump(self) -> bytes:
         """What is kept, as a file. Safe in a thread of its own after `copy`."""

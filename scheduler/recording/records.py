@@ -1,5 +1,8 @@
 """One event with its time and its answer, as a line of JSON, and back.
 
+A line is an array that says first what it is: `at` an event, `pod` a pod that is new or changed,
+`spec` what many pods share.
+
 Objects are written as the engine has them, which is only what scheduling reads: no environment, no
 annotations of pods, no data of Secrets. Annotations of nodes become a digest, because a change of
 them may wake pods. A specification that many pods share is written once per file.
@@ -7,13 +10,14 @@ them may wake pods. A specification that many pods share is written once per fil
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.nodes import InvalidNodeError
-from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus
+from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus, Volume
 from scheduler.api.pods import InvalidPodError, PodInfo, PodShape, pod_info
 from scheduler.api.storage import (
     MIGRATED_PLUGINS,
@@ -46,7 +50,7 @@ from scheduler.engine.instructions import Instruction, Report
 from scheduler.errors import SchedulerError
 from scheduler.informers.kinds import KINDS, MalformedObjectError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 MAX_SHAPES: Final = 4096
 """Specifications that are remembered as written; then they are written anew."""
 
@@ -54,6 +58,7 @@ _KINDS: Final = {kind.name: kind for kind in KINDS}
 _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "persistentvolumeclaims": PersistentVolumeClaim,
     "persistentvolumes": PersistentVolume,
+    "poddisruptionbudgets": DisruptionBudget,
 }
 """Kinds that the engine does not keep as they come over the wire."""
 _UNTOLD: Final = ("annotations", "managedFields")
@@ -108,24 +113,34 @@ class Record(msgspec.Struct, frozen=True):
     answer: bytes
 
 
-class _PodLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A pod; `spec` is the number of a line before."""
+AnswerT = TypeVar("AnswerT")
 
+
+class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_like=True, tag="pod"):
+    """`ObjectSet` or, of an attempt, `PodRead`; `spec` is the number of a line before.
+
+    What pods of one specification do not share stands here.
+    """
+
+    time: float
+    answer: AnswerT
     metadata: ObjectMeta
     spec: int
-    status: PodStatus = PodStatus()
-    node_name: str = ""
+    status: PodStatus
+    node_name: str
+    volumes: tuple[Volume, ...]
+    attempt: int | None
 
 
-class _Spec(msgspec.Struct, frozen=True, gc=False, tag=True):
+class _Spec(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="spec"):
     number: int
     spec: PodSpec
 
 
-class _Line(msgspec.Struct, frozen=True, gc=False, tag="at"):
+class _Line(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
     time: float
-    event: Any
     answer: Sequence[Instruction]
+    event: Any
 
 
 class _Set(msgspec.Struct, frozen=True, gc=False, tag="ObjectSet"):
@@ -133,14 +148,8 @@ class _Set(msgspec.Struct, frozen=True, gc=False, tag="ObjectSet"):
     object: msgspec.Raw
 
 
-class _Read(msgspec.Struct, frozen=True, gc=False, tag="PodRead"):
-    attempt: int
-    pod: msgspec.Raw
-
-
 _Readable: TypeAlias = (
     _Set
-    | _Read
     | ObjectGone
     | Decide
     | Tick
@@ -148,6 +157,7 @@ _Readable: TypeAlias = (
     | BindFailed
     | Answered
     | PreBound
+    | PodRead
     | ReadFailed
     | Allowed
     | Rejected
@@ -160,15 +170,14 @@ _Readable: TypeAlias = (
 )
 
 
-class _ReadLine(msgspec.Struct, frozen=True, gc=False, tag="at"):
+class _ReadLine(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
     time: float
-    event: _Readable
     answer: msgspec.Raw
+    event: _Readable
 
 
 _encoder = msgspec.json.Encoder()
-_line_decoder = msgspec.json.Decoder(_ReadLine | _Spec)
-_pod_decoder = msgspec.json.Decoder(_PodLine | None)
+_line_decoder = msgspec.json.Decoder(_ReadLine | _PodLine[msgspec.Raw] | _Spec)
 
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
@@ -199,24 +208,29 @@ class Writer:
         self, into: bytearray, event: Event, now: float, instructions: Sequence[Instruction]
     ) -> None:
         """Append the lines about one event."""
-        written: object = event
+        answer = _told(instructions) if instructions else instructions
+        line: _PodLine[Sequence[Instruction]] | _Line
         if type(event) is ObjectSet:
-            written = ObjectSet(event.kind, self._object(event.kind, event.object, into))
+            obj = event.object
+            if type(obj) is PodInfo:
+                line = self._pod_line(into, obj, now, answer)
+            else:
+                line = _Line(now, answer, ObjectSet(event.kind, _as_written(event.kind, obj)))
         elif type(event) is PodRead and event.pod is not None:
-            written = PodRead(event.attempt, self._pod(event.pod, into))
-        _encoder.encode_into(_Line(now, written, _told(instructions)), into, -1)
+            line = self._pod_line(into, event.pod, now, answer, event.attempt)
+        else:
+            line = _Line(now, answer, event)
+        _encoder.encode_into(line, into, -1)
         into += b"\n"
 
-    def _object(self, kind: str, obj: Any, into: bytearray) -> Any:
-        if type(obj) is PodInfo:
-            return self._pod(obj, into)
-        if type(obj) is Node:
-            return _node(obj)
-        if type(obj) is CSINode:
-            return _csi_node(obj)
-        return _reduced(kind, obj) if isinstance(obj, Mapping) else obj
-
-    def _pod(self, pod: PodInfo, into: bytearray) -> _PodLine:
+    def _pod_line(
+        self,
+        into: bytearray,
+        pod: PodInfo,
+        now: float,
+        answer: Sequence[Instruction],
+        attempt: int | None = None,
+    ) -> _PodLine[Sequence[Instruction]]:
         number = self._shapes.get(pod.shape)
         if number is None:
             if len(self._shapes) >= MAX_SHAPES:
@@ -226,7 +240,25 @@ class Writer:
             _encoder.encode_into(_Spec(number, pod.shape.spec), into, -1)
             into += b"\n"
         wire = pod.pod
-        return _PodLine(wire.metadata, number, wire.status, wire.node_name)
+        return _PodLine(
+            now,
+            answer,
+            wire.metadata,
+            number,
+            wire.status,
+            wire.node_name,
+            wire.volumes,
+            attempt,
+        )
+
+
+def _as_written(kind: str, obj: Any) -> Any:
+    """An object that is no pod, reduced."""
+    if type(obj) is Node:
+        return _node(obj)
+    if type(obj) is CSINode:
+        return _csi_node(obj)
+    return _reduced(kind, obj) if isinstance(obj, Mapping) else obj
 
 
 def _node(node: Node) -> Node:
@@ -269,7 +301,7 @@ class Reader:
                 if isinstance(read, _Spec):
                     self._specs[read.number] = read.spec
                 else:
-                    yield Record(read.time, self._event(read.event), bytes(read.answer))
+                    yield Record(read.time, self._event(read), bytes(read.answer))
             except (
                 msgspec.DecodeError,
                 MalformedObjectError,
@@ -279,27 +311,27 @@ class Reader:
             ) as problem:
                 raise RecordingError(f"a line cannot be read: {problem}") from problem
 
-    def _event(self, event: _Readable) -> Event:
+    def _event(self, read: _ReadLine | _PodLine[msgspec.Raw]) -> Event:
+        if isinstance(read, _PodLine):
+            spec = self._specs[read.spec]
+            pod = pod_info(Pod(read.metadata, spec, read.status, read.node_name))
+            if read.volumes:
+                # `pod_info` looks for them in the specification, as an API server has them.
+                pod = replace(pod, pod=replace(pod.pod, volumes=read.volumes))
+            return ObjectSet("pods", pod) if read.attempt is None else PodRead(read.attempt, pod)
+        event = read.event
         if isinstance(event, _Set):
-            return ObjectSet(event.kind, self._object(event.kind, event.object))
-        if isinstance(event, _Read):
-            return PodRead(event.attempt, self._pod(event.pod))
+            return ObjectSet(event.kind, _as_read(event.kind, event.object))
         return event
 
-    def _object(self, kind: str, raw: msgspec.Raw) -> Any:
-        if kind == "pods":
-            return self._pod(raw)
-        built = _BUILT.get(kind)
-        if built is not None:
-            return msgspec.json.decode(raw, type=built)
-        known = _KINDS.get(kind)
-        return msgspec.json.decode(raw) if known is None else known.decode(raw)
 
-    def _pod(self, raw: msgspec.Raw) -> PodInfo | None:
-        line = _pod_decoder.decode(raw)
-        if line is None:
-            return None
-        return pod_info(Pod(line.metadata, self._specs[line.spec], line.status, line.node_name))
+def _as_read(kind: str, raw: msgspec.Raw) -> Any:
+    """An object that is no pod."""
+    built = _BUILT.get(kind)
+    if built is not None:
+        return msgspec.json.decode(raw, type=built)
+    known = _KINDS.get(kind)
+    return msgspec.json.decode(raw) if known is None else known.decode(raw)
 
 
 def read_header(line: bytes) -> Header:

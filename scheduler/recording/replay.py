@@ -7,7 +7,7 @@ import msgspec
 from scheduler.engine import Engine
 from scheduler.engine.events import Configure, Event, ObjectGone, ObjectSet, Tick
 from scheduler.framework.runtime.shared_states import place_of
-from scheduler.recording.records import Record, encode_answer
+from scheduler.recording.records import Record, RecordingError, encode_answer
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -42,14 +42,18 @@ def replay(
         seen: shown each record before the engine is told.
 
     Raises:
-        RecordingError: a file is damaged.
+        RecordingError: a file is damaged, as one is whose process was killed; it says as well how
+            many events before that were answered alike.
     """
     number = 0
-    for number, record in enumerate(records, start=1):
-        seen(record)
-        answer = encode_answer(engine.handle(record.event, record.time))
-        if answer != record.answer:
-            return Replayed(number, Difference(number, record, answer))
+    try:
+        for number, record in enumerate(records, start=1):
+            seen(record)
+            answer = encode_answer(engine.handle(record.event, record.time))
+            if answer != record.answer:
+                return Replayed(number, Difference(number, record, answer))
+    except RecordingError as problem:
+        raise RecordingError(f"{problem}; {number} events before: identical") from problem
     return Replayed(number)
 
 

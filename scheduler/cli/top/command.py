@@ -37,8 +37,8 @@ NOT_INSTALLED = (
     "recordings",
     multiple=True,
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Look at a recording of `stowage run --record` instead; give all its parts.",
+    type=click.Path(path_type=Path),
+    help="Look at a recording of `stowage run --record` instead: its directory or all its parts.",
 )
 def top(
     *, kubeconfig: str, context: str, config_file: str | None, recordings: tuple[Path, ...]
@@ -50,7 +50,7 @@ def top(
 
     \b
       stowage top
-      stowage top --recording recordings/stowage-0001.recording
+      stowage top --recording recordings
     """  # noqa: D301 - \b is click's mark for lines to keep
     try:
         from scheduler.cli.top.app import TopApp  # noqa: PLC0415 - an extra brings the screen

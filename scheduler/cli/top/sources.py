@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from typing_extensions import override
 
 from scheduler.cli.live import Place
+from scheduler.cli.recordings import recording_at
 from scheduler.cli.top.view import Rates
 from scheduler.cli.watching import watching
 from scheduler.clock import Clock
@@ -17,7 +18,6 @@ from scheduler.engine.events import Event
 from scheduler.informers.informers import Informers
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.recorded import recorded_engine, recorded_profiles
-from scheduler.recording.files import Recording
 from scheduler.recording.records import Record
 from scheduler.recording.replay import restore
 
@@ -118,14 +118,14 @@ class RecordingSource(Source):
     """A recording; time goes where it is moved to.
 
     Args:
-        paths: its parts.
+        paths: its parts, or its directory.
 
     Raises:
-        RecordingError: it cannot be read.
+        SchedulerError: it cannot be read.
     """
 
     def __init__(self, paths: list[Path]) -> None:
-        self._recording = Recording(paths)
+        self._recording = recording_at(paths, None)
         self._header = self._recording.header
         self._records: list[Record] = list(self._recording)
         self._start = self._header.clock

@@ -1,5 +1,6 @@
 """Lines, blocks, files, and what is kept in memory."""
 
+import resource
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from scheduler.api.objects import (
     NodeSelector,
     NodeSelectorTerm,
     ObjectMeta,
+    PersistentVolumeClaimVolumeSource,
     Service,
     ServiceSpec,
     Taint,
@@ -59,8 +61,9 @@ from scheduler.engine.instructions import (
     WakeMeAt,
 )
 from scheduler.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
+from scheduler.informers.kinds import KINDS, PODS, Kind
 from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.files import Recording, whole_file
+from scheduler.recording.files import Recording, part_name, recordings_in, whole_file
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import (
     MAX_SHAPES,
@@ -92,7 +95,7 @@ def there_and_back(*events: Event) -> list[Event]:
 
 
 def full_pod() -> PodInfo:
-    volume = Volume("data")
+    volume = Volume("data", PersistentVolumeClaimVolumeSource("claim"))
     resized = ContainerStatus("main", allocated_resources={"cpu": "2"})
     pod = make_pod("p", node_name="n", volumes=(volume,), requests={"cpu": "1"}, gates=("g",))
     return pod_info(replace(pod, status=replace(pod.status, container_statuses=(resized,))))
@@ -148,6 +151,112 @@ EVENTS: list[Event] = [
 def test_an_event_is_read_as_it_was_written(event: Event) -> None:
     """Equal to the last field; pods share what they shared."""
     assert there_and_back(event) == [event]
+
+
+SOURCES = {
+    "persistentVolumeClaim": {"claimName": "c", "readOnly": True},
+    "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {}}}},
+    "gcePersistentDisk": {"pdName": "d", "readOnly": True},
+    "awsElasticBlockStore": {"volumeID": "v"},
+    "iscsi": {"targetPortal": "t", "iqn": "i", "lun": 0},
+    "rbd": {"monitors": ["m"], "pool": "p", "image": "i"},
+    "cinder": {"volumeID": "v"},
+    "portworxVolume": {"volumeID": "v"},
+    "azureDisk": {"diskName": "d", "diskURI": "u", "kind": "Managed"},
+    "azureFile": {"secretName": "s", "shareName": "f"},
+    "vsphereVolume": {"volumePath": "p"},
+    "csi": {"driver": "d", "volumeAttributes": {"a": "b"}},
+    "image": {"reference": "r"},
+    "emptyDir": {},
+}
+"""As an API server has them; those that no scheduling reads among them."""
+
+
+@pytest.mark.parametrize("sources", [*((name,) for name in SOURCES), tuple(SOURCES)], ids=",".join)
+def test_a_pods_volumes_are_read_as_they_were_written(sources: tuple[str, ...]) -> None:
+    """Whatever of them pods of one workload do not share."""
+    volumes = [{"name": f"v{number}", name: SOURCES[name]} for number, name in enumerate(sources)]
+    wire = {
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+        "spec": {"containers": [{"name": "c"}], "volumes": volumes},
+    }
+    pod = PODS.decode(msgspec.json.encode(wire))
+
+    [event] = there_and_back(ObjectSet("pods", pod))
+
+    assert event == ObjectSet("pods", pod)
+    assert len(pod.pod.volumes) == len(set(sources) - {"image", "emptyDir"})
+
+
+META = {"name": "o", "namespace": "ns", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
+SELECTOR = {
+    "matchLabels": {"a": "b"},
+    "matchExpressions": [{"key": "k", "operator": "In", "values": ["v", "w"]}],
+}
+AFFINITY = {
+    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "z", "operator": "Exists"}]}]}
+}
+AS_THEY_COME: dict[str, dict[str, Any]] = {
+    "pods": {
+        "spec": {"containers": [{"name": "c"}], "nodeName": "n"},
+        "status": {"phase": "Running"},
+    },
+    "nodes": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
+    "namespaces": {},
+    "services": {"spec": {"selector": {"a": "b"}}},
+    "replicationcontrollers": {"spec": {"selector": {"a": "b"}}},
+    "replicasets": {"spec": {"selector": SELECTOR}},
+    "statefulsets": {"spec": {"selector": SELECTOR}},
+    "persistentvolumeclaims": {
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1500m"}},
+            "selector": SELECTOR,
+            "storageClassName": "fast",
+            "volumeMode": "Block",
+        },
+        "status": {"phase": "Lost"},
+    },
+    "persistentvolumes": {
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "10Gi"},
+            "claimRef": {"name": "c", "namespace": "ns", "uid": "u"},
+            "csi": {"driver": "d", "volumeHandle": "h"},
+            "nodeAffinity": AFFINITY,
+            "gcePersistentDisk": {"pdName": "d"},
+        },
+        "status": {"phase": "Available"},
+    },
+    "storageclasses": {
+        "provisioner": "p",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "z", "values": ["a"]}]}],
+    },
+    "csinodes": {"spec": {"drivers": [{"name": "d", "nodeID": "i", "allocatable": {"count": 3}}]}},
+    "csidrivers": {"spec": {"storageCapacity": True}},
+    "csistoragecapacities": {
+        "storageClassName": "fast",
+        "nodeTopology": SELECTOR,
+        "capacity": "10Gi",
+        "maximumVolumeSize": "1Gi",
+    },
+    "volumeattachments": {
+        "spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    },
+    "poddisruptionbudgets": {
+        "spec": {"selector": SELECTOR, "minAvailable": 1},
+        "status": {"disruptionsAllowed": 2, "disruptedPods": {"p": "2026-01-31T00:00:00Z"}},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_what_the_api_server_sends_is_read_as_it_was_written(kind: Kind[Any]) -> None:
+    """Every kind that is watched, with every field that is read."""
+    found = kind.decode(msgspec.json.encode({"metadata": META, **AS_THEY_COME[kind.name]}))
+
+    assert there_and_back(ObjectSet(kind.name, found)) == [ObjectSet(kind.name, found)]
 
 
 def test_pods_of_one_specification_share_it_in_the_file_too() -> None:
@@ -257,6 +366,45 @@ def test_a_disk_that_takes_no_more_ends_the_recording_only(tmp_path: Path) -> No
     ended = record(directory, 20)
 
     assert [why for why, _ in ended] == ["No such file or directory"]
+
+
+def test_a_disk_that_is_full_is_left_with_whole_blocks(tmp_path: Path) -> None:
+    """What was written before can be read to its end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
+    try:
+        [(why, written)] = record(tmp_path, 500)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    [path] = tmp_path.iterdir()
+
+    records = list(Recording([path]))
+
+    assert why == "File too large"
+    assert 2000 < written == path.stat().st_size <= 3000
+    assert 0 < len(records) < 1000
+
+
+def test_a_directory_may_hold_several_recordings(tmp_path: Path) -> None:
+    """Those that began first come first; what a crash left is one by itself, nothing is none."""
+    for recording, part, started in (("b", 1, 2e9), ("a", 1, 1e9), ("a", 2, 1e9)):
+        header = replace(HEADER, recording=recording, part=part, started=started)
+        (tmp_path / part_name(header)).write_bytes(whole_file(header, bytearray()))
+    crashed = replace(HEADER, recording="a", started=1e9 + 1, is_complete=False)
+    (tmp_path / "crash-1.recording").write_bytes(whole_file(crashed, bytearray()))
+    (tmp_path / "c-0001.recording").touch()
+    (tmp_path / "notes.txt").touch()
+
+    found = recordings_in(tmp_path)
+
+    assert [[path.name for path in each.paths] for each in found] == [
+        ["a-0001.recording", "a-0002.recording"],
+        ["crash-1.recording"],
+        ["b-0001.recording"],
+    ]
+    (tmp_path / "a-0001.recording").unlink()
+    with pytest.raises(RecordingError, match="expected part 1, found part 2"):
+        recordings_in(tmp_path)
 
 
 def _flip(data: bytes) -> bytes:

@@ -1,0 +1,77 @@
+"""What the replicas have recorded, told to fresh engines in processes of their own.
+
+Every daemon records from its start, whatever happens to it. Whoever was killed leaves a file that
+may end in the middle of a block; up to there it must be answered as it was.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from e2e.support.go_programs import CHECKOUT
+
+PROMISE: Final = "what was recorded is decided again, byte for byte"
+_SUFFIX: Final = ".recording"
+_EVENTS: Final = re.compile(r"(\d+) events(: identical| before: identical)")
+_CUT_OFF: Final = "it ends in the middle of a block"
+_TIMEOUT_SECONDS: Final = 1800
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of one recording.
+
+    Attributes:
+        name: of the recording.
+        events: how many were answered as they had been.
+        is_cut_off: whether the file ends in the middle of something.
+        problem: what `stowage replay` said, when it did not say "identical".
+    """
+
+    name: str
+    events: int
+    is_cut_off: bool = False
+    problem: str = ""
+
+
+def replay_all(directories: Sequence[Path]) -> list[Replayed]:
+    """Replays every recording in the directories."""
+    return [
+        _replayed(name, files)
+        for directory in directories
+        for name, files in _recordings(directory)
+    ]
+
+
+def _recordings(directory: Path) -> Iterator[tuple[str, list[Path]]]:
+    """Name and files of each; what was killed before it had written anything has recorded nothing.
+
+    What a crash has kept of the last minutes is in the recording as well.
+    """
+    parts: dict[str, list[Path]] = {}
+    for path in sorted(directory.glob(f"stowage-*{_SUFFIX}")):
+        if path.stat().st_size:
+            parts.setdefault(path.name.rpartition("-")[0], []).append(path)
+    yield from parts.items()
+
+
+def _replayed(name: str, files: Sequence[Path]) -> Replayed:
+    words = [sys.executable, "-m", "scheduler", "replay", *map(str, files)]
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+        cwd=CHECKOUT,
+    )
+    said = (done.stdout + done.stderr).strip()
+    found = _EVENTS.search(said)
+    events = int(found[1]) if found else 0
+    is_cut_off = _CUT_OFF in said
+    is_identical = found is not None and (done.returncode == 0 or is_cut_off)
+    return Replayed(name, events, is_cut_off, "" if is_identical else said)

@@ -1,0 +1,161 @@
+"""`stowage what-if` and `stowage capacity` ask a running daemon what it knows, once."""
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.scenario.test_recording import MARKER
+from tests.scenario.world import World, play
+
+
+async def ask(command: str, *arguments: str | Path) -> tuple[int, str, str]:
+    """Run a command in a process of its own, while the daemon goes on."""
+    words = [sys.executable, "-m", "scheduler", command, *map(str, arguments)]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def answer(command: str, *arguments: str | Path) -> Any:
+    status, out, err = await ask(command, *arguments, "-o", "json")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def kubeconfig(world: World, directory: Path) -> Path:
+    """Of somebody with a token, which daemons that ask nobody do not look at."""
+    path = directory / "kubeconfig"
+    context = {"cluster": "c", "user": "u"}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": world.sandbox.url}}],
+        "contexts": [{"name": "c", "context": context}],
+        "users": [{"name": "u", "user": {"token": MARKER}}],
+        "current-context": "c",
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+async def busy(world: World, **options: Any) -> str:
+    """A daemon with pods on three nodes and one that waits; gives the URL of its port."""
+    for index in range(3):
+        world.node(f"n{index}", cpu="4", zone=f"z{index}")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    await world.start_daemon(secure_port=port, **options)
+    for index in range(6):
+        world.pod(f"p{index}", cpu="1500m")
+    await world.bound(*(f"p{index}" for index in range(6)))
+    world.pod("waits", cpu="2")
+    await world.rejected("waits")
+    await world.settled()
+    return f"https://127.0.0.1:{port}"
+
+
+def test_the_daemon_says_what_the_cluster_says(tmp_path: Path) -> None:
+    """The same question to the daemon and to the API server, the same answer; nothing is done."""
+
+    async def story(world: World) -> None:
+        url = await busy(world)
+        config = kubeconfig(world, tmp_path)
+        bindings = world.bindings()
+        daemon = ("--kubeconfig", config, "--daemon", url, "--insecure-skip-tls-verify")
+        change = ("--delete", "node/n0", "--add-nodes", "2", "--like", "n1")
+
+        live = await answer("what-if", *daemon, *change)
+        cluster = await answer("what-if", "--kubeconfig", config, *change)
+        fits = await answer("capacity", *daemon, "--like", "waits")
+
+        assert {p["pod"] for p in live["placements"]} >= {"default/waits"}
+        assert places(live) == places(cluster)
+        assert live["use"] == cluster["use"]
+        assert live["homeless"] == cluster["homeless"]
+        assert fits["fits"] == 0
+        assert world.bindings() == bindings
+
+    play(story)
+
+
+def places(answer: Any) -> dict[str, str]:
+    return {each["pod"]: each["node"] for each in answer["placements"]}
+
+
+def test_its_own_profiles_decide(tmp_path: Path) -> None:
+    """Those of its configuration, which the command is not told."""
+
+    async def story(world: World) -> None:
+        profile = {
+            "schedulerName": "stowage",
+            "plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}},
+        }
+        for index in range(2):
+            world.node(f"n{index}", cpu="1")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        await world.start_daemon({"profiles": [profile]}, secure_port=port)
+        world.pod("large", cpu="7")
+        await world.bound("large")
+        node = world.node_of("large")
+        daemon = ("--daemon", f"https://127.0.0.1:{port}", "--insecure-skip-tls-verify")
+        config = ("--kubeconfig", kubeconfig(world, tmp_path))
+        again = tmp_path / "again.json"
+        pod = {**world.sandbox.get("pods", "large"), "spec": {"schedulerName": "stowage"}}
+        pod["spec"]["containers"] = [{"name": "c", "resources": {"requests": {"cpu": "7"}}}]
+        pod["metadata"] = {"name": "larger", "namespace": "default"}
+        again.write_text(json.dumps(pod))
+
+        found = await answer(
+            "what-if", *daemon, *config, "--delete", f"node/{node}", "--apply", again
+        )
+
+        assert places(found) == {"default/larger": "n1" if node == "n0" else "n0"}
+
+    play(story)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    """One message says what to do; the token has not been sent anywhere."""
+
+    async def story(world: World) -> None:
+        url = await busy(world)
+        config = ("--kubeconfig", kubeconfig(world, tmp_path))
+
+        status, out, err = await ask("what-if", *config, "--daemon", url, "--drain", "n0")
+
+        assert (status, out, len(err.splitlines())) == (2, "", 1), err
+        assert "--insecure-skip-tls-verify" in err
+
+    play(story)
+
+
+def test_a_recording_is_asked_as_of_a_moment(tmp_path: Path) -> None:
+    """What would have happened then: when the first pod had come, and at the end."""
+    directory = tmp_path / "recorded"
+
+    async def story(world: World) -> None:
+        await busy(world, record=str(directory))
+        await world.stop_daemon()
+        end = await answer("what-if", "--recording", directory, "--add-nodes", "1", "--like", "n0")
+        start = await answer("what-if", "--recording", directory, "--at", "0", "--apply", new)
+        many, _, why = await ask("what-if", "--recording", directory, "-f", new, "--drain", "n0")
+
+        assert places(end) == {"default/waits": "n0-new-0"}
+        assert start["placements"] == []
+        assert (many, "give one" in why) == (2, True), why
+
+    new = tmp_path / "new.json"
+    new.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}})
+    )
+    play(story)

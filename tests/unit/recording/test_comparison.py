@@ -1,0 +1,94 @@
+"""When another engine decides, how waits and use are measured, and who counts as placed."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from scheduler.config.load import default_configuration
+from scheduler.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
+from scheduler.engine.instructions import Bind, Instruction
+from scheduler.offline.cluster import Profiles
+from scheduler.recording.comparison import SPARE_DECISIONS, Comparison, Elsewhere, compare
+from scheduler.recording.fates import Fate, Meter, Use, Waiting, fates_of
+from scheduler.recording.records import Record, encode_answer
+from tests.support.builders import make_node, make_pod_info
+
+Moment = tuple[float, Event] | tuple[float, Event, Sequence[Instruction]]
+NODE = ObjectSet("nodes", make_node("n", allocatable={"cpu": "4", "pods": "1000"}))
+
+
+def compared(*moments: Moment) -> Comparison:
+    records = [
+        Record(time, event, encode_answer(rest[0] if rest else ()))
+        for time, event, *rest in moments
+    ]
+    profiles = Profiles(default_configuration("stowage"))
+    return compare(records, profiles.engine(1), profiles.again().engine(1))
+
+
+def pod(name: str, node: str = "", cpu: str = "") -> ObjectSet:
+    requests = {"cpu": cpu} if cpu else None
+    return ObjectSet("pods", make_pod_info(name, uid=name, node_name=node, requests=requests))
+
+
+def test_what_another_instance_binds_is_placed_when_it_is_seen() -> None:
+    """The recording of a standby has no decisions; the other engine decides at ticks."""
+    found = compared(
+        (1.0, NODE), (1.0, pod("p")), (2.0, Tick()), (4.0, pod("p", "n")), (5.0, Tick())
+    )
+
+    assert found.elsewhere == ()
+    assert found.recorded.waited == Waiting(3.0, 3.0, 3.0, 3.0)
+    assert found.now.waited == Waiting(1.0, 1.0, 1.0, 1.0)
+
+
+def test_decisions_are_made_when_they_were_made() -> None:
+    """One for one; what is left over has to wait for a tick, and for no more than so many."""
+    many = SPARE_DECISIONS + 2
+    bind = Bind(1, "default", "p0", "p0", "m")
+    found = compared(
+        (1.0, NODE),
+        *((1.0, pod(f"p{number}")) for number in range(many)),
+        (2.0, Decide(), [bind]),
+        (3.0, Tick()),
+    )
+
+    assert (found.recorded.placed, found.recorded.pending) == (1, many - 1)
+    assert (found.now.placed, found.now.pending) == (many - 1, 1)
+    assert found.now.waited is not None
+    assert found.now.waited.median == 2.0
+    assert found.elsewhere[0] == Elsewhere("default/p0", "m", "n")
+    assert found.elsewhere[1] == Elsewhere("default/p1", None, "n")
+
+
+def test_use_is_measured_over_time() -> None:
+    """A pod of half the node, there for half of the time."""
+    found = compared(
+        (1.0, NODE),
+        (1.0, Tick()),
+        (2.0, pod("p", "n", cpu="2")),
+        (3.0, Tick()),
+        (4.0, ObjectGone("pods", "default", "p", "p")),
+        (5.0, Tick()),
+    )
+
+    for side in (found.recorded, found.now):
+        assert side.use["cpu"] == Use(0.25, 0.5)
+        assert side.nodes == Use(0.5, 1.0)
+    assert found.pods == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (1, Waiting(1, 1, 1, 1)),
+        (100, Waiting(50.5, 50, 99, 100)),
+        (200, Waiting(100.5, 100, 198, 200)),
+    ],
+)
+def test_waits_are_ranked(count: int, expected: Waiting) -> None:
+    """The nearest of those that are there."""
+    fates = [Fate(f"p{number}", 0.0, "n", number) for number in range(count, 0, -1)]
+
+    assert fates_of(fates, {}, Meter()).waited == expected
+    assert fates_of([Fate("p", 0.0)], {}, Meter()).waited is None
