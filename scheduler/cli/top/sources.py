@@ -100,7 +100,7 @@ class ClusterSource(Source):
         connection = await load_connection(
             kubeconfig=self._place.kubeconfig, context=self._place.context, clock=self._clock
         )
-        self._server = connection.access.server
+        self._server = f"{connection.access.server}  {self._place.kubeconfig}".rstrip()
         frameworks = self.profiles.frameworks.values()
         kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))

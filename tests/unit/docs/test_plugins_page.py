@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from e2e.support.plugins import announce
-from tests.unit.docs.environment import CHECKOUT, Environment, blocks
+from tests.support.environment import CHECKOUT, Environment
+from tests.support.pages import blocks
 
 PAGE = CHECKOUT / "docs" / "plugins.md"
 POLICIES = CHECKOUT / "docs" / "policy-tests.md"
