@@ -33,7 +33,7 @@ CASES = {
     "wait": ["kubectl wait --for=condition=Available deployment/web --timeout=30s"],
     "describe": ["kubectl describe pod written | grep -q 'Successfully assigned default/written'"],
     "edit": ["EDITOR=./edit kubectl edit pod written"],
-    "patch": ["kubectl patch pod written -p '{\"metadata\":{\"labels\":{\"tier\":\"front\"}}}'"],
+    "patch": ['kubectl patch pod written -p \'{"metadata":{"labels":{"tier":"front"}}}\''],
     "label": ["kubectl label pod written colour=blue", "kubectl get pod -l colour=blue -o name"],
     "annotate": ["kubectl annotate pod written why=because"],
     "taint": ["kubectl taint node node-0000 a=b:NoSchedule", "kubectl taint node node-0000 a-"],

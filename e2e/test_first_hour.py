@@ -145,9 +145,7 @@ class Hour:
 
 
 @pytest.fixture
-def hour(
-    cluster: Cluster, environments: dict[str, Environment], tmp_path: Path
-) -> Iterator[Hour]:
+def hour(cluster: Cluster, environments: dict[str, Environment], tmp_path: Path) -> Iterator[Hour]:
     try:
         helm = build(HELM)
     except BuildError as problem:
@@ -213,15 +211,17 @@ def first_pods(hour: Hour) -> None:
     """The examples: a pod, and a Deployment spread over zones."""
     hour.shell.run("kubectl apply -k deploy/examples")
     nodes = wait_for(
-        lambda: found
-        if len(
-            found := hour.shell.run(
-                "kubectl get pods -l app=spread-by-stowage "
-                "-o jsonpath='{.items[*].spec.nodeName}'"
-            ).split()
-        )
-        == 6
-        else [],
+        lambda: (
+            found
+            if len(
+                found := hour.shell.run(
+                    "kubectl get pods -l app=spread-by-stowage "
+                    "-o jsonpath='{.items[*].spec.nodeName}'"
+                ).split()
+            )
+            == 6
+            else []
+        ),
         "six pods of the Deployment to be bound",
     )
     assert sorted(nodes.count(node) for node in set(nodes)) == [2, 2, 2]

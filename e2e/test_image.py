@@ -141,7 +141,9 @@ def test_there_is_nothing_else_to_run(image: Path) -> None:
     programs = {
         path.name
         for path in files
-        if os.access(path, os.X_OK) and path.read_bytes()[:4] == b"\x7fELF" and ".so" not in path.name
+        if os.access(path, os.X_OK)
+        and path.read_bytes()[:4] == b"\x7fELF"
+        and ".so" not in path.name
     }
     packages = {path.name for path in image.glob("**/site-packages/*")}
 

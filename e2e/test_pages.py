@@ -47,7 +47,7 @@ BEFORE = {
     "helm install": "kubectl delete -k deploy/base --ignore-not-found --timeout=60s",
     "stowage replay": "test -d DIR || cp -r $RECORDINGS DIR",
 }
-"""What readers of another page have done, by how the command begins that needs it undone or done."""
+"""What has to be done first, by how a command begins: pages are read one by one."""
 
 STATUS = {
     "--fail-on-pending": 3,
@@ -117,12 +117,8 @@ def daemon(
 
 
 def _shop() -> list[dict[str, object]]:
-    small = {"requests": {"cpu": "100m"}, "namespace": "shop"}
-    large = {"requests": {"cpu": "64"}, "namespace": "shop"}
-    return [
-        *(make_pod(name, **small) for name in ("web-0", "web-1", "cache")),
-        *(make_pod(name, **large) for name in ("web", "web-7")),
-    ]
+    cpu = {"web-0": "100m", "web-1": "100m", "cache": "100m", "web": "64", "web-7": "64"}
+    return [make_pod(n, namespace="shop", requests={"cpu": asked}) for n, asked in cpu.items()]
 
 
 class Reader:
@@ -166,7 +162,7 @@ class Reader:
 @pytest.fixture
 def reader(
     shared_cluster: Cluster, recordings: Path, daemon: Program, tmp_path: Path
-) -> Iterator[Reader]:
+) -> Reader:
     try:
         helm = build(HELM)
     except BuildError as problem:
@@ -179,7 +175,7 @@ def reader(
     path = [environment.folder / "bin", CONTROL_PLANE.binary.parent, helm.parent]
     shell = Shell(checkout, path, {**PIP, "RECORDINGS": str(recordings)}, home)
     lay_out(shell)
-    yield Reader(shell, daemon)
+    return Reader(shell, daemon)
 
 
 def copy_checkout(into: Path) -> None:

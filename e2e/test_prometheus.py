@@ -17,8 +17,8 @@ from e2e.support.certificates import Authority
 from e2e.support.cluster import Cluster
 from e2e.support.debian import NotHereError, libraries, program
 from e2e.support.objects import Json
-from e2e.support.processes import Program, free_port
 from e2e.support.probing import status_of
+from e2e.support.processes import Program, free_port
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.scraping import do_work, fetch, make_room
 from e2e.support.stowage import start_stowage

@@ -65,7 +65,11 @@ class Options:
     help=f"Pods to submit, at most {_PODS_PER_NODE} for each node.",
 )
 @click.option("--seed", default=1, show_default=True, help="Another seed gives another load.")
-@click.option("--keep", is_flag=True, help="Stay up afterwards, in `stowage top` and for kubectl, until Ctrl-C.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Stay up afterwards, in `stowage top` and for kubectl, until Ctrl-C.",
+)
 def demo(nodes: int, pods: int, seed: int, *, keep: bool) -> None:
     """Show the scheduler at work, without any cluster.
 

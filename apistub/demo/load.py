@@ -85,7 +85,9 @@ def make_load(nodes: int, pods: int, seed: int, ready_since: str = "") -> Load:
         late_nodes=[_late_node(nodes + index, ready_since) for index in range(late)],
         pods=_pods(nodes, late, pods, random),
         important={"metadata": {"name": _IMPORTANT}, "value": 1000},
-        urgent=_pod(URGENT, URGENT, {"cpu": "10m"}, {**_licence(), "priorityClassName": _IMPORTANT}),
+        urgent=_pod(
+            URGENT, URGENT, {"cpu": "10m"}, {**_licence(), "priorityClassName": _IMPORTANT}
+        ),
         licensed=sample_node(_LICENSED_NODE, ZONES)["metadata"]["name"],
     )
 

@@ -18,7 +18,6 @@ PIP = {
 """Variables with which pip asks nobody."""
 
 
-
 class Environment:
     """A virtual environment that sees everything ours has; nothing is fetched from anywhere.
 
@@ -61,4 +60,3 @@ class Environment:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done.stdout
-

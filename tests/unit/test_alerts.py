@@ -28,4 +28,3 @@ def test_every_alert_is_seen_firing() -> None:
     }
 
     assert firing == {rule["alert"]: rule["labels"]["severity"] for rule in rules()}
-
