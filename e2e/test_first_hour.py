@@ -135,7 +135,7 @@ class Hour:
             "kubectl -n stowage get lease stowage -o jsonpath='{.spec.holderIdentity}'"
         )
         assert holder
-        token = "$(kubectl -n stowage create token prometheus)"
+        token = self.shell.run("kubectl -n stowage create token prometheus").strip()
         found = [
             self.shell.run(f'curl -sk -H "Authorization: Bearer {token}" {c.program.url}/metrics')
             for c in list(self.kubelet.running.values())
@@ -182,7 +182,7 @@ def look_around(hour: Hour) -> None:
     """What the wheel brings works before there is anything to look at."""
     said = hour.shell.run("stowage version")
     assert VERSIONS[0] in said
-    where = hour.shell.run("python -c 'import scheduler; print(scheduler.__file__)'")
+    where = hour.shell.run("(cd / && python -c 'import scheduler; print(scheduler.__file__)')")
     assert str(CHECKOUT) not in where
     assert "No pod waits" in hour.shell.run("kubectl stowage explain")
 
@@ -237,7 +237,7 @@ def by_hand_beside_it(hour: Hour) -> None:
         wait_for(
             lambda: "Another Stowage leads by another Lease" in log.read_text(), "a warning", 60
         )
-        assert "lease=stowage/stowage" in log.read_text()
+        assert 'lease="stowage/stowage"' in log.read_text()
         assert program.stop() == 0
 
 

@@ -1,4 +1,4 @@
-"""What comes after the demo: how to go on, and with `--keep` its cluster, shown by `stowage top`."""
+"""What comes after the demo: how to go on, and with `--keep` its cluster in `stowage top`."""
 
 import asyncio
 import os
