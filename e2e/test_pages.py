@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,8 +92,20 @@ def shared_cluster(
         pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
+class Recorded(NamedTuple):
+    """What a daemon wrote down.
+
+    Attributes:
+        folder: where it is.
+        moment: a time at which the pods of `shop` were decided about.
+    """
+
+    folder: Path
+    moment: str
+
+
 @pytest.fixture(scope="module")
-def recordings(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recordings(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """What a daemon wrote down that placed the pods of `shop`, of which the pages speak."""
     directory = tmp_path_factory.mktemp("recorded")
     nodes = [*make_nodes(2, prefix="worker"), make_node("node-7")]
@@ -102,13 +115,16 @@ def recordings(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
     with start_stowage(kubeconfig, directory, arguments=["--record", str(folder)]) as program:
         shared_cluster.create_pods(_shop())
         shared_cluster.wait_until_bound("shop", but=2)
+        path = "/apis/apps/v1/namespaces/shop/deployments"
+        shared_cluster.run(shared_cluster.api.post(path, _web()))
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         assert program.stop() == 0
-    return folder
+    return Recorded(folder, moment)
 
 
 @pytest.fixture(scope="module")
 def daemon(
-    shared_cluster: Cluster, recordings: Path, tmp_path_factory: pytest.TempPathFactory
+    shared_cluster: Cluster, recordings: Recorded, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Program]:
     """Somebody schedules there."""
     directory = tmp_path_factory.mktemp("daemon")
@@ -121,23 +137,37 @@ def _shop() -> list[dict[str, object]]:
     return [make_pod(n, namespace="shop", requests={"cpu": asked}) for n, asked in cpu.items()]
 
 
+def _web() -> dict[str, object]:
+    pod = make_pod("web", requests={"cpu": "10m"})
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod["spec"]}
+    template["spec"].pop("terminationGracePeriodSeconds")
+    selector = {"matchLabels": {"app": "web"}}
+    spec = {"replicas": 1, "selector": selector, "template": template}
+    return {"metadata": {"name": "web"}, "spec": spec}
+
+
 class Reader:
     """Somebody with a page before them.
 
     Args:
         shell: where they type.
         daemon: which serves on a port of its own.
+        moment: when there was something to see.
     """
 
-    def __init__(self, shell: Shell, daemon: Program) -> None:
+    def __init__(self, shell: Shell, daemon: Program, moment: str) -> None:
         self.shell = shell
         self.daemon = daemon
+        self._meant = {
+            **SPEAKING_OF,
+            "https://localhost:10259": daemon.url,
+            "2026-01-31T02:00:00Z": moment,
+        }
 
     def type(self, command: str) -> None:
         """Runs a line of a page."""
-        for word, meant in SPEAKING_OF.items():
+        for word, meant in self._meant.items():
             command = command.replace(word, meant)
-        command = command.replace("https://localhost:10259", self.daemon.url)
         for beginning, first in BEFORE.items():
             if command.startswith(beginning):
                 self.shell.run(first)
@@ -161,7 +191,7 @@ class Reader:
 
 @pytest.fixture
 def reader(
-    shared_cluster: Cluster, recordings: Path, daemon: Program, tmp_path: Path
+    shared_cluster: Cluster, recordings: Recorded, daemon: Program, tmp_path: Path
 ) -> Reader:
     try:
         helm = build(HELM)
@@ -173,9 +203,9 @@ def reader(
     (home / ".kube" / "config").write_text(shared_cluster.kubeconfig.read_text())
     environment = Environment(tmp_path / "environment")
     path = [environment.folder / "bin", CONTROL_PLANE.binary.parent, helm.parent]
-    shell = Shell(checkout, path, {**PIP, "RECORDINGS": str(recordings)}, home)
+    shell = Shell(checkout, path, {**PIP, "RECORDINGS": str(recordings.folder)}, home)
     lay_out(shell)
-    return Reader(shell, daemon)
+    return Reader(shell, daemon, recordings.moment)
 
 
 def copy_checkout(into: Path) -> None:
