@@ -176,7 +176,8 @@ class Reader:
             self._watch(command, lasting)
             return
         status = next((status for word, status in STATUS.items() if word in command), 0)
-        printed = self.shell.run(command, status=status)
+        given = yaml.safe_dump(make_pod("more")) if command.endswith("-f -") else ""
+        printed = self.shell.run(command, stdin=given, status=status)
         if command.startswith("curl"):
             # It is content with a refusal as well.
             json.loads(printed)

@@ -33,19 +33,25 @@ def program(name: str, *packages: str) -> Path:
         return Path(found)
     folder = CACHE / "debian"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "usr" / "bin" / name
+    places = [folder / "usr" / "bin" / name, folder / "bin" / name]
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
+        if not any(path.exists() for path in places):
             _fetch(packages, folder)
-    if not path.exists():
-        raise NotHereError(f"there is no {path.relative_to(folder)} in {', '.join(packages)}")
-    return path
+    for path in places:
+        if path.exists():
+            return path
+    raise NotHereError(f"there is no {name} in {', '.join(packages)}")
+
+
+def library_folders() -> list[Path]:
+    """Where unpacked libraries are."""
+    return sorted((CACHE / "debian" / "usr" / "lib").glob("*-linux-gnu*"))
 
 
 def libraries() -> dict[str, str]:
     """Variables with which unpacked programs find unpacked libraries."""
-    found = sorted((CACHE / "debian" / "usr" / "lib").glob("*-linux-gnu*"))
+    found = library_folders()
     return {"LD_LIBRARY_PATH": os.pathsep.join(map(str, found))} if found else {}
 
 
