@@ -1,21 +1,22 @@
 # syntax=docker/dockerfile:1
 # The image holds Python, Stowage and what both load, and nothing else: no shell, no package manager.
 #
-# The base is named by digest: a tag may mean something else tomorrow. To renew it, look the tag up
-#   docker buildx imagetools inspect python:3.11-slim-bookworm
-# and write what stands behind "Digest:" below, or pass it:
-#   docker build --build-arg PYTHON_DIGEST=sha256:... .
-# A build without a digest fails on purpose.
-ARG PYTHON_TAG=3.11-slim-bookworm
-ARG PYTHON_DIGEST=sha256:PIN-ME
+# A tag may mean something else tomorrow: `make image-push` looks up the digest behind it and hands
+# that over, docs/releasing.md says more.
+ARG BASE=python:3.11-slim-bookworm
 
-FROM python:${PYTHON_TAG}@${PYTHON_DIGEST} AS build
+# Wheels, where the build may not reach a package index: --build-context wheels=FOLDER.
+FROM scratch AS wheels
+
+FROM ${BASE} AS build
 WORKDIR /src
-RUN python -m venv /opt/stowage
+RUN python3 -m venv /opt/stowage
 # requirements-operator.lock for the operator: the daemon's image has nothing of it.
 ARG LOCK=requirements.lock
 COPY ${LOCK} ./requirements.lock
-RUN /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
+ARG PIP_NO_INDEX=
+RUN --mount=type=bind,from=wheels,target=/wheels \
+    /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes --only-binary=:all: --find-links=/wheels -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY deploy ./deploy
 COPY scheduler ./scheduler
@@ -26,10 +27,12 @@ RUN SETUPTOOLS_SCM_PRETEND_VERSION=${VERSION} /opt/stowage/bin/pip install --no-
 RUN /opt/stowage/bin/python deploy/image/rootfs.py /opt/stowage /rootfs
 
 FROM scratch AS image
+ARG BASE
 ARG VERSION=0.0.0
 LABEL org.opencontainers.image.title="stowage" \
       org.opencontainers.image.description="A Kubernetes scheduler in Python" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="${BASE}" \
       org.opencontainers.image.version="${VERSION}"
 ENV PATH=/opt/stowage/bin PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 COPY --from=build /rootfs /

@@ -10,6 +10,13 @@ COUNT ?= 30
 SEED ?=
 MINUTES ?= 20
 HARNESS ?=
+IMAGE ?= stowage
+PLATFORMS ?= linux/amd64,linux/arm64
+URL ?= https://example.com/stowage/releases
+# Worked out when a target asks for them.
+VERSION = $(shell $(BIN)/python -m setuptools_scm)
+TAG := python:3.11-slim-bookworm
+BASED_ON = $(TAG)@$(shell docker buildx imagetools inspect --format '{{.Manifest.Digest}}' $(TAG))
 
 .DEFAULT_GOAL := help
 
@@ -144,12 +151,25 @@ lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 
 .PHONY: image
-image: $(VENV)/run.stamp ## Build the container image (needs docker)
-	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) --target daemon -t stowage:dev .
+image: $(VENV)/run.stamp ## Build the container image for this machine (needs docker)
+	docker build --build-arg VERSION=$(VERSION) --target daemon -t stowage:dev .
 
 .PHONY: image-operator
 image-operator: $(VENV)/run.stamp ## Build the operator's image (needs docker)
-	docker build --build-arg VERSION=$$($(BIN)/python -m setuptools_scm) --build-arg LOCK=requirements-operator.lock --target operator -t stowage-operator:dev .
+	docker build --build-arg VERSION=$(VERSION) --build-arg LOCK=requirements-operator.lock --target operator -t stowage-operator:dev .
+
+.PHONY: image-push
+image-push: $(VENV)/run.stamp ## Build both for two architectures and push them (IMAGE=registry.example/stowage)
+	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg BASE=$(or $(BASE),$(BASED_ON)) --target daemon --push -t $(IMAGE):$(subst +,-,$(VERSION)) .
+	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg BASE=$(or $(BASE),$(BASED_ON)) --build-arg LOCK=requirements-operator.lock --target operator --push -t $(IMAGE)-operator:$(subst +,-,$(VERSION)) .
+
+.PHONY: dist
+dist: $(VENV)/run.stamp sbom ## Make what is released in dist/: wheels, chart, krew plugin, SBOM (needs helm, and a tag)
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./apistub
+	helm package deploy/helm/stowage --version $(VERSION) --app-version $(VERSION) --destination dist
+	$(BIN)/python deploy/krew/build.py --version v$(VERSION) --url $(URL)/v$(VERSION) --into dist
+	mv sbom.json dist
 
 .PHONY: deploy
 deploy: ## Apply the base manifests to the current cluster

@@ -4,6 +4,7 @@ They show a cluster made up here, so that the same command gives the same pictur
 """
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,14 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+import msgspec
+from rich.console import Console
 from typing_extensions import override
 
+from apistub.demo.cluster import Cluster
+from apistub.demo.load import make_load
+from apistub.demo.screen import LiveScreen
+from scheduler.api.objects import Node, Pod
 from scheduler.cli.top.app import TopApp
 from scheduler.cli.top.sources import Source
 from scheduler.cli.top.view import Rates
@@ -23,6 +30,7 @@ from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "pictures"
 SIZE: Final = (100, 26)
+DEMO_SIZE: Final = (80, 24)
 
 
 class Made(Source):
@@ -87,5 +95,41 @@ async def _draw() -> None:
         (FOLDER / "top-explain.svg").write_text(app.export_screenshot(title="stowage top"))
 
 
+def _draw_demo() -> None:
+    """The demo when most of its pods are placed; where they go is decided as it is there."""
+    load = make_load(60, 600, seed=1)
+    shown = load.pods[:480]
+    text = json.dumps({"kind": "List", "items": [*load.nodes, *shown]})
+    profiles = Profiles(None)
+    found = profiles.load(objects_from_documents(documents_from_text(text, "demo")), seed=1)
+    places = {place.pod.partition("/")[2]: place for place in simulate(found).placements}
+    cluster = Cluster()
+    for node in load.nodes:
+        cluster.node_changed(msgspec.convert(node, Node))
+    for number, given in enumerate(shown):
+        cluster.pod_changed(msgspec.convert(given, Pod), number / 100)
+    for number, given in enumerate(shown):
+        if place := places.get(given["metadata"]["name"]):
+            spec = {**given["spec"], "nodeName": place.node or ""}
+            why = {"type": "PodScheduled", "reason": "Unschedulable", "message": place.message}
+            status = {} if place.node else {"conditions": [why]}
+            pod = msgspec.convert({**given, "spec": spec, "status": status}, Pod)
+            cluster.pod_changed(pod, number / 100 + 0.03)
+    width, height = DEMO_SIZE
+    console = Console(
+        record=True, file=io.StringIO(), force_terminal=True, width=width, height=height
+    )
+    screen = LiveScreen(console, cluster, len(load.expected), lambda: 5.2)
+    for sentence in (
+        "60 nodes in 3 zones are ready",
+        "the first pod has a node; submitting 600 pods of several workloads",
+        "cordoned node-0001, node-0013, node-0025",
+    ):
+        screen.tell(sentence)
+    console.print(screen.picture())
+    (FOLDER / "demo.svg").write_text(console.export_svg(title="stowage demo", unique_id="demo"))
+
+
 if __name__ == "__main__":
     asyncio.run(_draw())
+    _draw_demo()

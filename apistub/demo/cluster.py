@@ -92,6 +92,8 @@ class Cluster:
     """What happened that must not happen."""
     first_bound_at: float | None = None
     last_bound_at: float = 0.0
+    evicted: list[str] = field(default_factory=list)
+    """Pods that had a node and are gone: nobody but the scheduler deletes any."""
     has_bound: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a pod has a node."""
     _recent: deque[float] = field(default_factory=deque)
@@ -131,6 +133,7 @@ class Cluster:
         view = self.pods.pop(name, None)
         if view is not None and view.node in self.nodes:
             self._account(self.nodes[view.node], view, -1)
+            self.evicted.append(name)
 
     def counts(self) -> Counts:
         """How many of our pods wait for what."""
@@ -163,9 +166,17 @@ class Cluster:
         return len(self._recent)
 
     def is_settled(self, expected: Iterable[str]) -> bool:
-        """Whether all these pods have a node."""
-        pods = self.pods
-        return all(name in pods and pods[name].node for name in expected)
+        """Whether all these pods have a node, or had one until they were evicted."""
+        return not self.without_node(expected)
+
+    def without_node(self, expected: Iterable[str]) -> list[str]:
+        """Which of these pods never got a node."""
+        pods, evicted = self.pods, set(self.evicted)
+        return [
+            name
+            for name in sorted(expected)
+            if name not in evicted and (name not in pods or not pods[name].node)
+        ]
 
     def _bound(self, view: PodView, node: str, now: float) -> None:
         if view.node:

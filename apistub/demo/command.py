@@ -16,13 +16,9 @@ from rich.console import Console
 
 from apistub.demo.cluster import Cluster
 from apistub.demo.connection import Connection
-from apistub.demo.load import Load, make_load
-from apistub.demo.processes import (
-    DemoError,
-    Program,
-    start_daemon,
-    start_sandbox,
-)
+from apistub.demo.keeping import how_to_go_on, stay
+from apistub.demo.load import URGENT, Load, make_load
+from apistub.demo.processes import DemoError, Program, died, start_daemon, start_sandbox
 from apistub.demo.screen import Screen, screen_for
 from apistub.demo.story import NODES, PODS, Story
 from apistub.demo.verdict import judge, speed
@@ -39,12 +35,6 @@ _FRAME_SECONDS_PER_POD: Final = 50e-6
 _LIMIT_SECONDS: Final = 27.0
 _PATIENCE_SECONDS: Final = 3.0
 _START_LIMIT_SECONDS: Final = 60.0
-_NEXT: Final = """
-Next:
-  stowage demo --keep              the same cluster, for kubectl, until Ctrl-C
-  stowage explain -f cluster.yaml  why pods of your cluster fit or do not
-  stowage run --kubeconfig ~/.kube/config    for pods with schedulerName: stowage
-"""
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
 
@@ -75,14 +65,19 @@ class Options:
     help=f"Pods to submit, at most {_PODS_PER_NODE} for each node.",
 )
 @click.option("--seed", default=1, show_default=True, help="Another seed gives another load.")
-@click.option("--keep", is_flag=True, help="Stay up afterwards, for kubectl, until Ctrl-C.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Stay up afterwards, in `stowage top` and for kubectl, until Ctrl-C.",
+)
 def demo(nodes: int, pods: int, seed: int, *, keep: bool) -> None:
     """Show the scheduler at work, without any cluster.
 
     Starts an API server in memory (a stand-in: it forgets everything when it ends), fills it with
     nodes, starts `stowage run` against it over HTTP exactly as in a cluster, and submits pods of
-    several workloads. On the way it cordons nodes, adds some, and removes a scheduling gate. One
-    pod fits nowhere, one is for another scheduler.
+    several workloads. On the way it cordons nodes, adds some, and removes a scheduling gate; at
+    last an important pod takes the place of another one. One pod fits nowhere, one is for another
+    scheduler.
 
     The exit status is 0 when every pod that can be bound is bound, no other one was touched and no
     node was promised more than it has.
@@ -129,9 +124,9 @@ async def _run(options: Options, clock: Clock) -> int:
             await stage.play(daemon)
         is_good = _report(console, stage)
         if options.keep:
-            await _stay(console, kubeconfig, daemon)
+            await stay(console, kubeconfig, daemon, show=is_good)
         else:
-            console.print(_NEXT, highlight=False)
+            how_to_go_on(console)
         return await _end(console, daemon, is_good=is_good)
 
 
@@ -190,7 +185,7 @@ class _Stage:
         activities: tuple[Coroutine[Any, Any, None], ...] = (
             self._connection.follow(NODES, Node, self._node_event),
             self._connection.follow(PODS, Pod, self._pod_event),
-            _died(daemon),
+            died(daemon),
             self._act(),
             self._draw_until_finished(),
         )
@@ -216,7 +211,7 @@ class _Stage:
 
     def _has_finished(self) -> bool:
         """Whether all that fits has a node, or nothing happens any more though it is late."""
-        if self._is_performed and self.cluster.is_settled(self.load.expected):
+        if self._is_performed and self.cluster.is_settled({*self.load.expected, URGENT}):
             return True
         seconds = self.seconds()
         if self.cluster.first_bound_at is None:
@@ -236,13 +231,6 @@ class _Stage:
             self.cluster.pod_changed(pod, self.seconds())
 
 
-async def _died(daemon: Program) -> None:
-    status = await daemon.wait()
-    raise DemoError(
-        f"`{daemon.name}` ended with status {status}; its last words:\n{daemon.last_lines()}"
-    )
-
-
 def _report(console: Console, stage: _Stage) -> bool:
     """Prints how it went; whether every promise was kept."""
     console.print()
@@ -254,28 +242,6 @@ def _report(console: Console, stage: _Stage) -> bool:
         if not promise.is_kept and promise.detail:
             console.print(f"    {promise.detail}", highlight=False, markup=False, soft_wrap=True)
     return all(promise.is_kept for promise in promises)
-
-
-async def _stay(console: Console, kubeconfig: Path, daemon: Program) -> None:
-    """Waits for Ctrl-C, or for the daemon to end."""
-    console.print(
-        f"\nStill running. Ctrl-C ends it. Try:\n\n  export KUBECONFIG={kubeconfig}\n"
-        "  kubectl get pods -n demo -o wide\n  kubectl describe pod -n demo giant\n"
-        "  kubectl run mine --image=nginx && kubectl get pod mine -o wide\n",
-        highlight=False,
-        soft_wrap=True,
-    )
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    dying = asyncio.create_task(_died(daemon))
-    waiting = asyncio.create_task(ended.wait())
-    await asyncio.wait([waiting, dying], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if dying.done():
-        dying.result()
-    dying.cancel()
 
 
 async def _end(console: Console, daemon: Program, *, is_good: bool) -> int:

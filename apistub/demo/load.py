@@ -21,6 +21,9 @@ LATE_POOL: Final = "late"
 POOL_LABEL: Final = "demo.stowage.dev/pool"
 GIANT: Final = "giant"
 FOREIGN: Final = "not-ours"
+URGENT: Final = "urgent"
+EVICTABLE: Final = "print"
+"""How the names begin of the pods that hold what the urgent one needs."""
 ZONES: Final = 3
 
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -28,6 +31,10 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 _MACHINE: Final = "node.kubernetes.io/instance-type"
 _GPU: Final = "demo.stowage.dev/gpu"
 _GPUS_PER_NODE: Final = 4
+_LICENSED_NODE: Final = 2
+_LICENCE: Final = "demo.stowage.dev/licence"
+_LICENCES: Final = 2
+_IMPORTANT: Final = "demo-important"
 _EVERY_BATCH_NODE: Final = 9
 _EVERY_GPU_NODE: Final = 12
 _CPU_PER_NODE_MILLI: Final = 9_333
@@ -48,6 +55,12 @@ class Load:
     """Added on the way; the pods of the late pool wait for them."""
     pods: Sequence[Object]
     """In the order they are submitted."""
+    important: Object
+    """The PriorityClass of the urgent pod."""
+    urgent: Object
+    """Comes last, and finds that less important pods have what it needs."""
+    licensed: str
+    """The node where that is."""
 
     @property
     def expected(self) -> frozenset[str]:
@@ -71,6 +84,11 @@ def make_load(nodes: int, pods: int, seed: int, ready_since: str = "") -> Load:
         nodes=[_node(index, ready_since) for index in range(nodes)],
         late_nodes=[_late_node(nodes + index, ready_since) for index in range(late)],
         pods=_pods(nodes, late, pods, random),
+        important={"metadata": {"name": _IMPORTANT}, "value": 1000},
+        urgent=_pod(
+            URGENT, URGENT, {"cpu": "10m"}, {**_licence(), "priorityClassName": _IMPORTANT}
+        ),
+        licensed=sample_node(_LICENSED_NODE, ZONES)["metadata"]["name"],
     )
 
 
@@ -80,9 +98,15 @@ def _node(index: int, ready_since: str) -> Object:
         node["metadata"]["labels"][POOL_LABEL] = "batch"
         node["spec"] = {"taints": [_BATCH_TAINT]}
     elif index % _EVERY_GPU_NODE == 1:
-        for resources in ("capacity", "allocatable"):
-            node["status"][resources] = {**node["status"][resources], _GPU: str(_GPUS_PER_NODE)}
+        _offer(node, _GPU, _GPUS_PER_NODE)
+    elif index == _LICENSED_NODE:
+        _offer(node, _LICENCE, _LICENCES)
     return node
+
+
+def _offer(node: Object, resource: str, count: int) -> None:
+    for resources in ("capacity", "allocatable"):
+        node["status"][resources] = {**node["status"][resources], resource: str(count)}
 
 
 def _late_node(index: int, ready_since: str) -> Object:
@@ -98,6 +122,7 @@ def _pods(nodes: int, late: int, count: int, random: Random) -> list[Object]:
     special = [
         *_named("db", min(count // 30, nodes // 6), sizes, _apart("db")),
         *_named("gpu", min(count // 40, nodes // _EVERY_GPU_NODE), sizes, _with_gpu()),
+        *_named(EVICTABLE, _LICENCES, sizes, _licence()),
         *_named("report", min(count // 20, late * 3), sizes, _in_pool(LATE_POOL)),
         *_named("gated", count // 25, sizes, {"schedulingGates": [{"name": GATE}]}),
         _giant(),
@@ -183,6 +208,10 @@ def _preferring_large() -> Object:
 
 def _with_gpu() -> Object:
     return {"limits": {_GPU: "1"}}
+
+
+def _licence() -> Object:
+    return {"limits": {_LICENCE: "1"}}
 
 
 def _in_pool(pool: str) -> Object:

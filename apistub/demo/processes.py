@@ -67,6 +67,18 @@ class Program:
         await self.stop()
 
 
+async def died(daemon: Program) -> None:
+    """Waits for the daemon's end, which is none of the story.
+
+    Raises:
+        DemoError: always, with its last words.
+    """
+    status = await daemon.wait()
+    raise DemoError(
+        f"`{daemon.name}` ended with status {status}; its last words:\n{daemon.last_lines()}"
+    )
+
+
 async def start_sandbox(kubeconfig: Path) -> tuple[Program, str]:
     """The sandbox in a process of its own, and where it listens.
 

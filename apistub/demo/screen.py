@@ -136,14 +136,15 @@ class LiveScreen(Screen):
 
     @override
     def show(self) -> None:
-        self._live.update(self._picture(), refresh=True)
+        self._live.update(self.picture(), refresh=True)
 
     @override
     def end(self) -> None:
         super().end()
         self._live.stop()
 
-    def _picture(self) -> RenderableType:
+    def picture(self) -> RenderableType:
+        """The screen as it is now."""
         return Group(
             self._progress(),
             Panel(self._nodes(), title="nodes by zone, height is cpu promised", title_align="left"),

@@ -6,8 +6,9 @@ from typing import Final
 
 from apistub.demo.cluster import Cluster
 from apistub.demo.connection import Connection
-from apistub.demo.load import GATE, NAMESPACE, Load, Object
+from apistub.demo.load import GATE, NAMESPACE, URGENT, Load, Object
 
+PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NODES: Final = "/api/v1/nodes"
 NAMESPACES: Final = "/api/v1/namespaces"
 PODS: Final = f"{NAMESPACES}/{NAMESPACE}/pods"
@@ -40,13 +41,17 @@ class Story:
         """The cordoned nodes, with the pods that existed when the daemon had to know."""
 
     async def prepare(self) -> None:
-        """Creates namespace and nodes."""
+        """Creates namespace, priority and nodes."""
         await self._connection.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        await self._connection.create(PRIORITY_CLASSES, self._load.important)
         await self._connection.create_all(NODES, self._load.nodes)
         self._tell(f"{len(self._load.nodes)} nodes in 3 zones are ready")
 
     async def perform(self) -> None:
-        """Submits the pods; on the way cordons nodes, adds some, and removes the gate."""
+        """Submits the pods; on the way cordons nodes, adds some, and removes the gate.
+
+        At last comes a pod for which a less important one has to go.
+        """
         pods = self._load.pods
         half = len(pods) // 2
         await self._connection.create_all(PODS, pods[:_HERALDS])
@@ -61,6 +66,9 @@ class Story:
         self._tell(f"{len(self._load.late_nodes)} nodes added, which the report pods wait for")
         await asyncio.sleep(_PAUSE_SECONDS)
         await self._open_gate()
+        await asyncio.sleep(_PAUSE_SECONDS)
+        await self._connection.create(PODS, self._load.urgent)
+        self._tell(f"{URGENT} needs a licence that less important pods hold: one has to go")
 
     async def _submit(self, pods: Sequence[Object]) -> None:
         """Creates pods in bursts, slowly enough to be watched when they are few."""
@@ -72,7 +80,8 @@ class Story:
             await pause
 
     async def _cordon(self) -> None:
-        fullest = sorted(self._cluster.nodes.values(), key=lambda node: -node.pods)
+        others = (n for n in self._cluster.nodes.values() if n.name != self._load.licensed)
+        fullest = sorted(others, key=lambda node: -node.pods)
         chosen = [node.name for node in fullest[: max(3, len(fullest) // 20)]]
         paths = (f"{NODES}/{name}" for name in chosen)
         await self._connection.change_all(paths, {"spec": {"unschedulable": True}})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import quantiles
 
 from apistub.demo.cluster import Cluster
-from apistub.demo.load import FOREIGN, GIANT, Load
+from apistub.demo.load import EVICTABLE, FOREIGN, GIANT, URGENT, Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,10 @@ def judge(cluster: Cluster, load: Load, cordoned: Mapping[str, frozenset[str]]) 
         cordoned: cordoned nodes with the pods that existed then.
     """
     pods = cluster.pods
-    unbound = [name for name in load.expected if name not in pods or not pods[name].node]
-    foreign, giant = pods.get(FOREIGN), pods.get(GIANT)
+    unbound = cluster.without_node(load.expected)
+    foreign, giant, urgent = pods.get(FOREIGN), pods.get(GIANT), pods.get(URGENT)
+    evicted = cluster.evicted
+    made_room = len(evicted) == 1 and evicted[0].startswith(f"{EVICTABLE}-")
     late = [
         f"{pod.name} on {pod.node}"
         for pod in pods.values()
@@ -35,9 +37,14 @@ def judge(cluster: Cluster, load: Load, cordoned: Mapping[str, frozenset[str]]) 
     ]
     return [
         Promise(
-            f"all {len(load.expected)} pods that fit have a node",
+            f"all {len(load.expected)} pods that fit got a node",
             not unbound,
-            f"without: {', '.join(sorted(unbound)[:8])}",
+            f"without: {', '.join(unbound[:8])}",
+        ),
+        Promise(
+            "the urgent pod took the place of one less important pod, and of no other",
+            urgent is not None and bool(urgent.node) and made_room,
+            f"evicted: {', '.join(evicted[:8]) or 'nobody'}",
         ),
         Promise(
             "the pod that fits nowhere waits and says why",

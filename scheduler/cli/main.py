@@ -55,6 +55,7 @@ _COMMANDS: Final = {
     "plugin": _Command(
         "scheduler.cli.plugin", "plugin", "Write a package to begin a plugin of your own with."
     ),
+    "help": _Command("scheduler.cli.help", "show_help", "Say what a command takes."),
     "version": _Command(
         "scheduler.cli.version", "version", "Print the version, and what it runs on."
     ),

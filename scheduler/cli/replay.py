@@ -79,7 +79,7 @@ Output = Literal["text", "json"]
     help="Write a row for every attempt: Parquet where the name ends in .parquet, else lines of "
     "JSON.",
 )
-def replay(
+def replay(  # noqa: PLR0913 - one argument per option
     *,
     paths: tuple[Path, ...],
     dump: bool,

@@ -40,7 +40,8 @@ def test_the_demo_keeps_its_promises() -> None:
     demo = run_demo("--nodes", "12", "--pods", "120")
 
     assert demo.returncode == 0, demo.stdout + demo.stderr
-    assert "all 118 pods that fit have a node" in demo.stdout
+    assert "all 118 pods that fit got a node" in demo.stdout
+    assert "ok  the urgent pod took the place of one less important pod" in demo.stdout
     assert "pending giant: 0/" in demo.stdout
     assert "NOT" not in demo.stdout
     assert "\x1b" not in demo.stdout

@@ -38,7 +38,8 @@ def test_a_cluster_is_watched(tmp_path: Path) -> None:
         place = Place(kubeconfig(world, tmp_path))
         source = ClusterSource(place, Profiles(None), SystemClock())
         async with source.running():
-            await world.until(lambda: source.title == world.sandbox.url, "everything is listed")
+            title = f"{world.sandbox.url}  {place.kubeconfig}"
+            await world.until(lambda: source.title == title, "everything is listed")
             await world.until(lambda: source.rates.per_second(source.now) == (0.0, 0.0), "begun")
             assert look(source).pods == 1
             world.pod("after", cpu="1")

@@ -52,7 +52,7 @@ class TopApp(App[None]):
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "Quit"),
+        Binding("q,ctrl+c", "quit", "Quit"),
         Binding("e", "explain", "Explain (or Enter)"),
         Binding("left,h", "move(-1)", "Back", show=False, priority=True),
         Binding("right,l", "move(1)", "Forward", show=False, priority=True),

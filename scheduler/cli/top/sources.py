@@ -91,7 +91,7 @@ class ClusterSource(Source):
     async def running(self) -> AsyncIterator[None]:
         """Watch; raises ConnectionConfigError before anything is asked."""
         async with watching(self._place, self.profiles, self._submit, self._clock) as watched:
-            self._server = watched.server
+            self._server = f"{watched.server}  {self._place.kubeconfig}".rstrip()
             self._unsynced = lambda: watched.informers.unsynced
             synced = asyncio.create_task(self._forget_when_synced(watched.informers))
             try:

@@ -13,7 +13,7 @@ from scheduler.cli import main as main_module
 from scheduler.cli.main import main
 from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
 
-COMMANDS = ("run", "explain", "simulate", "replay", "config", "version", "demo")
+COMMANDS = ("run", "explain", "simulate", "replay", "config", "help", "version", "demo")
 
 
 def test_every_command_exists() -> None:
@@ -75,6 +75,32 @@ def test_help_has_a_short_name() -> None:
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "plugin new"])
+def test_help_is_a_command_too(command: str) -> None:
+    """`stowage help explain` is `stowage explain --help`."""
+    words = command.split()
+
+    asked = CliRunner().invoke(main, ["help", *words], prog_name="stowage")
+
+    told = CliRunner().invoke(main, [*words, "--help"], prog_name="stowage")
+    assert (asked.exit_code, asked.output) == (0, told.output)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["explian"], "Did you mean 'explain'?"),
+        (["explain", "more"], "stowage explain has no commands of its own."),
+    ],
+)
+def test_help_about_nothing_is_one_message(words: list[str], said: str) -> None:
+    """With what was probably meant."""
+    result = CliRunner().invoke(main, ["help", *words], prog_name="stowage")
+
+    assert result.exit_code == 2
+    assert said in result.output
 
 
 def test_an_unknown_command_is_no_traceback() -> None:

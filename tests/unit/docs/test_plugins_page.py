@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from e2e.support.plugins import announce
-from tests.unit.docs.environment import CHECKOUT, Environment, blocks
+from tests.support.environment import CHECKOUT, Environment
+from tests.support.pages import blocks
 
 PAGE = CHECKOUT / "docs" / "plugins.md"
 POLICIES = CHECKOUT / "docs" / "policy-tests.md"
@@ -136,7 +137,7 @@ def test_code_that_is_shown_is_that_of_the_examples(page: Path) -> None:
 def test_images_are_made_from_what_there_is() -> None:
     """By the Python of Stowage's image; the entry point of that image finds the plugin."""
     base = (CHECKOUT / "Dockerfile").read_text()
-    [tag] = re.findall(r"^ARG PYTHON_TAG=(\S+)$", base, re.MULTILINE)
+    [tag] = re.findall(r"^ARG BASE=python:(\S+)$", base, re.MULTILINE)
     for example in EXAMPLES:
         text = (example / "Dockerfile").read_text()
         assert f"ARG PYTHON=python:{tag}\n" in text

@@ -30,9 +30,11 @@ def test_the_api_server_takes_every_object(nodes: int, pods: int) -> None:
         async with await Sandbox.start() as sandbox:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
             sandbox.create(namespace, *load.nodes, *load.late_nodes, *load.pods)
+            important = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+            sandbox.create({**important, **load.important}, load.urgent)
             return len(list(sandbox.list("pods", NAMESPACE)))
 
-    assert asyncio.run(play()) == pods
+    assert asyncio.run(play()) == pods + 1
 
 
 def test_the_same_seed_gives_the_same_load() -> None:

@@ -7,7 +7,15 @@ import pytest
 from rich.console import Console
 
 from apistub.demo.cluster import Cluster
-from apistub.demo.load import FOREIGN, FOREIGN_SCHEDULER, GIANT, Load, make_load
+from apistub.demo.load import (
+    EVICTABLE,
+    FOREIGN,
+    FOREIGN_SCHEDULER,
+    GIANT,
+    URGENT,
+    Load,
+    make_load,
+)
 from apistub.demo.screen import LineScreen, LiveScreen, screen_for
 from apistub.demo.verdict import judge, speed
 from scheduler.api.objects import Node, Pod
@@ -119,6 +127,8 @@ def finished(load: Load) -> Cluster:
         cluster.nodes[given["metadata"]["name"]].pod_limit = 1000
     for name in sorted(load.expected):
         cluster.pod_changed(pod(name, load.nodes[0]["metadata"]["name"], cpu="1m"), 1.0)
+    cluster.pod_gone(f"{EVICTABLE}-0000")
+    cluster.pod_changed(pod(URGENT, load.licensed, cpu="1m"), 1.0)
     cluster.pod_changed(pod(GIANT, reason="Unschedulable"), 1.0)
     cluster.pod_changed(pod(FOREIGN, scheduler=FOREIGN_SCHEDULER), 1.0)
     return cluster
@@ -139,8 +149,10 @@ def test_each_broken_promise_is_named() -> None:
     first = load.nodes[0]["metadata"]["name"]
     all_but_one = frozenset(load.expected - {"web-0000"})
 
-    unbound, giant, foreign, broken = (finished(load) for _ in range(4))
+    unbound, spared, greedy, giant, foreign, broken = (finished(load) for _ in range(6))
     unbound.pods["web-0000"].node = ""
+    spared.pods[URGENT].node = ""
+    greedy.pod_gone("web-0001")
     giant.pods[GIANT].message = ""
     foreign.pods[FOREIGN].message = "looked at"
     broken.broken.append("pod x moved")
@@ -148,12 +160,18 @@ def test_each_broken_promise_is_named() -> None:
     def kept(cluster: Cluster, cordoned: dict[str, frozenset[str]]) -> list[bool]:
         return [promise.is_kept for promise in judge(cluster, load, cordoned)]
 
-    assert kept(unbound, {}) == [False, True, True, True, True]
-    assert kept(giant, {}) == [True, False, True, True, True]
-    assert kept(foreign, {}) == [True, True, False, True, True]
-    assert kept(finished(load), {first: load.expected}) == [True] * 5
-    assert kept(finished(load), {first: all_but_one}) == [True, True, True, False, True]
-    assert kept(broken, {}) == [True, True, True, True, False]
+    assert kept(unbound, {}) == all_but(0)
+    assert kept(spared, {}) == all_but(1)
+    assert kept(greedy, {}) == all_but(1)
+    assert kept(giant, {}) == all_but(2)
+    assert kept(foreign, {}) == all_but(3)
+    assert kept(finished(load), {first: load.expected}) == [True] * 6
+    assert kept(finished(load), {first: all_but_one}) == all_but(4)
+    assert kept(broken, {}) == all_but(5)
+
+
+def all_but(broken: int) -> list[bool]:
+    return [number != broken for number in range(6)]
 
 
 def test_the_speed_is_told_in_a_sentence() -> None:
@@ -230,7 +248,7 @@ def test_it_fits_a_small_terminal() -> None:
     for _ in range(9):
         screen.tell("something happened that takes many words to tell " * 3)
 
-    lines = console.render_lines(screen._picture(), pad=False)
+    lines = console.render_lines(screen.picture(), pad=False)
 
     assert len(lines) < 24
     assert all(sum(segment.cell_length for segment in line) <= 80 for line in lines)

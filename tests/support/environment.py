@@ -1,7 +1,6 @@
 """An environment of its own for packages that tests install, with ours behind it."""
 
 import os
-import re
 import shlex
 import subprocess
 import sysconfig
@@ -9,7 +8,14 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[2]
+PIP = {
+    "PIP_NO_INDEX": "1",
+    # What builds is ours; pip reads "0" as "no isolation".
+    "PIP_NO_BUILD_ISOLATION": "0",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
+"""Variables with which pip asks nobody."""
 
 
 class Environment:
@@ -39,10 +45,7 @@ class Environment:
         variables = {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.folder),
-            "PIP_NO_INDEX": "1",
-            # What builds is ours; pip reads "0" as "no isolation".
-            "PIP_NO_BUILD_ISOLATION": "0",
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            **PIP,
             **(more or {}),
         }
         if words[0] in ("python", "pip", "stowage"):
@@ -57,9 +60,3 @@ class Environment:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done.stdout
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    """The code blocks of a page in a language."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-    return [text for name, text in found if name == language]

@@ -1,0 +1,98 @@
+"""A terminal for programs that need one: what they show, and keys pressed."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+_CONTROL = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|\][^\x07]*\x07|[()=>][0-9A-Za-z]?)")
+
+
+class Terminal:
+    """A program on a pseudo-terminal of 80 columns and 24 lines.
+
+    Args:
+        command: its words.
+        directory: where it runs.
+        variables: its environment.
+    """
+
+    def __init__(
+        self, command: Sequence[str], directory: Path, variables: Mapping[str, str]
+    ) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env={**variables, "TERM": "xterm-256color"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._written = b""
+
+    @property
+    def text(self) -> str:
+        """All that was shown so far, without what moves the cursor and makes colours."""
+        return _CONTROL.sub("", self._written.decode(errors="replace"))
+
+    def wait_for(self, *signs: str, timeout_seconds: float = 60) -> str:
+        """Reads until every sign was shown; gives all that was."""
+        deadline = time.monotonic() + timeout_seconds
+        while not all(sign in self.text for sign in signs):
+            is_open = self._read(0.1)
+            if all(sign in self.text for sign in signs):
+                break
+            assert is_open, f"it ended before it showed {signs}:\n{self.text[-3000:]}"
+            assert time.monotonic() < deadline, f"it did not show {signs}:\n{self.text[-3000:]}"
+        return self.text
+
+    def forget(self) -> None:
+        """Begins anew with what is shown from now on."""
+        self._written = b""
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def wait(self, timeout_seconds: float = 30) -> int:
+        """Reads until it ends; gives its exit status."""
+        deadline = time.monotonic() + timeout_seconds
+        while self._read(0.1):
+            assert time.monotonic() < deadline, f"it did not end:\n{self.text[-3000:]}"
+        return self.process.wait(timeout_seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+        os.close(self._master)
+
+    def _read(self, seconds: float) -> bool:
+        """Takes what is there; says whether more may come."""
+        ready, _, _ = select.select([self._master], [], [], seconds)
+        if not ready:
+            return self.process.poll() is None
+        try:
+            found = os.read(self._master, 65536)
+        except OSError:  # The other end is closed.
+            return False
+        self._written += found
+        return bool(found)

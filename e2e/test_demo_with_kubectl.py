@@ -1,0 +1,171 @@
+"""Promise: ordinary kubectl works with `stowage demo --keep`, as far as README says."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, BuildError, build
+from e2e.support.shell import Shell
+from e2e.support.terminal import Terminal
+from e2e.support.waiting import wait_for
+
+README = (CHECKOUT / "README.md").read_text()
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "written", "labels": {"app": "written"}},
+    "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+}
+CASES = {
+    "create": ["kubectl create deployment web --image=nginx --replicas=3"],
+    "apply": ["kubectl apply -f pod.yaml", "kubectl apply -k ../stowage/deploy/examples"],
+    "get": [
+        "kubectl wait --for=condition=Ready pod/written --timeout=30s",
+        "kubectl get pods -o wide",
+        "kubectl get nodes",
+        "(timeout 3 kubectl get pods -w || test $? = 124)",
+    ],
+    "wait": ["kubectl wait --for=condition=Available deployment/web --timeout=30s"],
+    "describe": ["kubectl describe pod written | grep -q 'Successfully assigned default/written'"],
+    "edit": ["EDITOR=./edit kubectl edit pod written"],
+    "patch": ['kubectl patch pod written -p \'{"metadata":{"labels":{"tier":"front"}}}\''],
+    "label": ["kubectl label pod written colour=blue", "kubectl get pod -l colour=blue -o name"],
+    "annotate": ["kubectl annotate pod written why=because"],
+    "taint": ["kubectl taint node node-0000 a=b:NoSchedule", "kubectl taint node node-0000 a-"],
+    "cordon": ["kubectl cordon node-0001"],
+    "uncordon": ["kubectl uncordon node-0001"],
+    "drain": ["kubectl drain node-0001 --ignore-daemonsets --force --delete-emptydir-data"],
+    "events": ["kubectl events --for pod/written", "kubectl get events -n demo"],
+    "delete": ["kubectl delete pod written", "kubectl delete deployment web"],
+    "api-resources": ["kubectl api-resources"],
+}
+"""In this order."""
+
+IN_VAIN = {
+    "scale": "kubectl scale deployment other --replicas=2",
+    "apply `--server-side`": "kubectl apply --server-side -f pod.yaml",
+    "auth": "kubectl auth can-i create pods",
+    "logs": "kubectl logs kept",
+    "exec": "kubectl exec kept -- true",
+    "attach": "kubectl attach kept",
+    "port-forward": "timeout 10 kubectl port-forward kept 8080",
+    "debug": "kubectl debug kept --image=busybox",
+    "top": "kubectl top nodes",
+    "explain": "kubectl explain pods",
+}
+UNATTENDED = {
+    "a Job": "kubectl create job once --image=busybox",
+    "a CronJob": "kubectl create cronjob often --image=busybox --schedule='* * * * *'",
+    "a quota": "kubectl create quota few --hard=pods=1",
+    "a budget": "kubectl create pdb two --selector=app=web --min-available=1",
+}
+"""What the stand-in only stores."""
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Another terminal, beside the demo's."""
+    try:
+        kubectl = build(CONTROL_PLANE).parent
+    except BuildError as problem:
+        pytest.skip(f"no kubectl: {problem}")
+    home = tmp_path_factory.mktemp("home")
+    folder = home / "work"
+    folder.mkdir()
+    (home / "stowage").symlink_to(CHECKOUT)
+    (folder / "pod.yaml").write_text(yaml.safe_dump(POD))
+    editor = folder / "edit"
+    editor.write_text('#!/bin/sh\nsed -i "s/app: written/app: edited/" "$1"\n')
+    editor.chmod(0o755)
+    words = [sys.executable, "-m", "scheduler", "demo", "--nodes", "12", "--pods", "120", "--keep"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as demo:
+        try:
+            assert demo.stdout is not None
+            said = (re.search(r"export KUBECONFIG=(\S+)", line) for line in demo.stdout)
+            kubeconfig = next(found[1] for found in said if found)
+            yield Shell(folder, [kubectl], {"KUBECONFIG": kubeconfig}, home)
+        finally:
+            demo.terminate()
+
+
+def listed(beginning: str) -> set[str]:
+    """The commands of a sentence of README, without what stands in brackets."""
+    [sentence] = re.findall(rf"{beginning}[^:]*: (.*)\.$", README, re.MULTILINE)
+    plain = re.sub(r" \([^)]*\)", "", sentence).replace(" and ", ", ")
+    return {name.strip() for name in plain.split(",")}
+
+
+def test_what_readme_lists_is_what_is_tried() -> None:
+    """No more, no less."""
+    assert listed("After `stowage demo --keep` these work") == CASES.keys()
+    assert listed("These do not") == IN_VAIN.keys()
+
+
+def test_what_works(shell: Shell) -> None:
+    """One after the other."""
+    for commands in CASES.values():
+        for command in commands:
+            shell.run(command)
+
+
+def test_a_plain_pod_and_a_plain_deployment_are_served(shell: Shell) -> None:
+    """Nobody has to name a scheduler."""
+    shell.run("kubectl run plain --image=nginx")
+    shell.run("kubectl create deployment other --image=nginx --replicas=2")
+
+    shell.run("kubectl wait --for=condition=Ready pod/plain --timeout=30s")
+    shell.run("kubectl rollout status deployment/other --timeout=30s")
+
+
+@pytest.mark.parametrize("command", IN_VAIN.values(), ids=list(IN_VAIN))
+def test_what_does_not_work_says_so(shell: Shell, command: str) -> None:
+    """With an error in words, at once."""
+    if "kept" in command:
+        shell.run("kubectl get pod kept || kubectl run kept --image=nginx")
+        shell.run("kubectl wait --for=condition=Ready pod/kept --timeout=30s")
+
+    done = shell.attempt(command)
+
+    assert done.returncode not in (0, 124), done.stdout
+    assert len(done.stderr.splitlines()) < 8
+    assert re.search(r"[Ee]rror|unable|not", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("command", UNATTENDED.values(), ids=list(UNATTENDED))
+def test_what_is_only_stored_is_said(shell: Shell, command: str) -> None:
+    """As a warning that kubectl shows."""
+    done = shell.attempt(command)
+
+    assert done.returncode == 0, done.stderr
+    assert "no controller looks after" in done.stderr
+
+
+def test_no_execute_is_said(shell: Shell) -> None:
+    """It ends no pod here."""
+    done = shell.attempt("kubectl taint node node-0002 a=b:NoExecute")
+
+    assert done.returncode == 0, done.stderr
+    assert "NoExecute ends no pod here" in done.stderr
+
+
+def test_on_a_terminal_it_ends_in_top(tmp_path: Path) -> None:
+    """`stowage top` of the same cluster; q leaves it, the cluster stays until Ctrl-C."""
+    words = [sys.executable, "-m", "scheduler", "demo", "--nodes", "12", "--pods", "120", "--keep"]
+    variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    with Terminal(words, CHECKOUT, variables) as terminal:
+        terminal.wait_for("export KUBECONFIG=", "stowage top  http://", timeout_seconds=90)
+        # The pod that fits nowhere is on it, with its reason.
+        terminal.wait_for("Insufficient cpu", "Explain")
+        terminal.press("q")
+        terminal.wait_for("The cluster of the demo is still there")
+        found = re.search(r"export KUBECONFIG=(\S+)", terminal.text)
+        assert found is not None
+        wait_for(Path(found[1]).exists, "the kubeconfig")
+        terminal.press("\x03")
+
+        assert terminal.wait() == 0

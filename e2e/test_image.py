@@ -1,0 +1,178 @@
+"""Promise: the image holds Python, Stowage and what both load, and nothing else, and binds pods.
+
+There is no docker here: the steps of the Dockerfile are carried out on this machine, below a folder
+that stands for the root of the build stage, and the outcome runs in a chroot.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.objects import make_nodes, make_pods
+from e2e.support.rights import scheduler_kubeconfig
+
+NOBODY = 65532
+ROOTED = re.compile(r"(?<![\w.=/-])/(?:opt/stowage|rootfs|src|wheels)\b")
+"""Paths that the steps name."""
+
+
+class Build:
+    """The build stage of the Dockerfile.
+
+    Args:
+        root: the folder that stands for `/`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.context = root / "context"
+        self.variables: dict[str, str] = {}
+        (root / "src").mkdir(parents=True)
+        (root / "wheels").mkdir()
+        self._take_context()
+
+    def _take_context(self) -> None:
+        """What .dockerignore lets through: all but what it takes back is left out."""
+        first, *others = (CHECKOUT / ".dockerignore").read_text().split()
+        assert first == "*"
+        unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        for name in others:
+            source, target = CHECKOUT / name.removeprefix("!"), self.context / name[1:]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=unwanted)
+            else:
+                shutil.copy(source, target)
+
+    def carry_out(self, step: str) -> None:
+        """One instruction."""
+        instruction, _, rest = step.partition(" ")
+        if instruction == "ARG":
+            name, _, value = rest.partition("=")
+            self.variables.setdefault(name, value)
+        elif instruction == "COPY":
+            *sources, target = rest.split()
+            for source in sources:
+                self._copy(self.context / source, self.root / "src" / target)
+        elif instruction == "RUN":
+            self._run(re.sub(r"^(--mount=\S+\s+)*", "", rest))
+        else:
+            assert instruction == "WORKDIR", step
+
+    @staticmethod
+    def _copy(source: Path, target: Path) -> None:
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+
+    def _run(self, command: str) -> None:
+        done = subprocess.run(
+            ["/bin/sh", "-c", ROOTED.sub(lambda found: f"{self.root}{found[0]}", command)],
+            cwd=self.root / "src",
+            # The base image has one Python, this machine may have several.
+            env={**os.environ, **self.variables, "PATH": f"{self.root}/bin:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def steps(stage: str) -> list[str]:
+    """The instructions of a stage after its FROM."""
+    text = re.sub(r"^#.*\n", "", (CHECKOUT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = text.replace("\\\n", " ").splitlines()
+    start = next(i for i, line in enumerate(lines) if re.fullmatch(f"FROM .* AS {stage}", line))
+    rest = lines[start + 1 :]
+    end = next((i for i, line in enumerate(rest) if line.startswith("FROM ")), len(rest))
+    return [re.sub(r"\s+", " ", line).strip() for line in rest[:end] if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root folder of the image."""
+    if os.geteuid() != 0:
+        pytest.skip("a chroot needs root")
+    root = tmp_path_factory.mktemp("image")
+    # Who runs in it is not root, and has to reach it.
+    for folder in (root, *root.parents[:2]):
+        folder.chmod(0o755)
+    (root / "bin").mkdir()
+    (root / "bin" / "python3").symlink_to(Path(sys.base_prefix) / "bin" / "python3")
+    build = Build(root)
+    build.variables["VERSION"] = "1.2.3"
+    for step in steps("build"):
+        build.carry_out(step)
+    return root / "rootfs"
+
+
+def inside(image: Path) -> list[str]:
+    """The entry point, as the Dockerfile has it, by the user that it names."""
+    [words] = re.findall(r"^ENTRYPOINT (.*)$", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
+    program, *rest = json.loads(words)
+    chroot = ["chroot", f"--userspec={NOBODY}:{NOBODY}", str(image)]
+    return [*chroot, f"{image.parent}{program}", *rest]
+
+
+def test_it_says_what_it_is(image: Path) -> None:
+    """The version is that of the build's argument."""
+    words = [*inside(image), "version", "-o", "json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["stowage"] == "1.2.3"
+
+
+def test_there_is_nothing_else_to_run(image: Path) -> None:
+    """No shell, no installer, no stand-in; one program, and the libraries it loads."""
+    files = {path for path in image.rglob("*") if path.is_file() and not path.is_symlink()}
+    programs = {
+        path.name
+        for path in files
+        if os.access(path, os.X_OK)
+        and path.read_bytes()[:4] == b"\x7fELF"
+        and ".so" not in path.name
+    }
+    packages = {path.name for path in image.glob("**/site-packages/*")}
+
+    assert programs == {f"python{sys.version_info.major}.{sys.version_info.minor}"}
+    assert packages.isdisjoint({"pip", "setuptools", "apistub", "textual", "pytest"})
+    assert {"scheduler", "numpy", "kubernetes"} <= packages
+    assert "nonroot:x:65532" in (image / "etc" / "passwd").read_text()
+
+
+def test_it_binds_pods(cluster: Cluster, run_stowage: StartStowage, image: Path) -> None:
+    """With TLS, a certificate of its own, and nothing but what is in there."""
+    kubeconfig = scheduler_kubeconfig(cluster)
+    place = image / kubeconfig.relative_to("/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(kubeconfig, place)
+    os.chown(place, NOBODY, NOBODY)
+    cluster.create_nodes(make_nodes(3))
+
+    daemon = run_stowage(kubeconfig, command=[*inside(image), "run"])
+    cluster.create_pods(make_pods(10, namespace="imaged", requests={"cpu": "10m"}))
+    cluster.wait_until_bound("imaged")
+
+    assert daemon.stop() == 0
+
+
+def test_every_wheel_is_there_for_both_architectures() -> None:
+    """The lock names hashes of wheels; a package without one for arm64 would not be installed."""
+    makefile = (CHECKOUT / "Makefile").read_text()
+    [platforms] = re.findall(r"^PLATFORMS \?= (.*)$", makefile, re.MULTILINE)
+    assert platforms == "linux/amd64,linux/arm64"
+    [run] = [step for step in steps("build") if "requirements.lock" in step and "RUN" in step]
+    assert {"--require-hashes", "--only-binary=:all:"} <= set(shlex.split(run))

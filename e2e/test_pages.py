@@ -1,0 +1,253 @@
+"""Promise: what the pages tell you to type works, in the order in which they tell it.
+
+Each command of README, docs/ and examples/ is taken from the page and run in a scratch copy of the
+checkout, on the real control plane, with the wheel installed from it. `tests.support.pages` lists
+the few that are not, with reasons.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from e2e.conftest import ASKED_ELSEWHERE
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, HELM, BuildError, build
+from e2e.support.objects import make_node, make_nodes, make_pod
+from e2e.support.processes import Program
+from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.shell import Shell
+from e2e.support.stowage import start_stowage
+from e2e.support.terminal import Terminal
+from tests.support.environment import PIP, Environment
+from tests.support.pages import PAGES, shown, why_not_run
+
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "serviceaccount-controller",
+    "namespace-controller",
+    "garbage-collector-controller",
+    "node-lifecycle-controller",
+)
+SPEAKING_OF = {
+    "ACCOUNT": "reader",
+    "PATH/TO/STOWAGE": str(CHECKOUT),
+    "REGISTRY": "registry.example",
+}
+"""What stands for something of the reader's own."""
+
+BEFORE = {
+    "helm install": "kubectl delete -k deploy/base --ignore-not-found --timeout=60s",
+    "stowage replay": "test -d DIR || cp -r $RECORDINGS DIR",
+}
+"""What has to be done first, by how a command begins: pages are read one by one."""
+
+STATUS = {
+    "--fail-on-pending": 3,
+}
+"""Commands whose exit status says something, by a word in them."""
+
+
+class Lasting(NamedTuple):
+    """A command that stays until it is ended.
+
+    Attributes:
+        signs: what it has shown by then.
+        keys: what ends it.
+        status: its exit status then.
+    """
+
+    signs: tuple[str, ...]
+    keys: str
+    status: int = 0
+
+
+LASTING = {
+    "stowage run": Lasting(("Leading",), "\x03"),
+    "stowage top": Lasting(("queue",), "q"),
+    "stowage demo --keep": Lasting(("kubectl get pods -n demo",), "\x03"),
+}
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
+    """A control plane with the controllers that commands count on."""
+    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
+    directory = tmp_path_factory.mktemp("pages")
+    with (
+        ControlPlane(options) as own,
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
+        yield cluster
+        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+
+
+class Recorded(NamedTuple):
+    """What a daemon wrote down.
+
+    Attributes:
+        folder: where it is.
+        moment: a time at which the pods of `shop` were decided about.
+    """
+
+    folder: Path
+    moment: str
+
+
+@pytest.fixture(scope="module")
+def recordings(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """What a daemon wrote down that placed the pods of `shop`, of which the pages speak."""
+    directory = tmp_path_factory.mktemp("recorded")
+    nodes = [*make_nodes(2, prefix="worker"), make_node("node-7")]
+    shared_cluster.create_nodes(nodes)
+    kubeconfig = scheduler_kubeconfig(shared_cluster)
+    folder = directory / "recordings"
+    with start_stowage(kubeconfig, directory, arguments=["--record", str(folder)]) as program:
+        shared_cluster.create_pods(_shop())
+        shared_cluster.wait_until_bound("shop", but=2)
+        path = "/apis/apps/v1/namespaces/shop/deployments"
+        shared_cluster.run(shared_cluster.api.post(path, _web()))
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        assert program.stop() == 0
+    return Recorded(folder, moment)
+
+
+@pytest.fixture(scope="module")
+def daemon(
+    shared_cluster: Cluster, recordings: Recorded, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Program]:
+    """Somebody schedules there."""
+    directory = tmp_path_factory.mktemp("daemon")
+    with start_stowage(scheduler_kubeconfig(shared_cluster), directory) as program:
+        yield program
+
+
+def _shop() -> list[dict[str, object]]:
+    cpu = {"web-0": "100m", "web-1": "100m", "cache": "100m", "web": "64", "web-7": "64"}
+    return [make_pod(n, namespace="shop", requests={"cpu": asked}) for n, asked in cpu.items()]
+
+
+def _web() -> dict[str, object]:
+    pod = make_pod("web", requests={"cpu": "10m"})
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod["spec"]}
+    template["spec"].pop("terminationGracePeriodSeconds")
+    selector = {"matchLabels": {"app": "web"}}
+    spec = {"replicas": 1, "selector": selector, "template": template}
+    return {"metadata": {"name": "web"}, "spec": spec}
+
+
+class Reader:
+    """Somebody with a page before them.
+
+    Args:
+        shell: where they type.
+        daemon: which serves on a port of its own.
+        moment: when there was something to see.
+    """
+
+    def __init__(self, shell: Shell, daemon: Program, moment: str) -> None:
+        self.shell = shell
+        self.daemon = daemon
+        self._meant = {
+            **SPEAKING_OF,
+            "https://localhost:10259": daemon.url,
+            "2026-01-31T02:00:00Z": moment,
+        }
+
+    def type(self, command: str) -> None:
+        """Runs a line of a page."""
+        for word, meant in self._meant.items():
+            command = command.replace(word, meant)
+        for beginning, first in BEFORE.items():
+            if command.startswith(beginning):
+                self.shell.run(first)
+        lasting = next((w for begin, w in LASTING.items() if command.startswith(begin)), None)
+        if lasting is not None:
+            self._watch(command, lasting)
+            return
+        status = next((status for word, status in STATUS.items() if word in command), 0)
+        given = yaml.safe_dump(make_pod("more")) if command.endswith("-f -") else ""
+        printed = self.shell.run(command, stdin=given, status=status)
+        if command.startswith("curl"):
+            # It is content with a refusal as well.
+            json.loads(printed)
+
+    def _watch(self, command: str, lasting: Lasting) -> None:
+        words = ["/bin/bash", "-c", f"exec {command}"]
+        with Terminal(words, self.shell.directory, self.shell.variables) as terminal:
+            terminal.wait_for(*lasting.signs, timeout_seconds=90)
+            terminal.press(lasting.keys)
+            assert terminal.wait() == lasting.status, terminal.text[-3000:]
+
+
+@pytest.fixture
+def reader(
+    shared_cluster: Cluster, recordings: Recorded, daemon: Program, tmp_path: Path
+) -> Reader:
+    try:
+        helm = build(HELM)
+    except BuildError as problem:
+        pytest.skip(f"no helm: {problem}")
+    checkout, home = tmp_path / "stowage", tmp_path / "home"
+    copy_checkout(checkout)
+    (home / ".kube").mkdir(parents=True)
+    (home / ".kube" / "config").write_text(shared_cluster.kubeconfig.read_text())
+    environment = Environment(tmp_path / "environment")
+    path = [environment.folder / "bin", CONTROL_PLANE.binary.parent, helm.parent]
+    shell = Shell(checkout, path, {**PIP, "RECORDINGS": str(recordings.folder)}, home)
+    lay_out(shell)
+    return Reader(shell, daemon, recordings.moment)
+
+
+def copy_checkout(into: Path) -> None:
+    """The files that git knows, as they are now."""
+    git = str(shutil.which("git"))
+    listed = subprocess.run(
+        [git, "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (CHECKOUT / name).is_file():
+            (into / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, into / name)
+
+
+def lay_out(shell: Shell) -> None:
+    """The files that pages speak of as the reader's."""
+    folder = shell.directory
+    (folder / "scheduler.yaml").write_text((folder / "deploy/base/config.yaml").read_text())
+    (folder / "other.yaml").write_text((folder / "deploy/base/config.yaml").read_text())
+    old = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1beta3",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "stowage"}],
+    }
+    (folder / "old.yaml").write_text(yaml.safe_dump(old))
+    kinds = "nodes,pods,ns,svc,rc,rs,sts,pdb,pvc,pv,sc,csinodes"
+    shell.run(f"kubectl get {kinds} -A -o json > cluster.json")
+    shell.run(f"kubectl get {kinds} -A -o yaml > cluster.yaml")
+    shutil.copy(folder / "deploy/examples/deployment.yaml", folder / "deployment.yaml")
+    shell.run(
+        "kubectl get serviceaccount reader || { kubectl create serviceaccount reader && kubectl "
+        "create clusterrolebinding reader --clusterrole=cluster-admin "
+        "--serviceaccount=default:reader; }"
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_command_works(reader: Reader, page: Path) -> None:
+    """As it is written, one after the other."""
+    if page.name == "README.md" and page.parent != CHECKOUT:
+        reader.shell.directory /= page.parent.relative_to(CHECKOUT)
+    for found in shown(page):
+        if not why_not_run(found.command):
+            reader.type(found.command)

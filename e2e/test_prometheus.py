@@ -1,0 +1,232 @@
+"""Promise: a real Prometheus takes what deploy/monitoring has, and finds what it asks for.
+
+Debian's, scraping as the ServiceMonitor says: a token of its own audience, a certificate it checks.
+"""
+
+import json
+import subprocess
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.support.certificates import Authority
+from e2e.support.cluster import Cluster
+from e2e.support.debian import NotHereError, libraries, program
+from e2e.support.objects import Json
+from e2e.support.probing import status_of
+from e2e.support.processes import Program, free_port
+from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.scraping import do_work, fetch, make_room
+from e2e.support.stowage import start_stowage
+from e2e.support.waiting import wait_for
+from e2e.test_monitoring import MONITORING, alerts, panels
+
+NAMESPACE = "watched"
+RANGE = "20s"
+"""What Grafana would put for $__rate_interval at this pace of scrapes."""
+
+
+def tool(name: str) -> str:
+    try:
+        return str(program(name, "prometheus"))
+    except NotHereError as problem:
+        pytest.skip(str(problem))
+
+
+def rules() -> Json:
+    """The file that the operator makes of the PrometheusRule."""
+    found: Json = yaml.safe_load((MONITORING / "prometheusrule.yaml").read_text())["spec"]
+    return found
+
+
+def promtool(directory: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [tool("promtool"), *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_promtool_takes_the_rules(tmp_path: Path) -> None:
+    """As they are, texts with their templates included."""
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules()))
+
+    said = promtool(tmp_path, "check", "rules", "rules.yaml")
+
+    assert f"{len(list(alerts()))} rules found" in said
+
+
+def test_every_alert_fires_for_what_it_is_about(tmp_path: Path) -> None:
+    """And not for what it is not about; annotations are the operator's and may be reworded."""
+    found = rules()
+    for group in found["groups"]:
+        for rule in group["rules"]:
+            assert rule.pop("annotations").keys() == {"summary", "runbook"}
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(found))
+    cases = (MONITORING / "tests" / "alerts.yaml").read_text()
+    (tmp_path / "alerts.yaml").write_text(cases)
+
+    assert "SUCCESS" in promtool(tmp_path, "test", "rules", "alerts.yaml")
+
+
+class Watch:
+    """Stowage at work, and Prometheus that looks at it.
+
+    Attributes:
+        stowage: the leader.
+        url: where Prometheus is asked.
+    """
+
+    def __init__(self, stowage: Program, url: str) -> None:
+        self.stowage = stowage
+        self.url = url
+
+    def ask(self, path: str, **query: str) -> Any:
+        answer = json.loads(fetch(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"))
+        assert answer["status"] == "success"
+        return answer["data"]
+
+    def rules(self) -> dict[str, Json]:
+        groups = self.ask("rules")["groups"]
+        return {rule["name"]: rule for group in groups for rule in group["rules"]}
+
+
+@pytest.fixture(scope="module")
+def watch(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    directory: Path = tmp_path_factory.mktemp("prometheus")
+    binary = tool("prometheus")
+    monitor = yaml.safe_load((MONITORING / "servicemonitor.yaml").read_text())
+    [endpoint] = monitor["spec"]["endpoints"]
+    authority = Authority()
+    pair = authority.serving([endpoint["tlsConfig"]["serverName"]], [])
+    (directory / "ca.crt").write_bytes(authority.certificate)
+    (directory / "tls.crt").write_bytes(pair.public)
+    (directory / "tls.key").write_bytes(pair.key)
+    (directory / "token").write_text(token(shared_cluster))
+    daemon = start_stowage(
+        scheduler_kubeconfig(shared_cluster),
+        directory,
+        leader_elect=True,
+        arguments=[
+            f"--tls-cert-file={directory / 'tls.crt'}",
+            f"--tls-private-key-file={directory / 'tls.key'}",
+            "--authentication-token-audiences=stowage",
+        ],
+    )
+    port = free_port()
+    config = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": ["rules.yaml"],
+        "scrape_configs": [
+            {
+                "job_name": monitor["metadata"]["labels"][monitor["spec"]["jobLabel"]],
+                "scheme": endpoint["scheme"],
+                "metrics_path": endpoint["path"],
+                "authorization": {"credentials_file": str(directory / "token")},
+                "tls_config": {
+                    "ca_file": str(directory / "ca.crt"),
+                    "server_name": endpoint["tlsConfig"]["serverName"],
+                },
+                "static_configs": [{"targets": [daemon.url.removeprefix("https://")]}],
+            }
+        ],
+    }
+    (directory / "rules.yaml").write_text(yaml.safe_dump(rules()))
+    (directory / "prometheus.yaml").write_text(yaml.safe_dump(config))
+    url = f"http://127.0.0.1:{port}"
+    with (
+        daemon,
+        Program(
+            "prometheus",
+            [
+                binary,
+                "--config.file=prometheus.yaml",
+                f"--storage.tsdb.path={directory / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            directory / "prometheus.log",
+            libraries(),
+            directory,
+        ) as prometheus,
+    ):
+        prometheus.wait_ready(lambda: status_of(f"{url}/-/ready") == 200)
+        make_room(shared_cluster)
+        do_work(shared_cluster, NAMESPACE, "stowage")
+        yield Watch(daemon, url)
+    shared_cluster.reset()
+
+
+def token(cluster: Cluster) -> str:
+    """Of an account that may read metrics, good for Stowage alone."""
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    cluster.run(cluster.api.post(accounts, {"metadata": {"name": "prometheus"}}))
+    documents = yaml.safe_load_all((MONITORING.parent / "base" / "rbac.yaml").read_text())
+    [role] = [d for d in documents if d["metadata"]["name"] == "stowage-metrics-reader"]
+    group = "rbac.authorization.k8s.io"
+    role["metadata"]["name"] = "e2e-metrics-reader"
+    cluster.run(cluster.api.post(f"/apis/{group}/v1/clusterroles", role))
+    binding = {
+        "metadata": {"name": "e2e-metrics-reader"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "e2e-metrics-reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "default"}],
+    }
+    cluster.run(cluster.api.post(f"/apis/{group}/v1/clusterrolebindings", binding))
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600, "audiences": ["stowage"]},
+    }
+    answer = cluster.run(cluster.api.post(f"{accounts}/prometheus/token", request))
+    return str(answer["status"]["token"])
+
+
+def test_it_scrapes_with_its_token_and_checks_the_certificate(watch: Watch) -> None:
+    """The target is up."""
+
+    def is_up() -> bool:
+        [target] = watch.ask("targets")["activeTargets"]
+        assert target["health"] != "down", target["lastError"]
+        return bool(target["health"] == "up")
+
+    wait_for(is_up, "the target to be up")
+
+
+def test_all_rules_are_evaluated(watch: Watch) -> None:
+    """Each alert is known and its query works; nothing fires while all is well."""
+    wait_for(
+        lambda: all(rule["health"] != "unknown" for rule in watch.rules().values()),
+        "each rule to be evaluated",
+    )
+    found = watch.rules()
+
+    assert found.keys() == {name for name, _ in alerts()}
+    assert {rule["health"] for rule in found.values()} == {"ok"}
+    wait_for(lambda: watch.rules()["StowageHasNoLeader"]["state"] == "inactive", "a leader")
+
+
+@pytest.mark.parametrize(("name", "query"), list(panels()), ids=[name for name, _ in panels()])
+def test_a_panel_shows_something(watch: Watch, name: str, query: str) -> None:
+    """What the dashboard asks has an answer once there was some work."""
+    asked = query.replace("$__rate_interval", RANGE)
+
+    found = wait_for(lambda: watch.ask("query", query=asked)["result"], f"{name} to show", 20)
+
+    assert all("value" in each for each in found)
+
+
+def test_a_leader_that_is_gone_is_noticed(watch: Watch) -> None:
+    """The alert begins to count its minute."""
+    assert watch.stowage.stop() == 0
+
+    wait_for(
+        lambda: watch.rules()["StowageHasNoLeader"]["state"] in ("pending", "firing"),
+        "the alert to be pending",
+    )

@@ -1,0 +1,24 @@
+"""`stowage help`: what `--help` of a command says, in the order in which people type it."""
+
+import click
+
+
+@click.command("help")
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def show_help(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Say what a command is for, and what it takes: `stowage help explain`.
+
+    Without a command it lists them all.
+    """
+    asked = ctx.parent or ctx
+    for word in words:
+        group = asked.command
+        if not isinstance(group, click.Group):
+            ctx.fail(f"{asked.command_path} has no commands of its own.")
+        # With the group's own words about what does not exist.
+        name, command, _ = group.resolve_command(asked, [word])
+        if command is None:
+            ctx.fail(f"No such command {word!r}.")
+        asked = type(asked)(command, asked, name)
+    click.echo(asked.get_help())

@@ -1,0 +1,74 @@
+"""What the pages tell people to type, and where that is run.
+
+`e2e/test_pages.py` runs every command of a page in a scratch copy of the checkout, in the order of
+the page, but for those that match an entry of `NOT_RUN_THERE`.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+CHECKOUT: Final = Path(__file__).parents[2]
+PAGES: Final = [
+    CHECKOUT / "README.md",
+    CHECKOUT / "CONTRIBUTING.md",
+    *sorted((CHECKOUT / "docs").glob("*.md")),
+    *sorted((CHECKOUT / "examples").rglob("README.md")),
+]
+
+NOT_RUN_THERE: Final[Mapping[str, str]] = {
+    r"make (test|check|e2e)": "it runs this test, or is run beside it by .ci/run",
+    r"make install": "without it nothing of this would run",
+    r"make demo": "tests/unit/test_makefile.py and tests/scenario/test_demo.py run its two steps",
+    r"make docs": "writes into the checkout; tests/unit/docs hold the result against the code",
+    r"make (parity|mutants|chaos|soak|bench)": "minutes to hours; their parts have tests",
+    r"make (image-push|dist|audit|site).*": "docker, helm, packages; .ci/run makes the site",
+    r"python -m bench\.soak.*": "minutes to hours; tests/unit/bench",
+    r"python -m e2e\.chaos( --seed| --only| --scheduler).*": "minutes to hours; e2e/test_chaos.py",
+    r"docker .*": "there is no docker in CI; e2e/test_image.py plays the steps of the Dockerfile",
+    r"kubectl .*port-forward.*": "no kubelet runs the container; the daemon's own port is asked",
+    r"kubectl .*rollout status.*": "no image can be pulled; e2e/test_first_hour.py runs it",
+    r".*_STOWAGE_COMPLETE=(zsh|fish)_source.*": "of another shell; e2e/test_completion.py runs it",
+    r"git (tag|push).*": "releases are not made by a test",
+    r"pip download.*": "all wheels of the lock, once more; e2e/test_image.py installs them",
+}
+"""Patterns of whole commands, with the reason."""
+
+
+class Shown(NamedTuple):
+    """A command as a page shows it."""
+
+    line: int
+    command: str
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code blocks of a page in a language."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [text for name, text in found if name == language]
+
+
+def shown(page: Path) -> Iterator[Shown]:
+    """The commands of a page: lines of `sh` blocks, and those after `$ ` of `console` blocks."""
+    text = page.read_text()
+    pattern = r"^( *)```(sh|console)\n(.*?)^ *```$"
+    for found in re.finditer(pattern, text, re.DOTALL | re.MULTILINE):
+        first = text.count("\n", 0, found.start(3)) + 1
+        body = textwrap.dedent(found[3]).replace("\\\n", "\0")
+        line = first
+        for written in body.splitlines():
+            prompt = "$ " if found[2] == "console" else ""
+            if written.strip() and written.startswith(prompt):
+                whole = written.removeprefix(prompt).replace("\0", " ")
+                command = re.sub(r"\s+#\s.*$", "", whole).strip()
+                if command and not command.startswith("#"):
+                    yield Shown(line, command)
+            line += 1 + written.count("\0")
+
+
+def why_not_run(command: str) -> str:
+    """The reason for which a command is left out; empty for those that are run."""
+    reasons = (why for pattern, why in NOT_RUN_THERE.items() if re.fullmatch(pattern, command))
+    return next(reasons, "")
