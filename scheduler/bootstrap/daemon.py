@@ -38,7 +38,7 @@ from scheduler.clock import Clock
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
-from scheduler.driver.daemon import Daemon, LeaseLostError
+from scheduler.driver.daemon import Daemon, LeaseLostError, NotDrainedError
 from scheduler.driver.driver import Driver
 from scheduler.driver.feeding import Feed
 from scheduler.driver.outbox import Outbox, OutboxSettings
@@ -180,6 +180,7 @@ class RunningDaemon:
 
         Raises:
             LeaseLostError: another instance may lead now.
+            NotDrainedError: a second signal came.
         """
         self._handle_signals()
         renewing = self._connection.keep_fresh(
@@ -190,7 +191,7 @@ class RunningDaemon:
             if server is not None:
                 await server.start()
             await self.daemon.run([renewing, self.reloader.follow(), self._look_around()])
-        except LeaseLostError:
+        except (LeaseLostError, NotDrainedError):
             raise
         except Exception:
             self._recorders.crashed()
