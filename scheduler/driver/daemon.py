@@ -38,6 +38,10 @@ class NotDrainedError(SchedulerError):
 class Leadership(Protocol):
     """Whether this instance may bind."""
 
+    async def observe(self) -> None:
+        """Look at the lease for ever, and do not take it."""
+        ...
+
     async def run(self) -> None:
         """Campaign, then renew; returns when the lease is lost."""
         ...
@@ -150,6 +154,10 @@ class Daemon:
     async def _sync(self) -> None:
         """Wait until the caches are complete, and say what is missing while they are not."""
         waiting = asyncio.create_task(self._informers.wait_synced())
+        beside = []
+        if self._leadership is not None:
+            # A holder that crashed has its time run out meanwhile, not only from then on.
+            beside.append(asyncio.create_task(self._leadership.observe()))
         try:
             while not waiting.done():
                 await asyncio.wait({waiting}, timeout=SYNC_NOTICE_SECONDS)
@@ -157,7 +165,7 @@ class Daemon:
                     log.info("Waiting for caches to sync", missing=self._informers.unsynced)
             await waiting
         finally:
-            await _end(waiting)
+            await _end(waiting, *beside)
         self._driver.submit(Tick())
         # What is in the caches now stays for long: the collector need not look at it again.
         gc.collect()

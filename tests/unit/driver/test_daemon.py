@@ -33,7 +33,12 @@ class Campaign:
         self.leads.set()
         self.is_over = asyncio.Event()
         self.problem: Exception | None = None
+        self.is_observed = False
         self._diary = diary
+
+    async def observe(self) -> None:
+        self.is_observed = True
+        await forever()
 
     async def run(self) -> None:
         await self.is_over.wait()
@@ -197,6 +202,7 @@ def test_nothing_is_decided_before_the_caches_are_complete() -> None:
         running = world.start()
         await asyncio.sleep(25.0)
         assert world.diary == []
+        assert world.leadership.is_observed
         assert not world.daemon.health.handlers_synced
         world.synced.set()
         await settle()
