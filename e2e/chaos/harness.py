@@ -228,6 +228,7 @@ class Harness:
         world.pause(2)
         for replica in world.replicas:
             self._judge_use(replica, before[replica.name])
+            self._judge_log(replica)
             if self._kind is Kind.STOWAGE:
                 self._compare(world, replica)
             report.restarts += replica.restarts
@@ -256,6 +257,17 @@ class Harness:
             what = "memory, files and tasks return to where they were"
             self._violated(what, self.report.resources[-1])
 
+    def _judge_log(self, replica: Replica) -> None:
+        assert replica.program is not None, "every replica was started"
+        with replica.program.log.open(errors="replace") as log:
+            for line in log:
+                # A change for which there was no memory is put right in this way.
+                if _REBUILT in line and "MemoryError" not in line:
+                    what = f"{replica.name}: {line[:300]}"
+                    self._violated("cache, snapshot and API agree", what)
+                if any(token in line for token in replica.tokens):
+                    self._violated("no log holds a token", replica.name)
+
     def _compare(self, world: World, replica: Replica) -> None:
         """Cache, queue and snapshot against what the API server says, by the daemon's own word."""
         program = replica.program
@@ -274,10 +286,6 @@ class Harness:
         wait_for(lambda: _COMPARED in said(), f"{replica.name} to compare", 20)
         for line in said().splitlines():
             if _MISMATCH in line:
-                self._violated("cache, snapshot and API agree", f"{replica.name}: {line[:300]}")
-        for line in log.read_text(errors="replace").splitlines():
-            # A change for which there was no memory is put right in this way.
-            if _REBUILT in line and "MemoryError" not in line:
                 self._violated("cache, snapshot and API agree", f"{replica.name}: {line[:300]}")
         counted = _counted_nodes(said())
         there = len(world.run(world.cluster.api.list_items("/api/v1/nodes")))

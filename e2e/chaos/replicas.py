@@ -54,6 +54,7 @@ class Replica:
         name: also that of its service account.
         user: whom the audit log names.
         restarts: how often it ended and was started again.
+        tokens: all that it was ever given.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Replica:
     user: str = ""
     restarts: int = 0
     program: Program | None = None
+    tokens: list[str] = field(default_factory=list)
     _secret: str = ""
     _secrets: int = 0
     _ended: float | None = None
@@ -227,7 +229,8 @@ class Replica:
         )
         # As a kubelet does it: never half a token.
         fresh = self.token_file.with_suffix(".new")
-        fresh.write_text(answer["status"]["token"])
+        self.tokens.append(answer["status"]["token"])
+        fresh.write_text(self.tokens[-1])
         fresh.replace(self.token_file)
         return old
 
