@@ -180,7 +180,7 @@ class Bench:
     def let_wait(self, kinds: int) -> None:
         """So many pods come that differ in their labels and fit nowhere."""
         for number in range(kinds):
-            spec = {"nodeSelector": {"example.com/no-such": "label"}}
+            spec: Spec = {"nodeSelector": {"example.com/no-such": "label"}}
             self.decide(make_pod(f"waits-{number}", f"own-{number}", **spec))
 
     def wake(self) -> float:

@@ -10,6 +10,8 @@ from pathlib import Path
 from signal import SIGUSR2
 from typing import Final
 
+from typing_extensions import override
+
 from e2e.chaos.checker import Violation, Window, checked
 from e2e.chaos.faults import CATALOGUE, DiskFull, Fault, mount_small, unmount
 from e2e.chaos.replicas import Kind, Replica
@@ -46,6 +48,7 @@ class Use:
     files: int
     tasks: int
 
+    @override
     def __str__(self) -> str:
         tasks = f" and {self.tasks} tasks" if self.tasks else ""
         return f"{self.memory / 2**20:.0f} MiB, {self.files} files{tasks}"

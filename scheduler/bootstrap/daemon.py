@@ -336,9 +336,7 @@ class RunningDaemon:
             core.cache,
             self._informers.of(NODES).store,
             self._informers.of(PODS).store,
-            is_wanted=lambda pod: bool(
-                pod.node_name or pod.spec.scheduler_name in core.frameworks
-            ),
+            is_wanted=lambda pod: bool(pod.node_name or pod.spec.scheduler_name in core.frameworks),
             is_queued=lambda uid: core.queue.get(uid) is not None,
         )
 

@@ -9,7 +9,7 @@ Differs: a large cluster is dumped in many lines.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from scheduler.cache import CacheComparer
 from scheduler.observability.dumps import REST

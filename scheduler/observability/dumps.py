@@ -6,7 +6,7 @@ iterator that looks for long without finding anything gives `REST` now and then.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 

@@ -1,8 +1,8 @@
 """``python -m tests.mutants.undone``: does the test of each finding fail when its fix is undone?
 
-The list is that of docs/reliability.md ("Found"). Each fix is undone by one replacement in a copy of
-the tree, and the test that is said to prove it must fail then. `tests/unit/docs/test_found.py` sees
-to it that texts and tests are still there.
+The list is that of docs/reliability.md ("Found and mended"). Each fix is undone by one replacement
+in a copy of the tree, and the test that is said to prove it must fail then.
+`tests/unit/docs/test_found.py` sees to it that texts and tests are still there.
 """
 
 import os
@@ -64,7 +64,8 @@ FOUND: Final = (
     Undone(
         "nesting, or bytes that are no UTF-8, end the informer",
         "scheduler/informers/kinds.py",
-        "            return event.type, self._built(event.object)\n        except Exception as problem:",
+        "            return event.type, self._built(event.object)\n"
+        "        except Exception as problem:",
         "            return event.type, self._built(event.object)\n"
         "        except msgspec.ValidationError as problem:",
         f"{HOSTILE}test_a_line_that_cannot_be_read_is_one_malformed_object",
@@ -273,8 +274,7 @@ FOUND: Final = (
         "deploy/monitoring/servicemonitor.yaml",
         "serverName: stowage-metrics.stowage.svc",
         "insecureSkipVerify: true",
-        "tests/unit/test_deployed_security.py"
-        "::test_the_scrapers_token_goes_to_nobody_but_stowage",
+        "tests/unit/test_deployed_security.py::test_the_scrapers_token_goes_to_nobody_but_stowage",
     ),
     Undone(
         "everybody reaches the port",

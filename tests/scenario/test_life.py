@@ -159,9 +159,7 @@ def test_the_end_waits_for_bindings() -> None:
         pytest.param(2, 1, "", id="twice, and it does not wait"),
     ],
 )
-def test_the_program_ends_on_sigterm(
-    tmp_path: Path, signals: int, status: int, node: str
-) -> None:
+def test_the_program_ends_on_sigterm(tmp_path: Path, signals: int, status: int, node: str) -> None:
     """The real command, real signals: what was begun is done, unless somebody is in a hurry."""
 
     async def story(world: World) -> None:

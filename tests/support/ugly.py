@@ -264,7 +264,10 @@ UGLY: Final[tuple[tuple[str, Object], ...]] = (
     ("storageclasses", {"allowedTopologies": [{"matchLabelExpressions": [{"key": "z"}]}]}),
     ("csidrivers", {"spec": {}}),
     ("csistoragecapacities", {"capacity": "-1", "nodeTopology": {}}),
-    ("csistoragecapacities", {"nodeTopology": {"matchExpressions": [{"key": "a", "operator": "?"}]}}),
+    (
+        "csistoragecapacities",
+        {"nodeTopology": {"matchExpressions": [{"key": "a", "operator": "?"}]}},
+    ),
     ("volumeattachments", {"spec": {"source": {}}}),
     ("poddisruptionbudgets", {"spec": {"selector": None}, "status": {"disruptionsAllowed": -7}}),
     ("poddisruptionbudgets", {"spec": {"selector": {}}, "status": None}),

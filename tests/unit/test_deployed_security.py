@@ -8,7 +8,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-DEFAULT_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+DEFAULT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def objects(path: str) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def test_the_scrapers_token_goes_to_nobody_but_stowage() -> None:
     [monitor] = objects("deploy/monitoring/servicemonitor.yaml")
     [endpoint] = monitor["spec"]["endpoints"]
 
-    assert not endpoint["bearerTokenFile"].startswith(DEFAULT_TOKEN)
+    assert not endpoint["bearerTokenFile"].startswith(DEFAULT_MOUNT)
     tls = endpoint["tlsConfig"]
     assert "insecureSkipVerify" not in tls
     assert tls["ca"]["secret"]["key"] == "ca.crt"

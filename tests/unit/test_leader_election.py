@@ -331,7 +331,7 @@ class Simulation:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 4))
 def test_there_are_never_two_leaders(seed: int, candidates: int) -> None:
-    """Slow and lost messages, wall clocks that are wrong and step, and freezes make no second one."""
+    """Slow and lost messages, freezes, and wall clocks that are wrong and step make no second."""
     simulation = Simulation(seed, candidates)
 
     simulation.run(400.0)
@@ -457,9 +457,7 @@ async def unexpected() -> None:
 class Candidate:
     """An elector with what it told about itself."""
 
-    def __init__(
-        self, server: FakeLeaseServer, identity: str, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, server: FakeLeaseServer, identity: str, clock: Clock | None = None) -> None:
         self.lock = FakeLock(server)
         self.clock = clock or SystemClock()
         self.story: list[str] = []

@@ -120,7 +120,9 @@ def test_whole_objects_are_read() -> None:
     check(world)
 
 
-@pytest.mark.parametrize(("kind", "body"), UGLY, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("kind", "body"), UGLY, ids=[f"{number} {kind}" for number, (kind, _) in enumerate(UGLY)]
+)
 def test_an_ugly_object_is_in_nobodys_way(kind: str, body: dict[str, Any]) -> None:
     """Beside one of each kind that refers to what is there."""
     world = World()
@@ -144,7 +146,7 @@ def test_all_ugly_objects_at_once() -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 12))
 def test_whatever_is_spoilt_the_others_are_scheduled(seed: int, count: int) -> None:
-    """Nonsense in any place of objects of any kind, several at once, changed while they are there."""
+    """Nonsense in any place of objects of any kind, several at once, also as changes."""
     draw, world = Random(seed), World()
     for number in range(count):
         kind = draw.choice(KINDS)
@@ -175,5 +177,3 @@ def test_a_spoilt_object_is_malformed_or_read_the_same_in_every_way(seed: int) -
     else:
         assert kind.decode_event(line) == ("ADDED", decoded)
         assert kind.meta_of(decoded).name == "x"
-
-

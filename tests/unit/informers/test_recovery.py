@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -56,9 +56,7 @@ class Leaving(FakeApi):
             raise broken()
 
 
-def informer_of(
-    api: FakeApi, clock: FakeClock, seed: int = 1, **options: Any
-) -> Informer[Any]:
+def informer_of(api: FakeApi, clock: FakeClock, seed: int = 1, **options: Any) -> Informer[Any]:
     return Informer(
         NODES,
         api,  # type: ignore[arg-type] # the part of a session that informers use
@@ -69,9 +67,14 @@ def informer_of(
     )
 
 
-async def watched_again(api: Leaving, informer: Informer[Any]) -> None:
-    while not (api.is_watched and informer.state is State.WATCHING):
+async def until(holds: Callable[[], bool]) -> None:
+    """Lets time pass that takes none."""
+    while not holds():  # noqa: ASYNC110 - nobody tells when an informer has got so far
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def watched_again(api: Leaving, informer: Informer[Any]) -> None:
+    await until(lambda: api.is_watched and informer.state is State.WATCHING)
 
 
 @pytest.mark.parametrize("seconds", [1, 4, 15, 100], ids=lambda seconds: f"{seconds} s away")
@@ -98,8 +101,7 @@ def test_a_server_that_is_back_is_watched_soon(seconds: int, is_compacted: bool)
             api.compact()
         back, api.is_away = clock.now, False
         await watched_again(api, informer)
-        while "b" not in informer.store:
-            await asyncio.sleep(POLL_SECONDS)
+        await until(lambda: "b" in informer.store)
 
         assert clock.now - back <= SOON_SECONDS
         assert len(api.refused) <= 4 + seconds / 2
@@ -126,9 +128,7 @@ def test_a_server_whose_versions_expire_each_time_is_asked_less_and_less() -> No
     async def story() -> None:
         api = Forgetful()
         api.put("a", node("a"))
-        running = asyncio.create_task(
-            informer_of(api, clock, is_list_streamed=False).run()
-        )
+        running = asyncio.create_task(informer_of(api, clock, is_list_streamed=False).run())
         await asyncio.sleep(60)
 
         lists = sum("watch" not in path for path in api.requests)

@@ -1,7 +1,6 @@
 """Whatever bytes a recording has: it is read, or one message says what is wrong with it."""
 
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -52,11 +51,12 @@ def written(directory: Path, *blocks: bytes) -> Path:
 def read(path: Path) -> None:
     """What `stowage replay` does."""
     engine = Profiles(None).load(ClusterObjects(), seed=HEADER.seed).engine
+    told = ""
     try:
         replay(Recording([path]), engine)
     except RecordingError as problem:
-        assert str(path) in str(problem)
-        assert len(str(problem)) < 2000
+        told = str(problem)
+    assert not told or (str(path) in told and len(told) < 2000)
 
 
 def edited(draw: Random, line: bytes) -> bytes:
@@ -74,8 +74,8 @@ def edited(draw: Random, line: bytes) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield tmp_path_factory.mktemp("recordings")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings")
 
 
 def test_the_lines_are_those_of_a_recording(directory: Path) -> None:
@@ -110,12 +110,10 @@ def test_whatever_blocks_hold_is_read_or_told(
     read(written(directory, framed if is_whole else noise))
 
 
-def test_a_block_that_swells_is_refused(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_block_that_swells_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small file does not fill the memory."""
     monkeypatch.setattr("scheduler.recording.files._MAX_LINES", 1 << 16)
     swelling = block(bytes(1 << 20))
 
-    with pytest.raises(RecordingError, match="x.recording: .*longer than"):
+    with pytest.raises(RecordingError, match=r"x.recording: .*longer than"):
         list(Recording([written(directory, swelling)]))
