@@ -1,8 +1,9 @@
 """The daemon on a clock whose time of day can be moved.
 
-``python -m e2e.chaos.clocks FILE run ...``: FILE holds by how many seconds. The product has no switch to pretend another time, and needs none:
-it reads the time in one place, which is exchanged here before anything else is imported. What
-measures durations goes on evenly, as it does when somebody sets a machine's clock.
+``python -m e2e.chaos.clocks FILE run ...``: FILE holds by how many seconds. The product has no
+switch to pretend another time, and needs none: it reads the time in one place, which is exchanged
+here before anything else is imported. What measures durations goes on evenly, as it does when
+somebody sets a machine's clock.
 """
 
 import runpy
