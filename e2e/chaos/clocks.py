@@ -6,34 +6,40 @@ here before anything else is imported. What measures durations goes on evenly, a
 somebody sets a machine's clock.
 """
 
+import os
 import runpy
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
+from struct import Struct
 
 from typing_extensions import override
 
 import scheduler.clock
 
+_SECONDS = Struct("<d")
+
 
 class MovedClock(scheduler.clock.SystemClock):
     """The machine's clock, but for the time of day."""
 
-    offset_file: Path
+    descriptor: int
+    """Of the file, opened once: a daemon without file descriptors still knows the time."""
 
     @override
     def wall(self) -> datetime:
-        return super().wall() + timedelta(seconds=float(self.offset_file.read_text()))
+        (seconds,) = _SECONDS.unpack(os.pread(self.descriptor, _SECONDS.size, 0))
+        return super().wall() + timedelta(seconds=seconds)
 
 
 def move(offset_file: Path, seconds: float) -> None:
-    """Sets the clocks that follow the file; never half a number."""
-    fresh = offset_file.with_suffix(".new")
-    fresh.write_text(f"{seconds:g}")
-    fresh.replace(offset_file)
+    """Sets the clocks that follow the file, in one write."""
+    descriptor = os.open(offset_file, os.O_WRONLY | os.O_CREAT)
+    os.pwrite(descriptor, _SECONDS.pack(seconds), 0)
+    os.close(descriptor)
 
 
 if __name__ == "__main__":
-    MovedClock.offset_file = Path(sys.argv.pop(1))
+    MovedClock.descriptor = os.open(sys.argv.pop(1), os.O_RDONLY)
     scheduler.clock.SystemClock = MovedClock  # type: ignore[misc] # what this module is for
     runpy.run_module("scheduler", run_name="__main__", alter_sys=True)

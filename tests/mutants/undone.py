@@ -313,6 +313,8 @@ def passes(tree: Path, *tests: str) -> bool:
         )
     except subprocess.TimeoutExpired:
         return False
+    if done.returncode:
+        print(*done.stdout.decode().splitlines()[-2:], sep="\n")
     return done.returncode == 0
 
 
