@@ -127,6 +127,14 @@ FOUND: Final = (
         "tests/unit/informers/test_recovery.py::test_a_server_that_is_back_is_watched_soon",
     ),
     Undone(
+        "a lease is renewed behind the handshakes of binds",
+        "scheduler/client/session.py",
+        "self._requests, self._urgent = connections(), connections()",
+        "self._requests = self._urgent = connections()",
+        "tests/unit/client/test_session.py"
+        "::test_an_urgent_request_has_a_connection_that_nobody_else_takes",
+    ),
+    Undone(
         "null, as Go writes it for empty lists, makes CSINodes and nodes malformed",
         "scheduler/informers/kinds.py",
         "        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), decoder.type)",
