@@ -2,7 +2,8 @@
 
 For each way to ask for much: how long the step takes that decides about such a pod (or takes it
 over, where it runs already), and what decisions about other pods take afterwards, as a multiple of
-what they took before.
+what they took before. And how long the longest step takes when a change may concern very many
+different waiting pods.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from scheduler.api.limits import (
 from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.load import default_configuration
-from scheduler.engine.events import Decide, ObjectSet
+from scheduler.engine.events import Decide, Event, ObjectSet
 from scheduler.engine.instructions import Tell
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import ClusterObjects
@@ -38,6 +39,7 @@ _WORKLOADS: Final = 500
 _OTHERS: Final = 300
 _TAINT_SETS: Final = 500
 _TOPOLOGY_KEYS: Final = 20
+_NEW_NODE: Final = 1_000_000
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 _REMARK: Final = 80
@@ -100,6 +102,8 @@ RUNNING: Final[dict[str, Callable[[], Spec]]] = {
     "runs: 1,000 terms, 20 keys that nodes have": lambda: anti_affinity(1000, _TOPOLOGY_KEYS),
     "runs: 4,096 host ports": lambda: host_ports(4096),
 }
+_WAITING_KINDS: Final = 10_000
+WAKING: Final = f"waits: {_WAITING_KINDS:,} label sets, a node comes"
 
 
 def make_node(index: int) -> Node:
@@ -173,6 +177,25 @@ class Bench:
         self._engine.core.catch_up()
         return ""
 
+    def let_wait(self, kinds: int) -> None:
+        """So many pods come that differ in their labels and fit nowhere."""
+        for number in range(kinds):
+            spec: Spec = {"nodeSelector": {"example.com/no-such": "label"}}
+            self.decide(make_pod(f"waits-{number}", f"own-{number}", **spec))
+
+    def wake(self) -> float:
+        """Milliseconds of the longest step until a new node has been looked at for all of them."""
+        node = make_node(_NEW_NODE)
+        longest = self._timed(ObjectSet("nodes", node))
+        while self._engine.has_ready:
+            longest = max(longest, self._timed(Decide()))
+        return longest
+
+    def _timed(self, event: Event) -> float:
+        start = thread_time_ns()
+        self._engine.handle(event, self._now)
+        return (thread_time_ns() - start) / 1e6
+
 
 def measured(nodes: int) -> Iterator[Bound]:
     """Measures every case, each in a cluster of its own."""
@@ -191,6 +214,11 @@ def measured(nodes: int) -> Iterator[Bound]:
             others=bench.others() / before,
             remark=remark[:_REMARK],
         )
+    bench = Bench(nodes)
+    before = bench.others()
+    bench.let_wait(_WAITING_KINDS)
+    step_ms = bench.wake()
+    yield Bound(nodes=nodes, case=WAKING, step_ms=step_ms, others=bench.others() / before)
 
 
 def holds(bound: Bound) -> bool:

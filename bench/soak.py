@@ -1,9 +1,10 @@
 """``python -m bench.soak``: pods and nodes come and go for minutes; does anything grow?
 
 One daemon, one control plane. At first the cluster is filled, then pods are created and the oldest
-deleted at a steady rate. Each sample is memory, open files, pods that wait, events owed and the
-longest stall of the daemon's loop since the sample before. What is asked: memory flat after the
-warm-up, no stall over 100 ms, no backlog that grows.
+deleted at a steady rate, and each second a node goes and the one before comes back. Each sample is
+what the daemon uses, what waits in it, and the longest stall of its loop since the sample before.
+What is asked: memory flat after the warm-up, no stall over 100 ms, no backlog of any kind that
+grows, and that the load was what it was meant to be.
 
     python -m bench.soak                                                       # a minute, small
     python -m bench.soak --nodes 10000 --pods 200000 --minutes 20 --rate 150   # the real one
@@ -15,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -31,6 +33,7 @@ from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
 
 _NAMESPACE: Final = "soak"
+_NODES: Final = "/api/v1/nodes"
 _PODS: Final = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 _UNBOUND: Final = f"{_PODS}?fieldSelector=spec.nodeName%3D&limit=1"
 _STALL_MS: Final = 100
@@ -38,19 +41,34 @@ _GROWTH: Final = 1.05
 """Of memory, from the first third of the samples after warm-up to the last."""
 _BACKLOG_SECONDS: Final = 2
 """How many seconds' worth of pods may wait at a sample."""
+_LOAD_SHARE: Final = 0.9
 _WARM_UP_SHARE: Final = 0.25
 _CONCURRENCY: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The daemon at one moment."""
+    """The daemon at one moment.
+
+    Attributes:
+        seconds: since the cluster was full.
+        resident_mib: memory.
+        files: that are open.
+        tasks: of its loop.
+        waiting: pods in its queues.
+        owed: writes that wait or are under way, and events kept for pods in flight.
+        stall_ms: no stall since the sample before was longer.
+        made: pods that were created since the cluster was full.
+    """
 
     seconds: float
     resident_mib: float
     files: int
+    tasks: int
     waiting: int
+    owed: int
     stall_ms: float
+    made: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +89,30 @@ def verdicts(samples: Sequence[Sample], rate: int) -> Iterator[Verdict]:
     yield Verdict("memory is flat", f"{begin:.0f} MiB, then {end:.0f}", end <= begin * _GROWTH)
     stall = max(each.stall_ms for each in steady)
     yield Verdict("no long stall", f"none over {stall:g} ms", stall <= _STALL_MS)
-    first = median(each.waiting for each in steady[:third])
-    last = median(each.waiting for each in steady[-third:])
-    holds = last <= max(first * _GROWTH, rate * _BACKLOG_SECONDS)
-    yield Verdict("no backlog grows", f"{first:.0f} pods waited, then {last:.0f}", holds)
-    files = max(each.files for each in steady) - min(each.files for each in steady)
-    yield Verdict("files are bounded", f"they vary by {files}", files <= 2 * _CONCURRENCY)
+    for what, of in (("pods that wait", _waiting), ("writes owed", _owed)):
+        first, last = median(map(of, steady[:third])), median(map(of, steady[-third:]))
+        holds = last <= max(first * _GROWTH, rate * _BACKLOG_SECONDS)
+        yield Verdict(f"no backlog of {what} grows", f"{first:.0f}, then {last:.0f}", holds)
+    for what, of in (("files", _files), ("tasks", _tasks)):
+        varied = max(map(of, steady)) - min(map(of, steady))
+        yield Verdict(f"{what} are bounded", f"they vary by {varied}", varied <= 2 * _CONCURRENCY)
+    made = steady[-1].made / steady[-1].seconds
+    holds = made >= rate * _LOAD_SHARE
+    yield Verdict("the load is what was asked for", f"{made:.1f} pods a second of {rate}", holds)
+
+
+_waiting, _owed = attrgetter("waiting"), attrgetter("owed")
+_files, _tasks = attrgetter("files"), attrgetter("tasks")
 
 
 class Soak:
     """One run against one API server."""
 
-    def __init__(self, api: Api, daemon: Program, pods: int, rate: int) -> None:
+    def __init__(
+        self, api: Api, daemon: Program, nodes: Sequence[Json], pods: int, rate: int
+    ) -> None:
         self._api = api
+        self._nodes = nodes
         self._daemon = daemon
         self._pods = pods
         self._rate = rate
@@ -104,7 +133,7 @@ class Soak:
     async def run(self, seconds: float, every_seconds: float) -> list[Sample]:
         """Lets pods come and go for so long."""
         samples: list[Sample] = []
-        begun = time.monotonic()
+        begun, filled = time.monotonic(), self._made
         stalls = stalls_in(await self._scraped())
         async with self._changing():
             while time.monotonic() - begun < seconds:
@@ -116,8 +145,11 @@ class Soak:
                         time.monotonic() - begun,
                         resident_mib(self._daemon.pid),
                         len(list(Path(f"/proc/{self._daemon.pid}/fd").iterdir())),  # noqa: ASYNC240 - no disk
+                        int(total(text, "stowage_tasks")),
                         waiting_pods(text),
+                        owed_writes(text),
                         longest_stall_ms(now, stalls) or 0.0,
+                        self._made - filled,
                     )
                 )
                 stalls = now
@@ -140,7 +172,8 @@ class Soak:
         loop = asyncio.get_running_loop()
         begun, seconds = loop.time(), 0
         while True:
-            await self._api.call_all((*self._creations(self._rate), *self._deletions()))
+            pods = (*self._creations(self._rate), *self._deletions())
+            await self._api.call_all((*pods, *self._node_changes(seconds)))
             seconds += 1
             await asyncio.sleep(max(0.0, begun + seconds - loop.time()))
 
@@ -161,6 +194,13 @@ class Soak:
             self._gone += 1
             yield Call("DELETE", f"{_PODS}/pod-{self._gone:08}?gracePeriodSeconds=0")
 
+    def _node_changes(self, second: int) -> Iterator[Call]:
+        """One node goes, with its pods still there, and the one that went before comes back."""
+        if second:
+            yield Call("POST", _NODES, self._nodes[(second - 1) % len(self._nodes)])
+        name = self._nodes[second % len(self._nodes)]["metadata"]["name"]
+        yield Call("DELETE", f"{_NODES}/{name}")
+
     async def _scraped(self) -> str:
         return await asyncio.to_thread(fetch, f"{self._daemon.url}/metrics")
 
@@ -168,6 +208,11 @@ class Soak:
 def waiting_pods(scraped: str) -> int:
     """Pods in any of the daemon's queues."""
     return int(total(scraped, "scheduler_pending_pods"))
+
+
+def owed_writes(scraped: str) -> int:
+    """Writes that the daemon owes, and the events it keeps for pods in flight."""
+    return int(total(scraped, "stowage_writes_owed") + total(scraped, "scheduler_inflight_events"))
 
 
 def resident_mib(pid: int) -> float:
@@ -215,8 +260,8 @@ async def _soak(
     async with Api.connect(control_plane.kubeconfig) as api:
         await api.post("/api/v1/namespaces", {"metadata": {"name": _NAMESPACE}})
         made: list[Json] = make_nodes(nodes)
-        await api.create_all("/api/v1/nodes", made)
-        soak = Soak(api, daemon, pods, rate)
+        await api.create_all(_NODES, made)
+        soak = Soak(api, daemon, made, pods, rate)
         await soak.fill()
         return await soak.run(minutes * 60, every_seconds)
 
@@ -224,7 +269,8 @@ async def _soak(
 def _line(sample: Sample) -> str:
     return (
         f"{sample.seconds:7.0f} s  {sample.resident_mib:7.1f} MiB  {sample.files:4} files  "
-        f"{sample.waiting:6} wait  stalls up to {sample.stall_ms:g} ms"
+        f"{sample.tasks:4} tasks  {sample.waiting:6} wait  {sample.owed:5} owed  "
+        f"stalls up to {sample.stall_ms:g} ms"
     )
 
 

@@ -30,11 +30,15 @@ class Fault(ABC):
         name: what it is called in the table.
         seconds: how long it lasts.
         combines: whether it may come together with another.
+        silences: whether replicas ask in vain, all or part of them; they must not ask more then.
+        is_ours: whether only Stowage can be put through it.
     """
 
     name: ClassVar[str]
     seconds: ClassVar[float] = 4.0
     combines: ClassVar[bool] = True
+    silences: ClassVar[bool] = False
+    is_ours: ClassVar[bool] = False
 
     @abstractmethod
     def begin(self, world: World) -> None:
@@ -49,21 +53,21 @@ class ApiServerKilled(Fault):
     name = "API server killed and restarted"
     seconds = 3.0
     combines = False
+    silences = True
 
     @override
     def begin(self, world: World) -> None:
-        world.down_begins()
         world.control_plane.kill_api_server()
 
     @override
     def end(self, world: World) -> None:
-        world.down_ends()
         world.control_plane.start_api_server()
 
 
 class ApiServerFrozen(Fault):
     name = "API server frozen"
     combines = False
+    silences = True
 
     @override
     def begin(self, world: World) -> None:
@@ -79,6 +83,7 @@ class Compacted(Fault):
 
     name = "versions compacted while cut off (410)"
     combines = False
+    silences = True
 
     @override
     def begin(self, world: World) -> None:
@@ -115,6 +120,7 @@ class EtcdRestored(Fault):
 class OnTheWire(Fault):
     """Bytes of both replicas go wrong."""
 
+    silences = True
     mode: ClassVar[Mode]
 
     @override
@@ -151,6 +157,7 @@ class NoHandshake(OnTheWire):
 class Refusing(Fault):
     """A share of all requests is not answered as it should be."""
 
+    silences = True
     answer: requests.Fault
     path: ClassVar[str] = ""
 
@@ -212,6 +219,7 @@ class StaleReads(Refusing):
 
     name = f"stale reads ({_LAG_SECONDS:g} s behind)"
     seconds = 8.0
+    silences = False
     answer: requests.Fault = requests.Lag(_LAG_SECONDS)
     path = "watch=true"
 
@@ -318,6 +326,28 @@ class AnotherScheduler(Fault):
         world.control_plane.stop_program(self._other)
 
 
+class ClocksStep(Fault):
+    """The time of day is wrong by an hour, on each replica the other way, and then is right again.
+
+    Nobody may lead for longer or shorter because of it, or hold a token for expired.
+    """
+
+    name = "clocks step by an hour"
+    is_ours = True
+    seconds = LEASE_SECONDS + 2
+
+    @override
+    def begin(self, world: World) -> None:
+        leader = world.leader()
+        for replica in world.replicas:
+            replica.set_clock(3600 if replica is leader else -3600)
+
+    @override
+    def end(self, world: World) -> None:
+        for replica in world.replicas:
+            replica.set_clock(0)
+
+
 class CredentialsRotated(Fault):
     """The token in the file is another one, and the old one is not valid any more."""
 
@@ -337,6 +367,7 @@ class DiskFull(Fault):
     """There is no room left where the leader records."""
 
     name = "disk full"
+    is_ours = True
 
     @override
     def begin(self, world: World) -> None:
@@ -432,6 +463,7 @@ CATALOGUE: tuple[type[Fault], ...] = (
     LeaderFrozen,
     OneCutOff,
     AnotherScheduler,
+    ClocksStep,
     CredentialsRotated,
     DiskFull,
     NoFiles,

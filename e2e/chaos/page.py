@@ -41,8 +41,8 @@ def _summary(report: Report) -> str:
         f"{len(report.injections)} injections in {report.seconds / 60:.0f} minutes, "
         f"{report.bindings:,} bindings, {report.evictions} evictions "
         f"({report.repeated_evictions} asked for again because the answer was lost), "
-        f"{report.restarts} restarts of replicas. While the server was not there a replica asked "
-        f"at most {report.most_requests} times in a second. {'; '.join(report.resources)}."
+        f"{report.restarts} restarts of replicas. In vain a replica asked or connected at "
+        f"most {report.most_requests} times in a second. {'; '.join(report.resources)}."
         f"{_recordings(report)}"
     )
 

@@ -7,18 +7,21 @@ audit log knows who asked. Whoever ends is started again, as a kubelet would.
 
 import resource
 import ssl
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from e2e.chaos.clocks import move
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.processes import Program
 from e2e.support.proxy import FaultProxy
 from e2e.support.rights import rules
+from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 from e2e.support.wire import Wire
@@ -51,6 +54,7 @@ class Replica:
         name: also that of its service account.
         user: whom the audit log names.
         restarts: how often it ended and was started again.
+        tokens: all that it was ever given.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Replica:
     user: str = ""
     restarts: int = 0
     program: Program | None = None
+    tokens: list[str] = field(default_factory=list)
     _secret: str = ""
     _secrets: int = 0
     _ended: float | None = None
@@ -71,6 +76,8 @@ class Replica:
         self.user = f"system:serviceaccount:{ACCOUNTS}:{self.name}"
         account = {"metadata": {"name": self.name}}
         self._post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts", account)
+        self._offset_file = self.directory / "clock"
+        self.set_clock(0)
         self.token_file = self.directory / "token"
         self.renew_token()
         own = self.control_plane
@@ -107,6 +114,7 @@ class Replica:
         ]
         if self.kind is Kind.STOWAGE:
             flags.append(f"--record={self.recordings}")
+            flags.append("--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics")
             self.program = start_stowage(
                 self.kubeconfig,
                 self.directory,
@@ -114,6 +122,7 @@ class Replica:
                 leader_elect=True,
                 arguments=flags,
                 wait=False,
+                command=(sys.executable, "-m", "e2e.chaos.clocks", str(self._offset_file), "run"),
             )
         else:
             # With a file, flags about leader election do not count.
@@ -173,6 +182,18 @@ class Replica:
     def resident_bytes(self) -> int:
         return self._size("VmRSS:")
 
+    def tasks(self) -> int:
+        """Counts the tasks of Stowage's loop; 0 while it does not answer."""
+        assert self.program is not None, "the replica was not started"
+        try:
+            return int(total(fetch(f"{self.program.url}/metrics"), "stowage_tasks"))
+        except OSError:
+            return 0
+
+    def set_clock(self, seconds: float) -> None:
+        """Sets its time of day so much ahead of the machine's."""
+        move(self._offset_file, seconds)
+
     def limit_files(self, count: int) -> None:
         _, hard = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (min(count, hard), hard))
@@ -206,7 +227,8 @@ class Replica:
         )
         # As a kubelet does it: never half a token.
         fresh = self.token_file.with_suffix(".new")
-        fresh.write_text(answer["status"]["token"])
+        self.tokens.append(answer["status"]["token"])
+        fresh.write_text(self.tokens[-1])
         fresh.replace(self.token_file)
         return old
 

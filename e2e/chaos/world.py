@@ -41,7 +41,7 @@ class World:
         kept: where everything is put and left; else a temporary folder.
         rewinds: backups that were put back.
         censuses: which pods there were at some moments.
-        downs: when the API server was not there, on the monotonic clock.
+        silences: when replicas asked in vain, on the monotonic clock.
         draw: the one source of chance; faults take theirs from it.
     """
 
@@ -52,9 +52,8 @@ class World:
     replicas: list[Replica] = field(default_factory=list)
     rewinds: list[Rewind] = field(default_factory=list)
     censuses: list[Census] = field(default_factory=list)
-    downs: list[tuple[float, float]] = field(default_factory=list)
+    silences: list[tuple[float, float]] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
-    _down: float = 0.0
 
     def __enter__(self) -> Self:
         try:
@@ -170,11 +169,3 @@ class World:
     def _unbound(self, scheduler: str) -> list[Json]:
         path = f"/api/v1/namespaces/{NAMESPACE}/pods?fieldSelector={_UNBOUND}{scheduler}"
         return self.run(self.cluster.api.list_items(path))
-
-    # --- the server is not there ------------------------------------------------------------------
-
-    def down_begins(self) -> None:
-        self._down = time.monotonic()
-
-    def down_ends(self) -> None:
-        self.downs.append((self._down, time.monotonic()))

@@ -11,11 +11,11 @@ import socket
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from prometheus_client import CollectorRegistry
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import ObjectReference
+from scheduler.bootstrap.dumping import Dumper
 from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.explaining import LiveExplainer
 from scheduler.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
@@ -38,7 +38,7 @@ from scheduler.clock import Clock
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
-from scheduler.driver.daemon import Daemon, LeaseLostError
+from scheduler.driver.daemon import Daemon, LeaseLostError, NotDrainedError
 from scheduler.driver.driver import Driver
 from scheduler.driver.feeding import Feed
 from scheduler.driver.outbox import Outbox, OutboxSettings
@@ -60,7 +60,6 @@ from scheduler.informers.whole_objects import KeptObjects
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
 from scheduler.observability import tracing
-from scheduler.observability.dumps import in_full
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.tracing import CycleTracer, SpanExporter
@@ -169,6 +168,7 @@ class RunningDaemon:
             on_stall=self.metrics.loop_stall.observe,
         )
         self.comparer = self._comparer()
+        self._dumper = Dumper(self.comparer, engine.core.queue.rows)
         self.reloader = Reloader(
             options,
             config,
@@ -187,6 +187,7 @@ class RunningDaemon:
 
         Raises:
             LeaseLostError: another instance may lead now.
+            NotDrainedError: a second signal came.
         """
         self._handle_signals()
         renewing = self._connection.keep_fresh(
@@ -196,8 +197,10 @@ class RunningDaemon:
         try:
             if server is not None:
                 await server.start()
-            await self.daemon.run([renewing, self.reloader.follow(), self._look_around()])
-        except LeaseLostError:
+            await self.daemon.run(
+                [renewing, self.reloader.follow(), self._look_around(), self._dumper.run()]
+            )
+        except (LeaseLostError, NotDrainedError):
             raise
         except Exception:
             self._recorders.crashed()
@@ -252,17 +255,7 @@ class RunningDaemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.daemon.stop)
-        loop.add_signal_handler(signal.SIGUSR2, self._compare_and_dump)
-
-    def _compare_and_dump(self) -> None:
-        """SIGUSR2. Source: pkg/scheduler/backend/cache/debugger v1.36."""
-        log.info("Cache comparer started")
-        comparison = self.comparer.compare()
-        if not comparison.agrees:
-            log.warning("Cache mismatch", **msgspec.to_builtins(comparison))
-        log.info("Cache comparer finished")
-        log.info("Dump of cached NodeInfo", **in_full(self.comparer.dump()))
-        log.info("Dump of scheduling queue", pods=self.driver.engine.core.queue.dump())
+        loop.add_signal_handler(signal.SIGUSR2, self._dumper.ask)
 
     # --- building -------------------------------------------------------------------------------
 
@@ -349,13 +342,10 @@ class RunningDaemon:
         core = self.driver.engine.core
         return CacheComparer(
             core.cache,
-            self._informers.of(NODES).store.values,
-            lambda: [
-                pod
-                for pod in self._informers.of(PODS).store.values()
-                if pod.node_name or pod.spec.scheduler_name in core.frameworks
-            ],
-            lambda: (pod.uid for pod in core.queue.pending_pods()[0]),
+            self._informers.of(NODES).store,
+            self._informers.of(PODS).store,
+            is_wanted=lambda pod: bool(pod.node_name or pod.spec.scheduler_name in core.frameworks),
+            is_queued=lambda uid: core.queue.get(uid) is not None,
         )
 
 

@@ -5,7 +5,7 @@ Differs: sums over pods are kept by the snapshot only; changes go to it as a lis
 them over costs O(changes).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -214,6 +214,11 @@ class Cache:
     def assumed_pod_count(self) -> int:
         """Pods that are assumed and not confirmed."""
         return self._assumed_count
+
+    @property
+    def uids(self) -> Collection[str]:
+        """Of all pods."""
+        return self._entries.keys()
 
     def pods(self) -> dict[str, tuple[PodInfo, PodState]]:
         """All pods by UID with their states."""

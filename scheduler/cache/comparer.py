@@ -4,15 +4,19 @@ Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheComparer, CacheDum
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 import msgspec
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.cache.cache import Cache
-from scheduler.observability.dumps import Entries
+from scheduler.observability.dumps import REST, Entries
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.recount import wrong_sums
+
+_AT_ONCE: Final = 1000
+"""Objects that are looked at before others may run: about a millisecond."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -49,43 +53,63 @@ class RowComparison(msgspec.Struct, frozen=True):
 
 
 class CacheComparer:
-    """Compares and dumps on demand (SIGUSR2, /debug/cache)."""
+    """Compares and dumps on demand (SIGUSR2, /debug/cache).
+
+    Each object is held against what is known of it in one moment, so the cluster may change while
+    others are looked at.
+    """
 
     def __init__(
         self,
         cache: Cache,
-        nodes: Callable[[], Iterable[Node]],
-        pods: Callable[[], Iterable[PodInfo]],
-        queued_uids: Callable[[], Iterable[str]],
+        nodes: Mapping[str, Node],
+        pods: Mapping[str, PodInfo],
+        *,
+        is_wanted: Callable[[PodInfo], bool],
+        is_queued: Callable[[str], bool],
     ) -> None:
+        """Make a comparer.
+
+        Args:
+            cache: what is held against the API server.
+            nodes: as the API server has them, by name.
+            pods: the same, by `namespace/name`.
+            is_wanted: whether a pod belongs into cache or queue.
+            is_queued: whether a pod of this UID waits, or is being decided about.
+        """
         self._cache = cache
         self._nodes = nodes
         self._pods = pods
-        self._queued_uids = queued_uids
+        self._is_wanted = is_wanted
+        self._is_queued = is_queued
 
     def compare(self) -> Comparison:
-        """What the cache and queue have too much or too little."""
-        want_nodes = {node.metadata.name for node in self._nodes()}
-        have_nodes = {name for name, info in self._cache.nodes.items() if info.node is not None}
-        want_pods = {pod.uid for pod in self._pods()}
-        cached = self._cache.pods()
-        known = set(cached) | set(self._queued_uids())
-        return Comparison(
-            missed_nodes=tuple(sorted(want_nodes - have_nodes)),
-            redundant_nodes=tuple(sorted(have_nodes - want_nodes)),
-            missed_pods=tuple(sorted(want_pods - known)),
-            redundant_pods=tuple(sorted(set(cached) - want_pods)),
-        )
+        """What the cache and queue have too much or too little, in one step."""
+        found = {
+            what: tuple(sorted(name for name in names if isinstance(name, str)))
+            for what, names in self.differences().items()
+        }
+        return Comparison(**found)
+
+    def differences(self) -> dict[str, Iterator[object]]:
+        """The same by the fields of `Comparison`, in steps: names, and `REST` between them."""
+        return {
+            "missed_nodes": _found(self._nodes, self._missed_node),
+            "redundant_nodes": _found(self._cache.nodes, self._redundant_node),
+            "missed_pods": _found(self._pods, self._missed_pod),
+            "redundant_pods": _found(self._cache.uids, self._redundant_pod),
+        }
 
     def dump(self) -> Mapping[str, object]:
         """The cache for people and for JSON; see `scheduler.observability.dumps`."""
         return {
-            "nodes": Entries(self._nodes_for_people()),
+            "nodes": Entries(self.nodes()),
             "assumedPods": self._cache.assumed_pod_count(),
-            "comparison": lambda: msgspec.to_builtins(self.compare()),
+            "comparison": self.differences(),
         }
 
-    def _nodes_for_people(self) -> Iterator[tuple[str, object]]:
+    def nodes(self) -> Iterator[tuple[str, object]]:
+        """Each node for people, by name."""
         nodes = self._cache.nodes
         for name in sorted(nodes):
             info = nodes.get(name)
@@ -95,6 +119,38 @@ class CacheComparer:
             pods = {pod.key: state_of(uid).value for uid, pod in info.pods.items()}
             shown = {"ghost": info.node is None, "generation": info.generation, "pods": pods}
             yield name, shown
+
+    def _missed_node(self, name: str) -> str:
+        return name if name in self._nodes and not self._has_node(name) else ""
+
+    def _redundant_node(self, name: str) -> str:
+        return name if name not in self._nodes and self._has_node(name) else ""
+
+    def _has_node(self, name: str) -> bool:
+        info = self._cache.nodes.get(name)
+        return info is not None and info.node is not None
+
+    def _missed_pod(self, key: str) -> str:
+        pod = self._pods.get(key)
+        if pod is None or not self._is_wanted(pod):
+            return ""
+        is_known = self._cache.get_pod(pod.uid) is not None or self._is_queued(pod.uid)
+        return "" if is_known else pod.uid
+
+    def _redundant_pod(self, uid: str) -> str:
+        pod = self._cache.get_pod(uid)
+        if pod is None:
+            return ""
+        there = self._pods.get(pod.key)
+        return "" if there is not None and there.uid == uid and self._is_wanted(there) else uid
+
+
+def _found(keys: Iterable[str], name_of_wrong: Callable[[str], str]) -> Iterator[object]:
+    for number, key in enumerate(list(keys)):
+        if number % _AT_ONCE == _AT_ONCE - 1:
+            yield REST
+        if name := name_of_wrong(key):
+            yield name
 
 
 def compare_rows(cache: Cache, snapshot: Snapshot, start: int, count: int) -> RowComparison:

@@ -33,9 +33,10 @@ def run(options: RunOptions) -> None:
     $KUBECONFIG, else ~/.kube/config. Pods are taken by their spec.schedulerName: "stowage" unless
     a configuration names other profiles.
 
-    SIGTERM drains: no further pod is taken, binds in flight end, the exit status is 0. SIGUSR2
-    compares cache and queue with the API server and logs both. The exit status is 1 when the lease
-    is lost, 2 when a flag or the configuration is wrong.
+    SIGTERM drains: no further pod is taken, binds in flight end, the exit status is 0; a second one
+    does not wait for them. SIGUSR2 compares cache and queue with the API server and logs both. The
+    exit status is 1 when the lease is lost or nothing was drained, 2 when a flag or the
+    configuration is wrong.
     """
     try:
         sys.exit(_run(options))

@@ -61,8 +61,9 @@ _NO_CODE: Final = "<error>"
 class ApiSession:
     """Requests to one API server over kept-alive connections.
 
-    The number of connections is not limited here: who sends many requests at once bounds them,
-    so that a lease is never renewed behind a queue of binds.
+    The number of connections is not limited here: who sends many requests at once bounds them.
+    Urgent requests have connections of their own, which are open already: a leader that begins
+    with many binds must not renew its lease behind their handshakes.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class ApiSession:
 
     async def close(self) -> None:
         """Closes all connections."""
-        self._requests.close()
+        self._close_direct()
         await self._session.close()
 
     async def request(
@@ -141,7 +142,7 @@ class ApiSession:
             if not is_urgent:
                 await self._wait_turn(method)
             try:
-                return await self._send(request, timeout)
+                return await self._send(request, timeout, is_urgent=is_urgent)
             except ApiError as problem:
                 pause = problem.retry_after_seconds
                 if pause is None or is_urgent or attempt == MAX_RETRIES:
@@ -192,11 +193,12 @@ class ApiSession:
             self._observe("GET", code, start, 0, None)
         raise self._refusal(f"GET {path}", response.status, response.headers, answer)
 
-    async def _send(self, request: Request, timeout: float) -> Response:
+    async def _send(self, request: Request, timeout: float, *, is_urgent: bool) -> Response:
         self._current()
+        connections = self._urgent if is_urgent else self._requests
         start, code, received = self._clock.monotonic(), _NO_CODE, None
         try:
-            response = await self._requests.exchange(request, timeout)
+            response = await connections.exchange(request, timeout)
             code, received = str(response.status), len(response.body)
         except TooLongError as problem:
             raise TooLargeError(str(request), message=str(problem)) from problem
@@ -231,9 +233,13 @@ class ApiSession:
     def _current(self) -> Access:
         access = self._connection.access
         if access is not self._access:
-            self._requests.close()
+            self._close_direct()
             self._adopt(access)
         return access
+
+    def _close_direct(self) -> None:
+        self._requests.close()
+        self._urgent.close()
 
     def _adopt(self, access: Access) -> None:
         """Takes over credentials that changed; with them come new connections."""
@@ -249,13 +255,13 @@ class ApiSession:
         if context is not None:
             self._routing["ssl"] = context
             self._routing["server_hostname"] = access.server_hostname
-        self._requests: DirectConnections | ProxiedRequests
-        if access.proxy is None:
-            self._requests = DirectConnections(
-                access.server, context, access.server_hostname, headers
-            )
-        else:
-            self._requests = ProxiedRequests(self._session, access.server, self._routing)
+
+        def connections() -> DirectConnections | ProxiedRequests:
+            if access.proxy is None:
+                return DirectConnections(access.server, context, access.server_hostname, headers)
+            return ProxiedRequests(self._session, access.server, self._routing)
+
+        self._requests, self._urgent = connections(), connections()
 
     def _refusal(
         self, request: str, status: int, headers: Mapping[str, str], body: bytes

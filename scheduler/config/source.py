@@ -18,6 +18,8 @@ Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | 
 
 _TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
 _FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
+_MAX_DIGITS = 64
+"""Of a whole number; Python refuses to read very long ones, and no field takes them."""
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
@@ -170,7 +172,7 @@ def _resolve(text: str) -> Value:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     plain = text.replace("_", "")
-    if _INT.fullmatch(plain):
+    if _INT.fullmatch(plain) and len(plain) <= _MAX_DIGITS:
         return _int(plain)
     if _FLOAT.fullmatch(plain):
         return float(plain)

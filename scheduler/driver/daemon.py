@@ -31,8 +31,16 @@ class LeaseLostError(SchedulerError):
     """Another instance may be leading now: this one must end."""
 
 
+class NotDrainedError(SchedulerError):
+    """It was told to stop twice: what was under way was left as it was."""
+
+
 class Leadership(Protocol):
     """Whether this instance may bind."""
+
+    async def observe(self) -> None:
+        """Look at the lease for ever, and do not take it."""
+        ...
 
     async def run(self) -> None:
         """Campaign, then renew; returns when the lease is lost."""
@@ -83,11 +91,14 @@ class Daemon:
         self._clock = clock
         self._on_stall = on_stall
         self._stopping = asyncio.Event()
+        self._hurried = asyncio.Event()
 
     def stop(self) -> None:
-        """Begin to drain: no further pod is taken from the queue."""
-        if not self._stopping.is_set():
-            log.info("Shutting down", in_flight=self._driver.in_flight)
+        """Begin to drain: no further pod is taken from the queue. The second time, end at once."""
+        if self._stopping.is_set():
+            self._hurried.set()
+            return
+        log.info("Shutting down", in_flight=self._driver.in_flight)
         self.health.shutting_down = True
         self._stopping.set()
         self._driver.look_again()
@@ -100,20 +111,29 @@ class Daemon:
 
         Raises:
             LeaseLostError: another instance may lead now.
+            NotDrainedError: it was told to stop twice.
         """
         tasks = [asyncio.create_task(part) for part in background]
         tasks.append(asyncio.create_task(self._informers.run()))
         tasks.append(asyncio.create_task(self._watch_loop()))
         tasks.append(asyncio.create_task(self._driver.tick()))
         tasks.append(asyncio.create_task(self._driver.outbox.run()))
+        tasks.append(asyncio.create_task(self._hurry()))
         try:
-            await _race(self._lead(), tasks)
-            await self._driver.outbox.drain(LAST_WORDS_SECONDS)
+            await _race(self._live(), tasks)
         finally:
             await _end(*tasks)
             await self._driver.stop()
 
     # --- phases ---------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        await self._lead()
+        await self._driver.outbox.drain(LAST_WORDS_SECONDS)
+
+    async def _hurry(self) -> None:
+        await self._hurried.wait()
+        raise NotDrainedError("told to stop twice; binds in flight were not waited for")
 
     async def _lead(self) -> None:
         if not await self._unless_stopped(self._sync()):
@@ -127,12 +147,17 @@ class Daemon:
                 await _while(campaign, self._schedule_until_stopped())
         finally:
             await _end(campaign)
-            if self._stopping.is_set():
+            # Others may lead once it is given back: not while our binds are under way.
+            if self._stopping.is_set() and not self._hurried.is_set():
                 await self._leadership.release()
 
     async def _sync(self) -> None:
         """Wait until the caches are complete, and say what is missing while they are not."""
         waiting = asyncio.create_task(self._informers.wait_synced())
+        beside = []
+        if self._leadership is not None:
+            # A holder that crashed has its time run out meanwhile, not only from then on.
+            beside.append(asyncio.create_task(self._leadership.observe()))
         try:
             while not waiting.done():
                 await asyncio.wait({waiting}, timeout=SYNC_NOTICE_SECONDS)
@@ -140,7 +165,7 @@ class Daemon:
                     log.info("Waiting for caches to sync", missing=self._informers.unsynced)
             await waiting
         finally:
-            await _end(waiting)
+            await _end(waiting, *beside)
         self._driver.submit(Tick())
         # What is in the caches now stays for long: the collector need not look at it again.
         gc.collect()

@@ -138,6 +138,16 @@ class Outbox:
         return len(self._events) + self._events_in_flight
 
     @property
+    def owed(self) -> dict[str, float]:
+        """How many writes of each kind wait or are under way."""
+        return {
+            "binds": self.binds_owed,
+            "evictions": self._evicts_owed,
+            "patches": len(self._patches) + len(self._patching),
+            "events": self.events_owed,
+        }
+
+    @property
     def has_room(self) -> bool:
         """Whether another pod may be decided about."""
         settings = self._settings

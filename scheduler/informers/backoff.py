@@ -4,21 +4,22 @@ import random
 from typing import Final
 
 BASE_SECONDS: Final = 0.5
-CAP_SECONDS: Final = 10.0
+CAP_SECONDS: Final = 4.0
 _FACTOR: Final = 2.0
 
 
 class Backoff:
-    """Grows from half a second to ten, each pause drawn between half of that and all of it.
+    """Grows from half a second to four, each pause drawn between half of that and all of it.
 
-    The cap is lower than client-go's 30 s: a scheduler that notices late that the API server is
-    back costs more than one list request every ten seconds.
+    The cap is lower than client-go's 30 s: while one kind has no watch no pod may be placed
+    rightly, so whoever waits for the server waits for the last of all pauses. A server that is
+    away meets five requests a second of a replica; one that has too much to do says so by
+    Retry-After.
     """
 
     def __init__(
         self,
         rng: random.Random,
-        *,
         base_seconds: float = BASE_SECONDS,
         cap_seconds: float = CAP_SECONDS,
     ) -> None:

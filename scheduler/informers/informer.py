@@ -144,11 +144,10 @@ class Informer(Generic[T]):
         self._rng = rng
         self._reports = Reports(kind.name, metrics, clock)
         self._options = options or InformerOptions()
-        self._backoff = Backoff(
-            rng,
-            base_seconds=self._options.backoff_base,
-            cap_seconds=self._options.backoff_cap,
-        )
+        times = (self._options.backoff_base, self._options.backoff_cap)
+        self._backoff = Backoff(rng, *times)
+        self._anew = Backoff(rng, *times)
+        """Between lists that were begun anew: how long the server was away says nothing there."""
         self._on_set_back = on_set_back
         self._witnesses = Witnesses(kind)
         self._is_in_doubt = False
@@ -466,7 +465,7 @@ class Informer(Generic[T]):
         self.version = version
         self._failures = 0
         self._reports.all_is_well()
-        self._backoff.reset()
+        self._goes_well()
 
     # --- outcomes -------------------------------------------------------------------------------
 
@@ -480,8 +479,12 @@ class Informer(Generic[T]):
         self._reports.restart("ended")
         if is_short:
             return self._backoff.pause()
-        self._backoff.reset()
+        self._goes_well()
         return 0.0
+
+    def _goes_well(self) -> None:
+        self._backoff.reset()
+        self._anew.reset()
 
     def _expired(self, problem: ApiError) -> float:
         """Starts over with a list, which tells handlers only what has really changed."""
@@ -491,7 +494,7 @@ class Informer(Generic[T]):
         self._advance(Outcome.EXPIRED)
         self._reports.restart("expired")
         log.info("Version expired; listing again", kind=self.kind.name, reason=str(problem))
-        return self._backoff.pause(problem.retry_after_seconds)
+        return self._anew.pause(problem.retry_after_seconds)
 
     def _failed(self, problem: ApiError) -> float:
         is_refused = isinstance(problem, InvalidError)

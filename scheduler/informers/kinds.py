@@ -9,6 +9,7 @@ import msgspec
 
 from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import checked_node
+from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import (
     Namespace,
     Node,
@@ -41,6 +42,7 @@ from scheduler.informers.wire import CHANGES, DELETED
 
 T = TypeVar("T")
 
+_GOT_NULL: Final = "got `null`"
 _PRESENT: Final = CHANGES - {DELETED}
 _STORAGE: Final = "/apis/storage.k8s.io/v1"
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
@@ -105,7 +107,7 @@ class Kind(Generic[T]):
             MalformedObjectError: a field is missing, of the wrong type, or cannot be read.
         """
         try:
-            built = self._built(self._decoder.decode(raw))
+            built = self._built(_decoded(self._decoder, raw))
         except Exception as problem:
             # Whatever foreign bytes make a decoder trip over is a fault of that one object.
             raise MalformedObjectError(_told(problem)) from problem
@@ -121,7 +123,7 @@ class Kind(Generic[T]):
                 objects are not of the kind.
         """
         try:
-            event = self._event_decoder.decode(line)
+            event = _decoded(self._event_decoder, line)
             if self._keep is not None:
                 return event.type, self._kept(event.type, event.object, self._keep)
             return event.type, self._built(event.object)
@@ -137,7 +139,7 @@ class Kind(Generic[T]):
         return self._built(msgspec.convert(raw, self._wire))
 
     def _kept(self, event_type: str, raw: msgspec.Raw, keep: Callable[[T, bytes], object]) -> T:
-        built = self._built(self._decoder.decode(raw))
+        built = self._built(_decoded(self._decoder, raw))
         if event_type in _PRESENT:
             keep(built, bytes(raw))
         return built
@@ -146,6 +148,16 @@ class Kind(Generic[T]):
         if self._build is None:
             return decoded  # type: ignore[no-any-return] # the wire type is the built type
         return self._build(decoded)
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> Any:
+    """What bytes say; null where something is expected is seldom, and looked at second."""
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as problem:
+        if _GOT_NULL not in str(problem):
+            raise
+        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), decoder.type)
 
 
 def _told(problem: Exception) -> str:

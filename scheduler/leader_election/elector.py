@@ -4,7 +4,7 @@ import asyncio
 import random
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -113,6 +113,15 @@ class LeaderElector:
         """Waits until this process leads for the first time."""
         await self._leads.wait()
 
+    async def observe(self) -> None:
+        """Looks at the lease for ever, and does not take it. Run it as a task until `run`.
+
+        The time of a holder that is gone runs out while this process still gets ready.
+        """
+        while True:
+            await self._attempt(self._look)
+            await self._stand_by()
+
     async def run(self) -> None:
         """Waits for the lease, keeps it, and returns when it is lost. Run it as a task.
 
@@ -151,10 +160,13 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         while True:
-            await self._attempt()
+            await self._attempt(self._acquire_or_renew)
             if self.is_leading():
                 return
-            await asyncio.sleep(self._election.standby_pause(self._clock.monotonic(), self._rng))
+            await self._stand_by()
+
+    async def _stand_by(self) -> None:
+        await asyncio.sleep(self._election.standby_pause(self._clock.monotonic(), self._rng))
 
     async def _renew(self) -> None:
         started = self._clock.monotonic()
@@ -164,14 +176,14 @@ class LeaderElector:
             if not self.is_leading():
                 return
             started = self._clock.monotonic()
-            await self._attempt()
+            await self._attempt(self._acquire_or_renew)
 
-    async def _attempt(self) -> None:
-        """Tries once to get or keep the lease. Whatever goes wrong is one failed attempt."""
+    async def _attempt(self, step: Callable[[float], Awaitable[object]]) -> None:
+        """Tries once to see, get or keep the lease. Whatever goes wrong is one failed attempt."""
         timeout = self._election.attempt_timeout(self._clock.monotonic())
         try:
             async with asyncio.timeout(timeout):
-                await self._acquire_or_renew(timeout)
+                await step(timeout)
         except ConflictError:
             if verbose(4):
                 log.info("Lease taken or changed by another", lease=self._lock.name)
@@ -182,12 +194,14 @@ class LeaderElector:
             self._reported_problem = ""
         self._report_leader()
 
+    async def _look(self, timeout: float) -> Lease | None:
+        lease = await self._lock.get(timeout)
+        self._election.observe(None if lease is None else lease.spec, self._clock.monotonic())
+        return lease
+
     async def _acquire_or_renew(self, timeout: float) -> None:
         election, lock, clock = self._election, self._lock, self._clock
-        lease = self._lease
-        if lease is None:
-            lease = await lock.get(timeout)
-            election.observe(None if lease is None else lease.spec, clock.monotonic())
+        lease = self._lease or await self._look(timeout)
         spec = election.claim(clock.monotonic(), clock.wall())
         if spec is None:
             return

@@ -1,17 +1,21 @@
 """Large values for people, written as JSON in slices that leave the event loop room to work.
 
 A dump is a plain value in which an iterator stands for a list, an `Entries` for a mapping, and a
-callable for its answer: what is large comes about only when its turn to be written has come.
+callable for its answer: what is large comes about only when its turn to be written has come. An
+iterator that looks for long without finding anything gives `REST` now and then.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 _SLICE_BYTES: Final = 2**15
 """About a millisecond of work."""
+
+REST: Final = object()
+"""From an iterator: nothing to be written, but others may run now."""
 
 
 class Entries:
@@ -22,19 +26,14 @@ class Entries:
 
 
 def json_slices(value: object) -> Iterator[bytes]:
-    """The value as JSON, a slice at a time."""
+    """The value as JSON, a slice at a time, now and then an empty one."""
     slice_ = bytearray()
     for part in _parts(value):
         slice_ += part
-        if len(slice_) >= _SLICE_BYTES:
+        if not part or len(slice_) >= _SLICE_BYTES:
             yield bytes(slice_)
             slice_.clear()
     yield bytes(slice_)
-
-
-def in_full(value: object) -> Any:
-    """The value with nothing left to come about."""
-    return msgspec.json.decode(b"".join(_parts(value)))
 
 
 def _parts(value: object) -> Iterator[bytes]:
@@ -63,6 +62,9 @@ def _mapping(entries: Iterable[tuple[str, object]]) -> Iterator[bytes]:
 def _list(items: Iterable[object]) -> Iterator[bytes]:
     start = b"["
     for item in items:
+        if item is REST:
+            yield b""
+            continue
         yield start
         yield from _parts(item)
         start = b","

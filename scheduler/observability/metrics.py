@@ -84,6 +84,16 @@ class SchedulerMetrics:
         )
         self.binds_in_flight.from_source(lambda: {EMPTY: in_flight()})
 
+    def watch_loop(self, tasks: Callable[[], int], owed: Sizes) -> None:
+        """Take the number of the loop's tasks, and of writes that wait, at each scrape.
+
+        Args:
+            tasks: all of them.
+            owed: writes that wait or are under way: binds, evictions, patches, events.
+        """
+        self.tasks.from_source(lambda: {EMPTY: tasks()})
+        self.writes_owed.from_source(owed)
+
     def watch_hearings(self, sizes: Sizes) -> None:
         """Take the number of attempts that have to do with extenders at each scrape."""
         self.extenders.asking_attempts.from_source(sizes)
@@ -134,6 +144,12 @@ class SchedulerMetrics:
             bounds=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
         )[()]
         self.binds_in_flight = add.gauge("stowage_binds_in_flight", "Bindings under way.")
+        self.tasks = add.gauge("stowage_tasks", "Tasks of the event loop.")
+        self.writes_owed = add.gauge(
+            "stowage_writes_owed",
+            "Writes about pods that wait or are under way: binds, evictions, patches, events.",
+            "what",
+        )
         self.events_dropped = add.counter(
             "stowage_events_dropped_total",
             "Events that were not sent because too many were waiting.",

@@ -7,15 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def without_nulls(value: Any) -> Any:
-    """The value without fields that are null: they are fields that are not there."""
-    if isinstance(value, Mapping):
-        return {k: without_nulls(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list):
-        return [without_nulls(v) for v in value]
-    return value
-
-
 def in_namespace(raw: Mapping[str, Any]) -> dict[str, Any]:
     """A namespaced object with the namespace it lands in when it names none."""
     metadata = raw.get("metadata", {})

@@ -9,13 +9,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from scheduler.api.nodes import InvalidNodeError, checked_node
+from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import FOR_PLUGINS
 from scheduler.offline import complaints
-from scheduler.offline.defaults import completed_pod, in_namespace, without_nulls
+from scheduler.offline.defaults import completed_pod, in_namespace
 from scheduler.offline.documents import InputError, documents_from_text, items_of
 from scheduler.offline.strictness import missing_nodes, unknown_fields, unknown_kind
 from scheduler.offline.workloads import WorkloadError, is_workload, pods_of

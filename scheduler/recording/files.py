@@ -17,6 +17,8 @@ SUFFIX: Final = ".recording"
 _LEVEL: Final = 1
 _FRAME: Final = Struct("<II")
 _MAX_BLOCK: Final = 1 << 28
+_MAX_LINES: Final = 1 << 30
+"""Bytes that a block may have when it is unpacked: a crafted one could fill any memory."""
 
 
 def block(lines: bytes | bytearray) -> bytes:
@@ -126,4 +128,17 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
             raise RecordingError("it is damaged: it ends in the middle of a block")
         if zlib.crc32(packed) != checksum:
             raise RecordingError(f"it is damaged before byte {file.tell()}")
-        yield from zlib.decompress(packed).splitlines()
+        yield from _unpacked(packed).splitlines()
+
+
+def _unpacked(packed: bytes) -> bytes:
+    unpacking = zlib.decompressobj()
+    try:
+        lines = unpacking.decompress(packed, _MAX_LINES)
+    except zlib.error as problem:
+        raise RecordingError("it is damaged: a block cannot be unpacked") from problem
+    if unpacking.unconsumed_tail:
+        raise RecordingError(f"it is damaged: a block is longer than {_MAX_LINES} bytes")
+    if not unpacking.eof:
+        raise RecordingError("it is damaged: a block is not whole")
+    return lines

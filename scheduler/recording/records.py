@@ -16,15 +16,16 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.disruption_budgets import DisruptionBudget
-from scheduler.api.nodes import InvalidNodeError
 from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus, Volume
-from scheduler.api.pods import InvalidPodError, PodInfo, PodShape, pod_info
+from scheduler.api.pods import PodInfo, PodShape, pod_info
 from scheduler.api.storage import (
     MIGRATED_PLUGINS,
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from scheduler.client.errors import cut
+from scheduler.client.wire import UNREADABLE
 from scheduler.engine.events import (
     Activate,
     Allowed,
@@ -48,7 +49,7 @@ from scheduler.engine.events import (
 )
 from scheduler.engine.instructions import Instruction, Report
 from scheduler.errors import SchedulerError
-from scheduler.informers.kinds import KINDS, MalformedObjectError
+from scheduler.informers.kinds import KINDS
 
 FORMAT: Final = 2
 MAX_SHAPES: Final = 4096
@@ -302,14 +303,9 @@ class Reader:
                     self._specs[read.number] = read.spec
                 else:
                     yield Record(read.time, self._event(read), bytes(read.answer))
-            except (
-                msgspec.DecodeError,
-                MalformedObjectError,
-                InvalidPodError,
-                InvalidNodeError,
-                KeyError,
-            ) as problem:
-                raise RecordingError(f"a line cannot be read: {problem}") from problem
+            except Exception as problem:
+                # Whatever foreign bytes make a decoder trip over, it is this line.
+                raise RecordingError(cut(f"a line cannot be read: {problem}")) from problem
 
     def _event(self, read: _ReadLine | _PodLine[msgspec.Raw]) -> Event:
         if isinstance(read, _PodLine):
@@ -342,8 +338,8 @@ def read_header(line: bytes) -> Header:
     """
     try:
         header = msgspec.json.decode(line, type=Header)
-    except msgspec.DecodeError as problem:
-        raise RecordingError(f"the header cannot be read: {problem}") from problem
+    except UNREADABLE as problem:
+        raise RecordingError(cut(f"the header cannot be read: {problem}")) from problem
     if header.format != FORMAT:
         raise RecordingError(f"expected format {FORMAT}, found {header.format}")
     return header

@@ -134,7 +134,8 @@ def _dump(show: Callable[[], object]) -> Any:
         await response.prepare(request)
         # A large cluster gives many megabytes; others run between the slices.
         for text in json_slices(show()):
-            await response.write(text)
+            if text:
+                await response.write(text)
             await asyncio.sleep(0)
         await response.write_eof()
         return response

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import pytest
 from kubernetes.aio.client import Configuration
 from structlog.testing import capture_logs
 
@@ -155,15 +156,23 @@ def test_the_end_waits_for_bindings() -> None:
     play(story)
 
 
-def test_the_program_drains_on_sigterm(tmp_path: Path) -> None:
-    """The real command, a real signal: exit status 0 and nothing left half done."""
+@pytest.mark.parametrize(
+    ("signals", "status", "node"),
+    [
+        pytest.param(1, 0, "n", id="once, and it drains"),
+        pytest.param(2, 1, "", id="twice, and it does not wait"),
+    ],
+)
+def test_the_program_ends_on_sigterm(tmp_path: Path, signals: int, status: int, node: str) -> None:
+    """The real command, real signals: what was begun is done, unless somebody is in a hurry."""
 
     async def story(world: World) -> None:
         kubeconfig = tmp_path / "kubeconfig"
         world.sandbox.write_kubeconfig(kubeconfig)
         world.node("n")
         world.pod("first")
-        slow = world.sandbox.faults.delay(1.0, path="*/last/binding")
+        seconds = 1.0 if node else 2 * LIMIT_SECONDS
+        slow = world.sandbox.faults.delay(seconds, path="*/last/binding")
         program = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "scheduler", "run", f"--kubeconfig={kubeconfig}"),
@@ -177,18 +186,31 @@ def test_the_program_drains_on_sigterm(tmp_path: Path) -> None:
             await world.until(lambda: slow.hits, "the binding to begin")
 
             program.send_signal(signal.SIGTERM)
-
             async with asyncio.timeout(LIMIT_SECONDS):
-                _, said = await program.communicate()
+                said = await said_until(program, b"Shutting down")
+                if signals > 1:
+                    program.send_signal(signal.SIGTERM)
+                said += (await program.communicate())[1]
         finally:
             if program.returncode is None:
                 program.kill()
                 await program.wait()
-        assert program.returncode == 0, said.decode()
+        assert program.returncode == status, said.decode()
         assert b"Traceback" not in said
-        assert world.node_of("last") == "n"
+        assert world.node_of("last") == node
 
     play(story)
+
+
+async def said_until(program: asyncio.subprocess.Process, words: bytes) -> bytes:
+    """What a program says up to a line with these words."""
+    assert program.stderr is not None
+    said = b""
+    while words not in said:
+        line = await program.stderr.readline()
+        assert line, said.decode()
+        said += line
+    return said
 
 
 def test_changes_do_not_pile_up_while_nothing_is_scheduled() -> None:

@@ -308,6 +308,8 @@ class Simulation:
     def freeze_somebody(self) -> None:
         i = self.rng.randrange(len(self.elections))
         self.frozen_until[i] = self.now + self.rng.uniform(0.1, 40.0)
+        # Whoever thaws a machine, or sets its clock, steps the time of day.
+        self.skew[i] = timedelta(seconds=self.rng.uniform(-7200, 7200))
         self.at(self.now + self.rng.uniform(1.0, 60.0), self.freeze_somebody)
 
     def run(self, seconds: float) -> None:
@@ -328,7 +330,7 @@ class Simulation:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 4))
 def test_there_are_never_two_leaders(seed: int, candidates: int) -> None:
-    """Slow and lost messages, skewed wall clocks and freezes never make a second leader."""
+    """Slow and lost messages, freezes, and wall clocks that are wrong and step make no second."""
     simulation = Simulation(seed, candidates)
 
     simulation.run(400.0)
@@ -571,6 +573,29 @@ class TestElector:
             await b.stop()
 
         play(scenario)
+
+    def test_whoever_observes_writes_nothing_and_need_not_wait_again(self) -> None:
+        """The time of a holder that is gone runs out while a new process gets ready."""
+        clock = FakeClock()
+
+        async def scenario() -> None:
+            server = FakeLeaseServer()
+            server.spec = held_by("gone", duration=1)
+            b = Candidate(server, "b", clock)
+            observing = asyncio.create_task(b.elector.observe())
+            await asyncio.sleep(5.0)
+            observing.cancel()
+            await asyncio.gather(observing, return_exceptions=True)
+            assert not b.elector.is_leading()
+            assert server.writes == []
+            assert b.story == ["leader gone"]
+
+            await b.start()
+
+            assert await leading(b) < 0.01
+            await b.stop()
+
+        run_in(clock, scenario())
 
     def test_releasing_what_is_not_ours_writes_nothing(self) -> None:
         """A standby that ends leaves the leader alone."""

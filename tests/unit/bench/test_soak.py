@@ -6,7 +6,19 @@ import pytest
 
 from bench.soak import Sample, verdicts
 
-STEADY = [Sample(5.0 * number, 100.0, 20, 3, 5.0) for number in range(40)]
+STEADY = [
+    Sample(
+        seconds=5.0 * number,
+        resident_mib=100.0,
+        files=20,
+        tasks=60,
+        waiting=3,
+        owed=10,
+        stall_ms=5.0,
+        made=200 * number,
+    )
+    for number in range(40)
+]
 
 
 def broken(samples: list[Sample]) -> list[str]:
@@ -21,7 +33,9 @@ def test_what_stays_as_it_is_holds() -> None:
     ("field", "per_sample", "question"),
     [
         pytest.param("resident_mib", 1, "memory is flat", id="memory"),
-        pytest.param("waiting", 20, "no backlog grows", id="backlog"),
+        pytest.param("waiting", 20, "no backlog of pods that wait grows", id="waiting pods"),
+        pytest.param("owed", 20, "no backlog of writes owed grows", id="writes"),
+        pytest.param("tasks", 5, "tasks are bounded", id="tasks"),
         pytest.param("files", 5, "files are bounded", id="files"),
     ],
 )
@@ -40,3 +54,10 @@ def test_a_stall_is_told() -> None:
     late[30] = early[2] = replace(STEADY[0], stall_ms=250.0)
 
     assert (broken(late), broken(early)) == (["no long stall"], [])
+
+
+def test_a_load_that_was_none_proves_nothing() -> None:
+    """An API server that is too slow makes everything look flat."""
+    idle = [replace(each, made=each.made // 2) for each in STEADY]
+
+    assert broken(idle) == ["the load is what was asked for"]

@@ -1,16 +1,26 @@
 """The cache held against what the informers know."""
 
+import json
+
+import pytest
+
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.cache import Cache, CacheComparer
-from scheduler.observability.dumps import in_full
+from scheduler.observability.dumps import REST, json_slices
 from tests.support.builders import make_node, make_pod_info
 
 
 def comparer(
     cache: Cache, nodes: list[Node], pods: list[PodInfo], queued: tuple[str, ...] = ()
 ) -> CacheComparer:
-    return CacheComparer(cache, lambda: nodes, lambda: pods, lambda: queued)
+    return CacheComparer(
+        cache,
+        {node.metadata.name: node for node in nodes},
+        {pod.key: pod for pod in pods},
+        is_wanted=lambda pod: pod.spec.scheduler_name != "another",
+        is_queued=queued.__contains__,
+    )
 
 
 def test_what_agrees() -> None:
@@ -46,10 +56,43 @@ def test_the_dump_shows_every_node_with_its_pods() -> None:
     cache.assume_pod(make_pod_info("a", node_name="n"))
     cache.add_pod(make_pod_info("b", node_name="gone"))
 
-    dump = in_full(comparer(cache, [node], []).dump())
+    dump = json.loads(b"".join(json_slices(comparer(cache, [node], []).dump())))
 
     assert dump["nodes"] == {
         "gone": {"ghost": True, "generation": 3, "pods": {"default/b": "added"}},
         "n": {"ghost": False, "generation": 2, "pods": {"default/a": "assumed"}},
     }
     assert dump["assumedPods"] == 1
+    assert dump["comparison"]["redundant_pods"] == ["default/a", "default/b"]
+
+
+def test_a_pod_of_another_scheduler_is_not_missed() -> None:
+    """It waits for others."""
+    theirs = make_pod_info("theirs", scheduler_name="another")
+
+    assert comparer(Cache(), [], [theirs]).compare().agrees
+
+
+@pytest.mark.parametrize("what", ["missed_nodes", "missed_pods", "redundant_pods"])
+def test_a_large_cluster_is_compared_in_steps(what: str) -> None:
+    """Others run in between, and what they change meanwhile is no difference."""
+    cache = Cache()
+    nodes = [make_node(f"n{number}") for number in range(3000)]
+    pods = [make_pod_info(f"p{number}", node_name="n0") for number in range(3000)]
+    if what == "redundant_pods":
+        for pod in pods:
+            cache.add_pod(pod)
+        pods = []
+    names = comparer(cache, nodes, pods).differences()[what]
+
+    first_step = [next(names) for _ in range(1000)]
+    for node in nodes[2000:]:
+        cache.set_node(node)
+    for number in range(2000, 3000):
+        pod = make_pod_info(f"p{number}", node_name="n0")
+        (cache.remove_pod if what == "redundant_pods" else cache.add_pod)(pod)
+    rest = list(names)
+
+    assert first_step.count(REST) == 1
+    assert rest.count(REST) == 2
+    assert len(first_step) + len(rest) == 2000 + 3

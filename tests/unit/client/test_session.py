@@ -288,6 +288,27 @@ def test_an_open_fence_costs_nothing() -> None:
     assert uvloop.run(scenario()) == 1
 
 
+def test_an_urgent_request_has_a_connection_that_nobody_else_takes() -> None:
+    """It is open already, however many others begin at the same time."""
+    peers: dict[str, list[object]] = {"PUT": [], "POST": []}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        peers[request.method].append(request.transport.get_extra_info("peername"))
+        return await ok(request)
+
+    async def scenario() -> None:
+        async with serving(answer) as (_, session):
+            for _ in range(3):
+                await session.request("PUT", "/lease", b"{}", is_urgent=True)
+                await asyncio.gather(*(session.request("POST", "/x", b"{}") for _ in range(4)))
+
+    uvloop.run(scenario())
+
+    assert len(set(peers["PUT"])) == 1
+    assert not set(peers["PUT"]) & set(peers["POST"])
+
+
 def test_qps_limits_requests() -> None:
     """A burst at once, then one per interval, and the waits are measured."""
 

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from scheduler.driver.daemon import DRAIN_SECONDS, LAST_WORDS_SECONDS, Daemon, LeaseLostError
+from scheduler.driver.daemon import (
+    DRAIN_SECONDS,
+    LAST_WORDS_SECONDS,
+    Daemon,
+    LeaseLostError,
+    NotDrainedError,
+)
 from scheduler.engine.events import Event, Tick
 from scheduler.errors import SchedulerError
 from tests.support.clock import FakeClock
@@ -27,7 +33,12 @@ class Campaign:
         self.leads.set()
         self.is_over = asyncio.Event()
         self.problem: Exception | None = None
+        self.is_observed = False
         self._diary = diary
+
+    async def observe(self) -> None:
+        self.is_observed = True
+        await forever()
 
     async def run(self) -> None:
         await self.is_over.wait()
@@ -46,12 +57,14 @@ class World:
 
     Attributes:
         diary: what the daemon did, in order.
+        stuck_in: what never comes to an end: the drain, the last words.
     """
 
     in_flight = 0
 
     def __init__(self, clock: FakeClock, *, elects: bool = True) -> None:
         self.diary: list[str] = []
+        self.stuck_in: set[str] = set()
         self.stalls: list[float] = []
         self.leadership = Campaign(self.diary)
         self.synced = asyncio.Event()
@@ -59,7 +72,7 @@ class World:
         self.unsynced = ["pods"]
         self.ready = asyncio.Event()
         self.deciding = False
-        self.outbox = _Outbox(self.diary)
+        self.outbox = _Outbox(self.diary, self.stuck_in)
         this: Any = self
         self.daemon = Daemon(
             this,
@@ -92,6 +105,8 @@ class World:
 
     async def drain(self, timeout: float) -> None:
         self.diary.append(f"drain {timeout:g}")
+        if "the drain" in self.stuck_in:
+            await forever()
 
     async def stop(self) -> None:
         self.diary.append("stop")
@@ -109,8 +124,9 @@ class World:
 
 
 class _Outbox:
-    def __init__(self, diary: list[str]) -> None:
+    def __init__(self, diary: list[str], stuck_in: set[str]) -> None:
         self._diary = diary
+        self._stuck_in = stuck_in
         self.problem = asyncio.Event()
 
     async def run(self) -> None:
@@ -118,6 +134,8 @@ class _Outbox:
 
     async def drain(self, timeout: float) -> None:
         self._diary.append(f"last words {timeout:g}")
+        if "the last words" in self._stuck_in:
+            await forever()
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +202,7 @@ def test_nothing_is_decided_before_the_caches_are_complete() -> None:
         running = world.start()
         await asyncio.sleep(25.0)
         assert world.diary == []
+        assert world.leadership.is_observed
         assert not world.daemon.health.handlers_synced
         world.synced.set()
         await settle()
@@ -225,6 +244,27 @@ def test_a_daemon_that_is_stopped_early_ends_at_once(where: str) -> None:
         await running
 
     assert "decide" not in play(story)
+
+
+@pytest.mark.parametrize("during", ["the drain", "the last words"])
+def test_whoever_is_told_to_stop_twice_does_not_wait(during: str) -> None:
+    """Nor gives the lease back: binds may be under way, and another would decide beside them."""
+
+    async def story(world: World) -> None:
+        world.stuck_in.add(during)
+        running = world.start()
+        await settle()
+        world.daemon.stop()
+        await settle()
+        assert not running.done()
+
+        world.daemon.stop()
+        with pytest.raises(NotDrainedError):
+            await running
+
+    diary = play(story)
+    assert ("release" in diary) == (during == "the last words")
+    assert diary[-1] == "stop"
 
 
 def test_no_pod_is_tried_after_the_lease_is_lost() -> None:

@@ -87,7 +87,9 @@ def test_a_line_that_cannot_be_read_is_one_malformed_object(
         return await watching(request, *lines)
 
     async def scenario() -> None:
-        options = replace(QUICK, is_list_streamed=is_list_streamed, read_timeout=5.0)
+        options = replace(
+            QUICK, is_list_streamed=is_list_streamed, list_timeout=5.0, read_timeout=5.0
+        )
         async with serving(answer) as (server, session), Watched(session, options) as watched:
             await until(lambda: watched.informer.version == "7", 10.0)
             assert watched.names == {"a", "b"}

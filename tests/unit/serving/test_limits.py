@@ -315,7 +315,22 @@ def test_tokens_must_be_meant_for_us_when_audiences_are_given() -> None:
 
 METHODS = st.sampled_from([b"GET", b"PUT", b"POST", b"DELETE", b"OPTIONS", b"\xff", b""])
 PATHS = st.sampled_from(
-    [b"/metrics", b"/healthz", b"/debug/flags/v", b"/readyz?exclude=%zz", b"//", b"*", b"/%00"]
+    [
+        b"/metrics",
+        b"/healthz",
+        b"/debug/flags/v",
+        b"/readyz?exclude=%zz",
+        b"//",
+        b"*",
+        b"/%00",
+        b"/debug/explain?pod=%ff/x&node=%00&node=",
+        b"/debug/explain?pod=a/b&changes=1",
+        b"/debug/cache?x",
+        b"/debug/queue",
+        b"/debug/recording",
+        b"/configz",
+        b"/flagz",
+    ]
 ) | st.binary(max_size=20)
 HEADERS = st.lists(
     st.sampled_from(
@@ -339,11 +354,11 @@ REQUESTS = st.lists(st.tuples(METHODS, PATHS, HEADERS, st.binary(max_size=30)), 
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(REQUESTS, min_size=1, max_size=5))
+@given(st.lists(REQUESTS, min_size=1, max_size=5), st.booleans())
 def test_whatever_is_sent_the_port_goes_on(
-    callers: list[list[tuple[bytes, bytes, list[bytes], bytes]]],
+    callers: list[list[tuple[bytes, bytes, list[bytes], bytes]]], is_open: bool
 ) -> None:
-    """It answers or hangs up, and the next caller is served."""
+    """It answers or hangs up, and the next caller is served; also where all may see all."""
 
     async def story(instance: Instance) -> None:
         for requests in callers:
@@ -356,7 +371,7 @@ def test_whatever_is_sent_the_port_goes_on(
         assert (await instance.get("/healthz"))[0] == 200
         assert instance.server.check_healthy() is None
 
-    tell(story)
+    tell(story, serve_without_authorization=is_open)
 
 
 def test_a_task_of_the_port_that_ended_is_told() -> None:

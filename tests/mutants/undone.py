@@ -1,0 +1,352 @@
+"""``python -m tests.mutants.undone``: does the test of each finding fail when its fix is undone?
+
+The list is that of docs/reliability.md ("Found and mended"). Each fix is undone by one replacement
+in a copy of the tree, and the test that is said to prove it must fail then.
+`tests/unit/docs/test_found.py` sees to it that texts and tests are still there.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+ROOT: Final = Path(__file__).parents[2]
+COPIED: Final = ("scheduler", "tests", "apistub", "pyproject.toml")
+SECONDS: Final = 180.0
+"""A test that hangs has noticed."""
+
+HOSTILE: Final = "tests/unit/informers/test_hostile_bytes.py::"
+DIRECT: Final = "tests/unit/client/test_direct.py::"
+LIMITS: Final = "tests/unit/serving/test_limits.py::"
+INFORMERS: Final = "scheduler/informers/informer.py"
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """A fix, and how it is undone.
+
+    Attributes:
+        finding: what was wrong.
+        path: the module that has the fix.
+        fix: a piece of it, found there once.
+        without: what stands there without it.
+        test: what must fail then.
+    """
+
+    finding: str
+    path: str
+    fix: str
+    without: str
+    test: str
+
+
+FOUND: Final = (
+    Undone(
+        "a watch line of many MB ends the informer",
+        "scheduler/client/lines.py",
+        "            self._is_cut = True\n            del self._begun[self._kept_bytes :]",
+        '            raise UnavailableError("watch", message="line too long")',
+        f"{HOSTILE}test_a_line_that_cannot_be_read_is_one_malformed_object",
+    ),
+    Undone(
+        "a line without an end is kept as a whole",
+        "scheduler/client/lines.py",
+        "            del self._begun[self._kept_bytes :]",
+        "            pass",
+        "tests/unit/client/test_lines.py::test_a_line_without_end_is_not_kept",
+    ),
+    Undone(
+        "nesting, or bytes that are no UTF-8, end the informer",
+        "scheduler/informers/kinds.py",
+        "            return event.type, self._built(event.object)\n"
+        "        except Exception as problem:",
+        "            return event.type, self._built(event.object)\n"
+        "        except msgspec.ValidationError as problem:",
+        f"{HOSTILE}test_a_line_that_cannot_be_read_is_one_malformed_object",
+    ),
+    Undone(
+        "a Retry-After that is no number, or has no cap",
+        "scheduler/client/errors.py",
+        "    return min(seconds, MAX_RETRY_AFTER_SECONDS)",
+        "    return seconds",
+        f"{HOSTILE}test_retry_after_is_obeyed_as_far_as_it_makes_sense",
+    ),
+    Undone(
+        "a Retry-After of digits that are no ASCII",
+        "scheduler/client/errors.py",
+        "header.isascii() and header.isdigit()",
+        "header.isdigit()",
+        f"{HOSTILE}test_retry_after_is_obeyed_as_far_as_it_makes_sense",
+    ),
+    Undone(
+        "list pages are limited by number only",
+        INFORMERS,
+        "        self._page_size.took(len(page.items or ()), len(answer.body))\n",
+        "",
+        f"{HOSTILE}test_a_list_of_large_objects_comes_in_small_pages",
+    ),
+    Undone(
+        "any JSON with status 200 is an empty list",
+        INFORMERS,
+        "        if page.kind != self.kind.list_kind or not page.metadata.resource_version:",
+        "        if False:",
+        f"{HOSTILE}test_what_is_no_list_of_that_kind_does_not_empty_the_store",
+    ),
+    Undone(
+        "an expired continue token leads to the same list again",
+        INFORMERS,
+        "            self._page_size.hurry()",
+        "            pass",
+        "tests/unit/informers/test_informer.py::TestCourse"
+        "::test_an_expired_continue_token_means_a_new_list_in_larger_pages",
+    ),
+    Undone(
+        "a watch refused with 400 never lists again",
+        INFORMERS,
+        " or (is_refused and self.state is not State.EMPTY)",
+        "",
+        f"{HOSTILE}test_a_watch_refused_as_a_bad_request_lists_again",
+    ),
+    Undone(
+        "readiness says nothing about a blind informer",
+        INFORMERS,
+        "return self.blind_since is not None and now - self.blind_since > BLIND_SECONDS",
+        "return False",
+        f"{HOSTILE}test_a_blind_informer_says_so",
+    ),
+    Undone(
+        "a version that expired after an outage waits as long as the outage was",
+        INFORMERS,
+        "return self._anew.pause(problem.retry_after_seconds)",
+        "return self._backoff.pause(problem.retry_after_seconds)",
+        "tests/unit/informers/test_recovery.py::test_a_server_that_is_back_is_watched_soon",
+    ),
+    Undone(
+        "a lease is renewed behind the handshakes of binds",
+        "scheduler/client/session.py",
+        "self._requests, self._urgent = connections(), connections()",
+        "self._requests = self._urgent = connections()",
+        "tests/unit/client/test_session.py"
+        "::test_an_urgent_request_has_a_connection_that_nobody_else_takes",
+    ),
+    Undone(
+        "null, as Go writes it for empty lists, makes CSINodes and nodes malformed",
+        "scheduler/informers/kinds.py",
+        "        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), decoder.type)",
+        "        raise",
+        "tests/unit/informers/test_parts.py::TestKinds::test_null_is_the_same_as_absent",
+    ),
+    Undone(
+        "bytes that nobody asked for are the next answer",
+        "scheduler/client/direct.py",
+        "        if not self._is_waited_for:\n            self.abort()\n        elif",
+        "        if",
+        f"{DIRECT}test_a_connection_that_got_more_than_was_asked_for_is_given_up",
+    ),
+    Undone(
+        "a body that ends with the connection is no answer",
+        "scheduler/client/direct.py",
+        "if exc is None and self._is_waited_for and self._ends_with_connection:",
+        "if False:",
+        f"{DIRECT}test_a_body_may_end_with_the_connection",
+    ),
+    Undone(
+        "1xx headers are the answer",
+        "scheduler/client/direct.py",
+        "        if self._is_waited_for and self._parser.get_status_code() >= _FIRST_FINAL:",
+        "        if self._is_waited_for:",
+        f"{DIRECT}test_headers_of_an_interim_answer_are_not_those_of_the_answer",
+    ),
+    Undone(
+        "101 is not handled",
+        "scheduler/client/direct.py",
+        "except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:",
+        "except httptools.HttpParserError as problem:",
+        f"{DIRECT}test_another_protocol_is_no_answer",
+    ),
+    Undone(
+        "IPv6 in Host",
+        "scheduler/client/direct.py",
+        'url.host_port_subcomponent or ""',
+        'url.host or ""',
+        f"{DIRECT}test_the_host_is_named_as_http_wants_it",
+    ),
+    Undone(
+        "the port has no limit on connections",
+        "scheduler/serving/connections.py",
+        "if len(self._open) < self._limit or self._make_room():",
+        "if True:",
+        f"{LIMITS}test_held_connections_keep_nobody_out",
+    ),
+    Undone(
+        "the port shares all file descriptors with binds",
+        "scheduler/serving/connections.py",
+        "max(_LEAST, min(_MOST, descriptors // _SHARE))",
+        "descriptors",
+        f"{LIMITS}test_connections_leave_binds_their_descriptors",
+    ),
+    Undone(
+        "headers may take an hour",
+        "scheduler/serving/connections.py",
+        "self._timer = loop.call_later(HEADER_SECONDS, self.abort)",
+        "self._timer = loop.call_later(3600, self.abort)",
+        f"{LIMITS}test_the_headers_of_a_request_must_come_in_time",
+    ),
+    Undone(
+        "unlimited TokenReviews for made-up tokens",
+        "scheduler/serving/limits.py",
+        "asyncio.Semaphore(MAX_REVIEWS)",
+        "asyncio.Semaphore(10_000)",
+        f"{LIMITS}test_the_api_server_is_asked_about_so_many_at_a_time",
+    ),
+    Undone(
+        "a log line for each stranger",
+        "scheduler/serving/server.py",
+        "        if held_back is None:\n            return\n",
+        "",
+        f"{LIMITS}test_complaints_that_strangers_cause_are_logged_now_and_then",
+    ),
+    Undone(
+        "exec plugins that hang are never killed",
+        "scheduler/client/exec_plugin.py",
+        "            os.killpg(process.pid, signal.SIGKILL)",
+        "            pass",
+        "tests/unit/client/test_exec_plugin.py::test_a_hanging_plugin_is_killed_with_its_children",
+    ),
+    Undone(
+        "nobody notices that a task of the port has ended",
+        "scheduler/serving/server.py",
+        "            if task.done():\n                return f",
+        "            if False:\n                return f",
+        f"{LIMITS}test_a_task_of_the_port_that_ended_is_told",
+    ),
+    Undone(
+        "a second SIGTERM does not hurry",
+        "scheduler/driver/daemon.py",
+        "            self._hurried.set()\n",
+        "            pass\n",
+        "tests/unit/driver/test_daemon.py::test_whoever_is_told_to_stop_twice_does_not_wait",
+    ),
+    Undone(
+        "/debug/cache compares everything in one step",
+        "scheduler/cache/comparer.py",
+        "            yield REST\n",
+        "            pass\n",
+        "tests/unit/cache/test_comparer.py::test_a_large_cluster_is_compared_in_steps",
+    ),
+    Undone(
+        "/debug/cache builds everything in one step",
+        "scheduler/observability/dumps.py",
+        "            yield bytes(slice_)\n            slice_.clear()\n",
+        "            pass\n",
+        "tests/unit/observability/test_dumps.py::test_no_more_comes_about_than_is_asked_for",
+    ),
+    Undone(
+        "hints over very many label sets are asked in one step",
+        "scheduler/queue/scheduling_queue.py",
+        "_GROUPS_AT_ONCE: Final = 256",
+        "_GROUPS_AT_ONCE: Final = 1_000_000",
+        "tests/unit/queue/test_equals.py::test_very_many_groups_are_woken_bit_by_bit",
+    ),
+    Undone(
+        "ticks hold ten rows against their pods however much there is to count",
+        "scheduler/engine/core.py",
+        "min(AUDITED_ROWS, max(1, AUDITED_COUNTS // (1 + self.snapshot.counted_classes)))",
+        "AUDITED_ROWS",
+        "tests/unit/engine/test_audit_cost.py"
+        "::test_the_more_is_counted_the_fewer_rows_are_looked_at",
+    ),
+    Undone(
+        "watches go on from versions of before a backup was put back",
+        INFORMERS,
+        "                await self._ask_whether_set_back()",
+        "                pass",
+        "tests/unit/informers/test_set_back.py::test_what_never_happened_is_unlearnt",
+    ),
+    Undone(
+        "the base image is named by a tag",
+        "Dockerfile",
+        "FROM python:${PYTHON_TAG}@${PYTHON_DIGEST} AS build",
+        "FROM python:${PYTHON_TAG} AS build",
+        "tests/unit/test_deployed_security.py"
+        "::test_the_image_is_based_on_a_digest_and_holds_no_shell",
+    ),
+    Undone(
+        "whoever answers the scrape gets Prometheus' token",
+        "deploy/monitoring/servicemonitor.yaml",
+        "serverName: stowage-metrics.stowage.svc",
+        "insecureSkipVerify: true",
+        "tests/unit/test_deployed_security.py::test_the_scrapers_token_goes_to_nobody_but_stowage",
+    ),
+    Undone(
+        "everybody reaches the port",
+        "deploy/base/networkpolicy.yaml",
+        "            matchLabels: {stowage.dev/metrics: enabled}",
+        "            matchLabels: {}",
+        "tests/unit/test_deployed_security.py::test_only_scrapers_reach_the_port",
+    ),
+)
+
+
+def copied(target: Path) -> None:
+    """The tree, in which fixes can be undone."""
+    for name in (*COPIED, *sorted({Path(each.path).parts[0] for each in FOUND} - set(COPIED))):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target / name)
+    for name in ("Makefile", "requirements.lock"):
+        shutil.copy(ROOT / name, target / name)
+
+
+def passes(tree: Path, *tests: str) -> bool:
+    """Whether tests pass in a copy, in time."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
+    # What is installed is the original: the copy must be found first.
+    env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [*command, *dict.fromkeys(tests)],
+            cwd=tree,
+            env=env,
+            capture_output=True,
+            timeout=SECONDS * len(tests),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    if done.returncode:
+        print(*done.stdout.decode().splitlines()[-2:], sep="\n")
+    return done.returncode == 0
+
+
+@click.command()
+@click.option("--only", default="", help="Findings in whose text this is.")
+def main(only: str) -> None:
+    """Undo each fix, and end with 1 when a test does not notice."""
+    missed = 0
+    chosen = [each for each in FOUND if only in each.finding]
+    with tempfile.TemporaryDirectory() as directory:
+        tree = Path(directory)
+        copied(tree)
+        if not passes(tree, *(each.test for each in chosen)):
+            sys.exit("a test fails (or takes too long) although nothing was undone")
+        for each in chosen:
+            target = tree / each.path
+            whole = target.read_text()
+            target.write_text(whole.replace(each.fix, each.without))
+            noticed = not passes(tree, each.test)
+            target.write_text(whole)
+            missed += not noticed
+            print(f"{'noticed' if noticed else 'MISSED '}  {each.finding}", flush=True)
+    raise SystemExit(int(bool(missed)))
+
+
+if __name__ == "__main__":
+    main()

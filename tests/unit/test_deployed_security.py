@@ -1,0 +1,67 @@
+"""What is deployed keeps what docs/security.md says of it, as far as the files can show."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+DEFAULT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def objects(path: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((ROOT / path).read_text()))
+
+
+def test_the_image_is_based_on_a_digest_and_holds_no_shell() -> None:
+    """What it is built in stays behind; a tag alone is no base."""
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+
+    assert bases == ["python:${PYTHON_TAG}@${PYTHON_DIGEST}", "scratch"]
+    last_stage = DOCKERFILE.partition("FROM scratch")[2]
+    assert "RUN" not in last_stage
+    assert "USER 65532:65532" in last_stage
+
+
+def test_what_the_image_is_made_of_is_locked_with_hashes() -> None:
+    """Each package of it; the same file is what the SBOM is made from."""
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    starts = [number for number, line in enumerate(lines) if re.match(r"[a-z0-9]", line)]
+
+    assert len(starts) > 10
+    assert all("--hash=sha256:" in lines[number + 1] for number in starts)
+    assert "--require-hashes -r requirements.lock" in DOCKERFILE
+    sbom = (ROOT / "Makefile").read_text().partition("sbom:")[2].partition(".PHONY")[0]
+    assert "requirements.lock" in sbom
+
+
+def test_only_scrapers_reach_the_port() -> None:
+    """And nothing else: whatever is not named is shut."""
+    [policy] = objects("deploy/base/networkpolicy.yaml")
+    spec = policy["spec"]
+
+    assert set(spec["policyTypes"]) == {"Ingress", "Egress"}
+    [ingress] = spec["ingress"]
+    assert ingress["ports"] == [{"protocol": "TCP", "port": "https"}]
+    [source] = ingress["from"]
+    assert source == {"namespaceSelector": {"matchLabels": {"stowage.dev/metrics": "enabled"}}}
+    assert "networkpolicy.yaml" in (ROOT / "deploy/base/kustomization.yaml").read_text()
+
+
+def test_the_scrapers_token_goes_to_nobody_but_stowage() -> None:
+    """The certificate is verified, and the token is one for this audience only."""
+    [monitor] = objects("deploy/monitoring/servicemonitor.yaml")
+    [endpoint] = monitor["spec"]["endpoints"]
+
+    assert not endpoint["bearerTokenFile"].startswith(DEFAULT_MOUNT)
+    tls = endpoint["tlsConfig"]
+    assert "insecureSkipVerify" not in tls
+    assert tls["ca"]["secret"]["key"] == "ca.crt"
+    [component] = objects("deploy/components/serving-certificate/kustomization.yaml")
+    patch = component["patches"][0]["patch"]
+    assert "--authentication-token-audiences=stowage" in patch
+    certificates = objects("deploy/components/serving-certificate/certificate.yaml")
+    names = {name for each in certificates for name in each["spec"].get("dnsNames", ())}
+    assert tls["serverName"] in names
