@@ -29,7 +29,9 @@ from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 _LATER_BATCHES: Final = 4
-"""When the first nodes do not do, this many times as many are tried next."""
+"""When the first nodes do not do, at most this many times as many are tried next."""
+_SPARE: Final = 1.25
+"""So many times the nodes are tried that would do if as many of them were candidates as so far."""
 
 _NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
 
@@ -104,7 +106,8 @@ class DryRun:
             tried = self._try(rows[start : start + size])
             clean, total = _cut(tried, wanted, clean, total)
             batches.append(tried)
-            start, size = start + size, size * _LATER_BATCHES
+            start += size
+            size = _next_size(start, wanted, total)
         return batches
 
     def _try(self, rows: Indices) -> Tried:
@@ -192,6 +195,14 @@ class DryRun:
         if known is not None:
             known = known.at(rows if known.rows is None else np.searchsorted(known.rows, rows))
         return ChangedRows(self._attempt, self._snapshot, rows, others, known)
+
+
+def _next_size(tried: int, wanted: int, total: int) -> int:
+    """How many nodes to try next, where those tried have brought so many candidates."""
+    most = _LATER_BATCHES * tried
+    if not total or total >= wanted:
+        return most
+    return min(most, int(_SPARE * (wanted - total) * tried / total) + 1)
 
 
 def _nominate(rows: ChangedRows, before: Nominated, kinds: Indices, snapshot: Snapshot) -> None:

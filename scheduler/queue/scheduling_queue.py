@@ -230,6 +230,17 @@ class SchedulingQueue:
         queued.unschedulable_plugins = queued.pending_plugins = frozenset()
         self._requeue(uid, queued, Strategy.AFTER_BACKOFF, _ACTIVATE_LABEL)
 
+    def open_gate(self, uid: str) -> None:
+        """Ask again whether a gated pod is held; if not, it waits for what rejected it before.
+
+        For gates that know when they open: no event need be looked at for the pods they hold.
+        """
+        queued = self._unschedulable.get(uid)
+        if queued is not None and queued.is_gated:
+            self._unschedulable.remove(uid)
+            self._gates.admit(queued)
+            self._unschedulable.add(uid, queued)
+
     def move_all_to_active_or_backoff_queue(
         self,
         event: ClusterEvent,
