@@ -31,7 +31,8 @@ def _badness(candidate: Object, victims: list[Object]) -> tuple[Any, ...]:
     ]
     return (
         candidate["pdbViolations"],
-        top,
+        # An extender may have put another one first; kube-scheduler takes it for the most important.
+        priorities[0],
         sum(priority + 2**31 for priority in priorities),
         len(victims),
         # "now" is later than any date; a later time is better.
