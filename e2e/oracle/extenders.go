@@ -13,6 +13,9 @@ import (
 
 // passExtenders returns the nodes that every interested extender lets pass; each sees what the one
 // before it has left. What they say about the others goes into the diagnosis.
+//
+// Nodes that come back whole (without nodeCacheCapable) are to the scheduler itself nodes on which
+// nothing runs, and so it scores them. That is the one thing put right here.
 func (s *realScheduler) passExtenders(pod *v1.Pod, nodes []fwk.NodeInfo, diagnosis *framework.Diagnosis) ([]fwk.NodeInfo, error) {
 	for _, extender := range s.Extenders {
 		if len(nodes) == 0 || !extender.IsInterested(pod) {
@@ -31,7 +34,7 @@ func (s *realScheduler) passExtenders(pod *v1.Pod, nodes []fwk.NodeInfo, diagnos
 		for name, text := range unresolvable {
 			diagnosis.NodeToStatus.Set(name, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, text))
 		}
-		nodes = left
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n fwk.NodeInfo) bool { return !contains(left, n.Node().Name) })
 	}
 	return nodes, nil
 }
