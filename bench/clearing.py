@@ -49,7 +49,9 @@ class FullNodes:
         """Clear a node for a pod."""
         victims = list(self._victims(pod, node))
         if victims and events:
-            yield event_call(pod, "FailedScheduling", "Scheduling", "0 nodes are available", "Warning")
+            yield event_call(
+                pod, "FailedScheduling", "Scheduling", "0 nodes are available", "Warning"
+            )
         if victims:
             condition = _condition("PodScheduled", "False", "Unschedulable")
             status = {"conditions": [condition], "nominatedNodeName": node}

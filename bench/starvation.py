@@ -2,8 +2,8 @@
 
 Hopeless pods of higher priority wait, something happens that wakes them, and at the same moment a
 pod comes that fits; or it comes while things keep happening. The engine is told what a daemon tells
-it, and its time is the CPU time that it takes: what is printed is the time from the pod's arrival to
-the instruction to bind it.
+it, and its time is the CPU time that it takes: what is printed is the time from the pod's arrival
+to the instruction to bind it.
 """
 
 import gc

@@ -1,9 +1,9 @@
 """``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
 
 What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, so many requests
-in flight, one watch open as a scheduler has. For the claims of a pod, and for pods that have to make
-room for it, it writes what a scheduler writes, and waits for nobody. It stays until it is ended, for
-its CPU time to be read.
+in flight, one watch open as a scheduler has. For the claims of a pod, and for pods that have to
+make room for it, it writes what a scheduler writes, and waits for nobody. It stays until it is
+ended, for its CPU time to be read.
 
 With ``--follow`` it binds each pod the moment it appears instead.
 """

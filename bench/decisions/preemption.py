@@ -60,7 +60,7 @@ NOMINATED_LIMIT: Final = 2.0
 @click.option("--decisions", default=20, show_default=True)
 @click.option("--all-nodes/--some-nodes", default=True, help="Is every node a candidate?")
 def main(*, nodes: int, pods_per_node: int, decisions: int, all_nodes: bool) -> None:
-    """Time preemption decisions, and what nominated nodes cost other pods; 1 if that is too long."""
+    """Time preemption decisions, and what nominated nodes cost other pods; 1 if it is too long."""
     broken = False
     for name, limit in LIMITS_MS.items():
         first, times, note = _time(name, nodes, pods_per_node, decisions, all_nodes=all_nodes)

@@ -84,4 +84,3 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
         if not status.reasons:
             return result, status
         return result, Status(status.code, (f"{MESSAGE_PREFIX}{status.message}",))
-

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.snapshot import Snapshot
-from scheduler.snapshot.pod_kinds import PodKinds
 
 _NOW: Final = "~"
 """A pod without a start time counts as started now; sorts after all times."""

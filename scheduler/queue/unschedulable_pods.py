@@ -16,6 +16,7 @@ from scheduler.queue.groups import Group, GroupKey, Kind, Wake, group_key
 from scheduler.queue.hints import Interest, ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.news import Happened, News, Round, Step
 
+
 class UnschedulablePods:
     """Rejected and gated pods, found by UID, or by the plugins that rejected them.
 

@@ -31,7 +31,7 @@ def _badness(candidate: Object, victims: list[Object]) -> tuple[Any, ...]:
     ]
     return (
         candidate["pdbViolations"],
-        # An extender may have put another one first; kube-scheduler takes it for the most important.
+        # kube-scheduler takes the first for the most important; an extender may turn them round.
         priorities[0],
         sum(priority + 2**31 for priority in priorities),
         len(victims),

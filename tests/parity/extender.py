@@ -69,14 +69,14 @@ def reviewed(name: str, body: Object) -> Object | None:
         return None
     left: Object = {}
     for node, victims in _victims_of(body).items():
-        number = _number(name, pod, node, "victims") % 8
+        number, pods = _number(name, pod, node, "victims") % 8, victims["Pods"]
         if number in (0, 1):
             continue
         if number == 2:
-            victims = {**victims, "Pods": victims["Pods"][::-1]}
+            pods = pods[::-1]
         if number == 3 and lenient:
-            victims = {**victims, "Pods": []}
-        left[node] = victims
+            pods = []
+        left[node] = {**victims, "Pods": pods}
     return {"NodeNameToMetaVictims": left}
 
 

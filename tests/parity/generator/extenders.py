@@ -12,7 +12,7 @@ VERBS = ("filter", "prioritize", "preempt")
 
 
 class AskedExtenders(Feature):
-    """One to four extenders, with some of the verbs, for all pods or those that ask for a resource."""
+    """One to four extenders with some of the verbs, for all pods or those that want a resource."""
 
     @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:

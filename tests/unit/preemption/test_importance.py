@@ -95,7 +95,11 @@ def test_a_fork_is_another_cluster() -> None:
     for _ in range(60):
         history.step()
     history.cache.update_snapshot(history.snapshot)
-    [*pods] = [pod for pod, _ in history.cache.pods().values() if pod.node_name in history.snapshot.table.row_of]
+    [*pods] = [
+        pod
+        for pod, _ in history.cache.pods().values()
+        if pod.node_name in history.snapshot.table.row_of
+    ]
 
     for gone in pods[:5]:
         history.check(known, history.snapshot)
