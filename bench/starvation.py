@@ -38,11 +38,26 @@ FLUSH_SECONDS: Final = 331.0
 
 Json = dict[str, Any]
 
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+def _requesting(**requests: str) -> Json:
+    container = {"name": "main", "image": "app:1", "resources": {"requests": requests}}
+    return {"containers": [container]}
+
+
+def _near(app: str) -> Json:
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"affinity": {"podAffinity": rule}}
+
+
 HOPELESS: Final[dict[str, Callable[[int], Json]]] = {
-    "too big for any node": lambda i: {"cpu": f"{64_000 + i}m"},
-    "no room": lambda i: {"cpu": f"{2000 + i % 1900}m", "memory": f"{1 + i // 1900}Mi"},
+    "too big for any node": lambda i: _requesting(cpu=f"{64_000 + i}m"),
+    "no room": lambda i: _requesting(cpu=f"{2000 + i % 1900}m", memory=f"{1 + i // 1900}Mi"),
+    "nobody to be near": lambda i: _near(f"app-{i}"),
 }
-"""By why they are: what they request; pods of one shape all request what the first does."""
+"""By why they are: what is in their specification; pods of one shape are all like the first."""
 SHAPES: Final = ("one shape", "all unlike")
 GOES_ON: Final = "pods keep ending"
 EVENTS: Final = ("they arrive", "a pod ends", "a node is added", "patience ends", GOES_ON)
@@ -160,6 +175,8 @@ def measure(case: Case) -> tuple[float, float, int]:
         timed.keep_telling(_ends(case))
         until = timed.now + WARM_UP_SECONDS
         while timed.now < until:
+            if not engine.has_ready:
+                timed.now += 1 / ENDS_PER_SECOND
             timed.decide()
     fitting = _pod_info(_pod("fits", "50m", 0))
     start = timed.now
@@ -211,17 +228,16 @@ def _node(number: int) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {HOSTNAME: name}},
         "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}},
     }
 
 
 def _hopeless(case: Case) -> Iterator[PodInfo]:
-    requests = HOPELESS[case.why]
+    spec_of = HOPELESS[case.why]
     for i in range(case.pods):
         pod = _pod(f"hopeless-{i}", "0", 10)
-        wanted = requests(0 if case.shapes == "one shape" else i)
-        pod["spec"]["containers"][0]["resources"]["requests"] = wanted
+        pod["spec"] |= spec_of(0 if case.shapes == "one shape" else i)
         yield _pod_info(pod)
 
 
