@@ -235,25 +235,13 @@ def _reprieve(
     by_step = stable_order(step)
     ends = np.cumsum(np.bincount(step)) if len(step) else np.zeros(0, np.intp)
     for chosen in np.split(order[by_step], ends[:-1]):
-        _bring_back(rows, lower, kinds, chosen, leaves)
+        # One pod of each of some nodes.
+        leaves[chosen] = rows.try_back(
+            lower.at[chosen],
+            kinds[chosen],
+            lambda chosen=chosen: lower.pods(chosen),  # type: ignore[misc] # the pods of this step
+        )
     return leaves
-
-
-def _bring_back(
-    rows: ChangedRows,
-    lower: RankedPods,
-    kinds: Indices,
-    chosen: Indices,
-    leaves: NDArray[np.bool_],
-) -> None:
-    """One pod of each of some nodes."""
-    places = lower.at[chosen]
-    rows.add(places, kinds[chosen], lambda: lower.pods(chosen))
-    misses = rows.judge(places).first != FEASIBLE
-    gone = chosen[misses]
-    if len(gone):
-        rows.remove(lower.at[gone], kinds[gone], lambda: lower.pods(gone))
-        leaves[gone] = True
 
 
 def _cut(tried: Tried, wanted: int, clean: int, total: int) -> tuple[int, int]:
