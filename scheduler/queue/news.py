@@ -57,21 +57,19 @@ class News:
 
     Attributes:
         sorts: events by sort.
-        helped: by identity of a group, the event that helps it for sure, by its label.
-        groups: the groups that are helped for sure.
+        helped: groups that something helps for sure, each with the label of that event.
         late: since when pods have waited too long, and who wants to know; None if nobody looks.
     """
 
     def __init__(self) -> None:
         self.sorts: dict[ClusterEvent, Sort] = {}
-        self.helped: dict[int, str] = {}
-        self.groups: list[Group] = []
+        self.helped: dict[Group, str] = {}
         self.late: tuple[float, Interest] | None = None
 
     def __len__(self) -> int:
         """How much a group may have to be asked about."""
         asked = sum(1 if sort.too_many else len(sort.happened) for sort in self.sorts.values())
-        return asked + bool(self.groups) + (self.late is not None)
+        return asked + bool(self.helped) + (self.late is not None)
 
     def add(self, happened: Happened, helped: list[Group]) -> None:
         """Something has happened.
@@ -81,8 +79,7 @@ class News:
             helped: groups that it helps for sure.
         """
         interest = happened.observed.interest
-        self.groups.extend(helped)
-        self.helped.update((id(group), interest.label) for group in helped)
+        self.helped.update(dict.fromkeys(helped, interest.label))
         if not interest.exists:
             return
         sort = self.sorts.setdefault(interest.event, Sort(interest, []))

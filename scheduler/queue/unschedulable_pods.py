@@ -203,11 +203,11 @@ class UnschedulablePods:
                 for profile, registered in interest.by_profile.items()
                 for plugin in registered.hints
             ]
-            groups = list(dict.fromkeys(chain.from_iterable(lines)))
-        return Round([*news.groups, *groups], lambda group: self._woken(group, news), len(news))
+            groups = list(dict.fromkeys(chain(news.helped, *lines)))
+        return Round(groups, lambda group: self._woken(group, news), len(news))
 
     def _woken(self, group: Group, news: News) -> Iterator[Step]:
-        label = news.helped.get(id(group))
+        label = news.helped.get(group)
         if label is not None:
             yield from self._outright(group, label)
         for sort in news.sorts.values():
