@@ -153,7 +153,7 @@ class _Room(Counting):
 
     @override
     def rejects(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Mask | None:
-        rejected = changes[0] >= self._free_places[at]
+        rejected: Mask = changes[0] >= self._free_places[at]
         rejected |= (self._amounts > self._free[:, at] - changes[1:]).any(axis=0)
         rejected |= self._is_hopeless[at]
         return rejected

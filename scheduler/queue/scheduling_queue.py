@@ -28,7 +28,7 @@ until it comes back. The flush of pods that waited too long does not concern pod
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 from scheduler.api.pods import PodInfo
@@ -72,6 +72,8 @@ from scheduler.queue.validation import validate_queue
 
 _QUESTIONS_AT_ONCE: Final = 256
 """So many times groups of waiting pods are asked at once what an event means to them: some 5 ms."""
+_FLUSHED_AT_ONCE: Final = 512
+"""So many pods become active at once when their back-off ends: some 5 ms."""
 
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
@@ -126,6 +128,8 @@ class SchedulingQueue:
         self._active = ActiveQueue(self._clock)
         self._backoff = BackoffQueue(backoff, self._clock)
         self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
+        self._is_flushing = False
+        """Whether pods are left whose back-off was over at the last flush."""
         self._news = News()
         """What has happened that the round under way is not about."""
         self._round: Round | None = None
@@ -279,6 +283,7 @@ class SchedulingQueue:
         `add_unschedulable_if_not_present`.
         """
         self._wake_some()
+        self._flush_some()
         queued = self._active.pop()
         if queued is None:
             queued = self._backoff.pop_early()
@@ -373,10 +378,13 @@ class SchedulingQueue:
     # --- time -------------------------------------------------------------------------------------
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active whose back-off is over; to be called every second."""
+        """Make the pods active whose back-off is over; to be called every second.
+
+        Where they are very many, the others follow with the next pops.
+        """
         self._wake_some()
-        for queued in self._backoff.pop_completed():
-            self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+        self._is_flushing = True
+        self._flush_some()
 
     def flush_unschedulable_leftover(self) -> None:
         """Wake the pods that have waited too long; to be called every 30 seconds.
@@ -441,7 +449,8 @@ class SchedulingQueue:
     def has_ready(self) -> bool:
         """Whether `pop` has a pod, or something to do."""
         is_waking = self._round is not None or bool(self._news)
-        return is_waking or len(self._active) > 0 or self._backoff.has_early
+        is_ready = len(self._active) > 0 or self._backoff.has_early
+        return is_ready or is_waking or self._is_flushing
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""
@@ -539,6 +548,14 @@ class SchedulingQueue:
             self._send(*step)
         if self._round.is_over:
             self._round = None
+
+    def _flush_some(self) -> None:
+        """Let back-off end; where it does for very many pods, not yet for all."""
+        if self._is_flushing:
+            completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
+            for queued in completed:
+                self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+            self._is_flushing = len(completed) == _FLUSHED_AT_ONCE
 
     def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
         """Wake a pod that waits; where gates keep it, the next one that it was woken for."""

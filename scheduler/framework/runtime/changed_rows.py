@@ -207,9 +207,10 @@ class ChangedRows:
         rejected = np.zeros(len(at), np.bool_)
         for counted in self._counted:
             each, lines = counted.filter, changes[counted.lines]
+            answer: NDArray[np.bool_] | None
             if each.is_trusted:
-                ask, check = counted.counting.rejects, None
-                answer = attempt.calls.call(each.plugin, "Filter", check, len(at), ask, at, lines)
+                ask = counted.counting.rejects
+                answer = attempt.calls.call(each.plugin, "Filter", None, None, ask, at, lines)
             else:
                 bits = attempt.calls.call(
                     each.plugin, "Filter", answers.bits, len(at), counted.counting.judge, at, lines

@@ -278,3 +278,23 @@ def test_an_event_in_the_middle_of_a_round_is_for_all() -> None:
         queue.queue.flush_backoff_completed()
 
     assert len(queue.active()) == 300
+
+
+def test_the_end_of_very_many_back_offs_is_no_long_step() -> None:
+    """Some become active with the flush, the others with the pops that follow."""
+    queue = Equals()
+    for i in range(1200):
+        queue.add(f"p{i}", labels={"n": str(i)})
+    for _ in range(1200):
+        queued = queue.queue.pop()
+        assert queued is not None
+        queue.queue.add_unschedulable_if_not_present(queued)
+    queue.clock.advance(20.0)
+
+    queue.queue.flush_backoff_completed()
+    at_once = len(queue.active())
+    popped = [queue.queue.pop() for _ in range(1200)]
+
+    assert 0 < at_once < 1200
+    assert None not in popped
+    assert not queue.queue.has_ready
