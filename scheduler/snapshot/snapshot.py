@@ -45,7 +45,7 @@ class Snapshot:
     `update` only.
 
     Attributes:
-        epoch: grows with every update that changed something.
+        epoch: grows with every update that changed something; newer versions of pods do not count.
         table: one row per node.
         ports: host ports in use.
         images: images by node.
@@ -87,9 +87,8 @@ class Snapshot:
         Cost: O(changes); a node change looks once at each label column in use.
         """
         changes = list(changes)
-        if not changes:
-            return
-        self._begin(changes)
+        if any(type(change) is not PodUpdated for change in changes):
+            self._begin(changes)
         for change in changes:
             self._apply(change)
 
