@@ -1,8 +1,9 @@
 """``python -m bench.starvation``: how long hopeless pods delay one that fits.
 
 Hopeless pods of higher priority wait, something happens that wakes them, and at the same moment a
-pod comes that fits. The engine is told what a daemon tells it, and its time is the CPU time that it
-takes: what is printed is the time from the pod's arrival to the instruction to bind it.
+pod comes that fits; or it comes while things keep happening. The engine is told what a daemon tells
+it, and its time is the CPU time that it takes: what is printed is the time from the pod's arrival
+to the instruction to bind it.
 """
 
 import gc
@@ -26,18 +27,40 @@ from scheduler.offline.reading import objects_from_documents
 
 BOUND_SECONDS: Final = 1.0
 """What is promised; see docs/configuration.md."""
+ENDS_PER_SECOND: Final = 100
+"""How often a small pod ends where that goes on all the time."""
+SMALL_PODS: Final = 3
+"""On each node. Their room is too little for whoever is hopeless."""
+WARM_UP_SECONDS: Final = 3.0
+"""For how long it has gone on when the pod comes."""
 FLUSH_SECONDS: Final = 331.0
 """When pods that wait have waited too long, and somebody has looked."""
 
 Json = dict[str, Any]
 
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+def _requesting(**requests: str) -> Json:
+    container = {"name": "main", "image": "app:1", "resources": {"requests": requests}}
+    return {"containers": [container]}
+
+
+def _near(app: str) -> Json:
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"affinity": {"podAffinity": rule}}
+
+
 HOPELESS: Final[dict[str, Callable[[int], Json]]] = {
-    "too big for any node": lambda i: {"cpu": f"{64_000 + i}m"},
-    "no room": lambda i: {"cpu": f"{2000 + i % 1900}m", "memory": f"{1 + i // 1900}Mi"},
+    "too big for any node": lambda i: _requesting(cpu=f"{64_000 + i}m"),
+    "no room": lambda i: _requesting(cpu=f"{2000 + i % 1900}m", memory=f"{1 + i // 1900}Mi"),
+    "nobody to be near": lambda i: _near(f"app-{i}"),
 }
-"""By why they are: what they request; pods of one shape all request what the first does."""
+"""By why they are: what is in their specification; pods of one shape are all like the first."""
 SHAPES: Final = ("one shape", "all unlike")
-EVENTS: Final = ("they arrive", "a pod ends", "a node is added", "patience ends")
+GOES_ON: Final = "pods keep ending"
+EVENTS: Final = ("they arrive", "a pod ends", "a node is added", "patience ends", GOES_ON)
 
 
 @click.command()
@@ -96,6 +119,12 @@ class Timed:
         self.longest = 0.0
         self.tried = 0
         self._next_tick = self.now
+        self._stream: Iterator[Event] = iter(())
+        self._next_of_stream = self.now
+
+    def keep_telling(self, stream: Iterator[Event]) -> None:
+        """Have more and more of this happen from now on."""
+        self._stream, self._next_of_stream = stream, self.now
 
     def handle(self, event: Event) -> list[Bind]:
         """Tell it something; gives what is to be bound."""
@@ -111,6 +140,9 @@ class Timed:
         if self.now >= self._next_tick:
             self._next_tick = floor(self.now) + 1.0
             self.handle(Tick())
+        while self.now >= self._next_of_stream and (event := next(self._stream, None)) is not None:
+            self._next_of_stream += 1 / ENDS_PER_SECOND
+            self.handle(event)
         self.tried += 1
         return self.handle(Decide())
 
@@ -139,6 +171,13 @@ def measure(case: Case) -> tuple[float, float, int]:
     happens = _EVENTS[case.event](case)
     if case.event == "patience ends":
         timed.now += FLUSH_SECONDS
+    if case.event == GOES_ON:
+        timed.keep_telling(_ends(case))
+        until = timed.now + WARM_UP_SECONDS
+        while timed.now < until:
+            if not engine.has_ready:
+                timed.now += 1 / ENDS_PER_SECOND
+            timed.decide()
     fitting = _pod_info(_pod("fits", "50m", 0))
     start = timed.now
     timed.handle(happens)
@@ -157,7 +196,13 @@ _EVENTS: Final[dict[str, Callable[[Case], Event]]] = {
     "a pod ends": lambda _: ObjectGone("pods", "default", "running-0", "uid-running-0"),
     "a node is added": lambda case: ObjectSet("nodes", _node_object(case.nodes)),
     "patience ends": lambda _: Tick(),
+    GOES_ON: lambda _: Tick(),
 }
+
+
+def _ends(case: Case) -> Iterator[Event]:
+    for i in range(SMALL_PODS * case.nodes):
+        yield ObjectGone("pods", "default", f"small-{i}", f"uid-small-{i}")
 
 
 def _node_object(number: int) -> Any:
@@ -172,6 +217,10 @@ def _cluster(nodes: int) -> Iterator[tuple[str, Json]]:
         pod = _pod(f"running-{i}", "3900m", 1000)
         pod["spec"]["nodeName"] = f"node-{i}"
         yield "bench", pod
+    for i in range(SMALL_PODS * nodes):
+        pod = _pod(f"small-{i}", "1m", 1000)
+        pod["spec"]["nodeName"] = f"node-{i % nodes}"
+        yield "bench", pod
 
 
 def _node(number: int) -> Json:
@@ -179,17 +228,16 @@ def _node(number: int) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {HOSTNAME: name}},
         "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}},
     }
 
 
 def _hopeless(case: Case) -> Iterator[PodInfo]:
-    requests = HOPELESS[case.why]
+    spec_of = HOPELESS[case.why]
     for i in range(case.pods):
         pod = _pod(f"hopeless-{i}", "0", 10)
-        wanted = requests(0 if case.shapes == "one shape" else i)
-        pod["spec"]["containers"][0]["resources"]["requests"] = wanted
+        pod["spec"] |= spec_of(0 if case.shapes == "one shape" else i)
         yield _pod_info(pod)
 
 

@@ -1,8 +1,9 @@
 """``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
 
 What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, so many requests
-in flight, one watch open as a scheduler has. For the claims of a pod it writes what a scheduler
-writes, and waits for nobody. It stays until it is ended, for its CPU time to be read.
+in flight, one watch open as a scheduler has. For the claims of a pod, and for pods that have to
+make room for it, it writes what a scheduler writes, and waits for nobody. It stays until it is
+ended, for its CPU time to be read.
 
 With ``--follow`` it binds each pod the moment it appears instead.
 """
@@ -16,6 +17,7 @@ import aiohttp
 import click
 import uvloop
 
+from bench.clearing import FullNodes, event_call
 from bench.objects import SCHEDULER_NAME
 from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES, claim_names
 from bench.workload import MEASURED
@@ -23,10 +25,7 @@ from e2e.support.api import Api, Call, Credentials
 from e2e.support.objects import Json, make_binding
 
 _PODS = f"/api/v1/namespaces/{MEASURED}/pods"
-_EVENTS = f"/apis/events.k8s.io/v1/namespaces/{MEASURED}/events"
 _WAITING = f"fieldSelector=spec.nodeName%3D,spec.schedulerName%3D{SCHEDULER_NAME}"
-_TIME = "2020-01-01T00:00:00.000000Z"
-"""Nobody reads these events."""
 
 
 @click.command()
@@ -70,8 +69,13 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         version = (await api.get("/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
         watching = asyncio.create_task(_watch(await Credentials.load(kubeconfig), version))
         volumes = iter([each["metadata"]["name"] for each in await api.list_items(VOLUMES)])
+        full = await FullNodes.read(api, pods)
         calls = (
-            chain(_claim_calls(pod, node, volumes), _calls(pod["metadata"]["name"], node, events))
+            chain(
+                _claim_calls(pod, node, volumes),
+                () if full is None else full.calls(pod, node, events=events),
+                _calls(pod["metadata"]["name"], node, events),
+            )
             for pod, node in zip(pods, nodes, strict=False)
         )
         async with asyncio.TaskGroup() as group:
@@ -102,23 +106,9 @@ def _claim_calls(pod: Json, node: str, volumes: Iterator[str]) -> Iterator[Call]
 def _calls(pod: str, node: str, events: bool) -> Iterator[Call]:
     yield Call("POST", f"{_PODS}/{pod}/binding", make_binding(pod, node, namespace=MEASURED))
     if events:
-        yield Call("POST", _EVENTS, _event(pod, node))
-
-
-def _event(pod: str, node: str) -> Json:
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": f"{pod}.wall", "namespace": MEASURED},
-        "eventTime": _TIME,
-        "reportingController": SCHEDULER_NAME,
-        "reportingInstance": SCHEDULER_NAME,
-        "action": "Binding",
-        "reason": "Scheduled",
-        "regarding": {"kind": "Pod", "namespace": MEASURED, "name": pod, "apiVersion": "v1"},
-        "note": f"Successfully assigned {MEASURED}/{pod} to {node}",
-        "type": "Normal",
-    }
+        about = {"metadata": {"name": pod, "namespace": MEASURED}}
+        note = f"Successfully assigned {MEASURED}/{pod} to {node}"
+        yield event_call(about, "Scheduled", "Binding", note)
 
 
 async def _watch(credentials: Credentials, version: str) -> None:

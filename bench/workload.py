@@ -200,6 +200,8 @@ class Workload(Form, frozen=True):
     @property
     def running_template(self) -> PodTemplate:
         """What runs from the start."""
+        if self.running_pods is not None:
+            return self.running_pods
         if self.storage is None:
             return self.pods
         return msgspec.structs.replace(self.pods, spec={})

@@ -55,7 +55,7 @@ type NodeAnswer struct {
 	Total    *int64           `json:"total,omitempty"`
 	Plugin   *string          `json:"plugin,omitempty"`
 	Code     string           `json:"code,omitempty"`
-	Reasons  []string         `json:"reasons,omitempty"`
+	Reasons  []string         `json:"reasons,omitzero"`
 }
 
 // Score is one plugin's score for one node, after normalisation and after its weight.

@@ -138,12 +138,22 @@ func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, 
 		if err != nil {
 			return err
 		}
-		if result.Nodes, err = scoreNodes(ctx, fw, state, pod, feasible); err != nil {
+		fitting := feasible
+		if feasible, err = s.passExtenders(pod, fitting, &diagnosis); err != nil {
+			return err
+		}
+		if result.Nodes, err = s.scoreNodes(ctx, fw, state, pod, feasible); err != nil {
 			return err
 		}
 		for _, node := range nodes {
-			if !slices.ContainsFunc(feasible, func(f fwk.NodeInfo) bool { return f.Node().Name == node.Node().Name }) {
-				result.Nodes = append(result.Nodes, rejected(node.Node().Name, diagnosis.NodeToStatus.Get(node.Node().Name)))
+			name := node.Node().Name
+			status := diagnosis.NodeToStatus.Get(name)
+			switch {
+			case contains(feasible, name):
+			case contains(fitting, name):
+				result.Nodes = append(result.Nodes, rejected(name, framework.ExtenderName, status))
+			default:
+				result.Nodes = append(result.Nodes, rejected(name, status.Plugin(), status))
 			}
 		}
 		slices.SortFunc(result.Nodes, func(a, b NodeAnswer) int { return strings.Compare(a.Node, b.Node) })
@@ -154,7 +164,7 @@ func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, 
 	result.Message = (&framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: diagnosis}).Error()
 	if preempts {
 		var err error
-		result.Preemption, err = preempt(ctx, fw, state, pod, diagnosis.NodeToStatus)
+		result.Preemption, err = s.preempt(ctx, fw, state, pod, diagnosis.NodeToStatus)
 		return err
 	}
 	return nil
@@ -199,12 +209,16 @@ func filterNodes(ctx context.Context, fw framework.Framework, state fwk.CycleSta
 	return feasible, nil
 }
 
-func scoreNodes(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod, feasible []fwk.NodeInfo) ([]NodeAnswer, error) {
+func contains(nodes []fwk.NodeInfo, name string) bool {
+	return slices.ContainsFunc(nodes, func(n fwk.NodeInfo) bool { return n.Node().Name == name })
+}
+
+func (s *realScheduler) scoreNodes(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod, feasible []fwk.NodeInfo) ([]NodeAnswer, error) {
 	answers := make([]NodeAnswer, 0, len(feasible))
 	if len(feasible) == 0 {
 		return answers, nil
 	}
-	if !fw.HasScorePlugins() {
+	if !fw.HasScorePlugins() && len(s.Extenders) == 0 {
 		for _, node := range feasible {
 			answers = append(answers, scored(node.Node().Name, nil, nil, 1))
 		}
@@ -224,6 +238,7 @@ func scoreNodes(ctx context.Context, fw framework.Framework, state fwk.CycleStat
 	for _, node := range scores {
 		answers = append(answers, scored(node.Name, node.Scores, weights, node.TotalScore))
 	}
+	s.addExtenderScores(pod, feasible, answers)
 	return answers, nil
 }
 
@@ -235,9 +250,9 @@ func scored(node string, scores []fwk.PluginScore, weights map[string]int64, tot
 	return result
 }
 
-func rejected(node string, status *fwk.Status) NodeAnswer {
-	plugin := status.Plugin()
-	return NodeAnswer{Node: node, Plugin: &plugin, Code: status.Code().String(), Reasons: status.Reasons()}
+func rejected(node, plugin string, status *fwk.Status) NodeAnswer {
+	reasons := append([]string{}, status.Reasons()...)
+	return NodeAnswer{Node: node, Plugin: &plugin, Code: status.Code().String(), Reasons: reasons}
 }
 
 // samplesFrom is the number of nodes from which on not all of them are looked at.

@@ -44,7 +44,7 @@ func tryAllNodes(cfg *config.KubeSchedulerConfiguration) {
 
 // preempt runs the PostFilter plugins, and, when they nominate a node, the dry run once more to
 // learn the victims: the plugins do not tell.
-func preempt(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod, statuses *framework.NodeToStatus) (*PreemptionAnswer, error) {
+func (s *realScheduler) preempt(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod, statuses *framework.NodeToStatus) (*PreemptionAnswer, error) {
 	answer := &PreemptionAnswer{Victims: []string{}, Candidates: []CandidateAnswer{}}
 	result, status := fw.RunPostFilterPlugins(ctx, state, pod, statuses)
 	if !status.IsSuccess() {
@@ -74,9 +74,9 @@ func preempt(ctx context.Context, fw framework.Framework, state fwk.CycleState, 
 	if err != nil && len(candidates) == 0 {
 		return nil, err
 	}
-	for _, candidate := range candidates {
-		found := CandidateAnswer{Node: candidate.Name(), Victims: []string{}, PDBViolations: candidate.Victims().NumPDBViolations}
-		for _, victim := range candidate.Victims().Pods {
+	for node, victims := range s.reviewed(pod, fw, plugin.Evaluator, candidates) {
+		found := CandidateAnswer{Node: node, Victims: []string{}, PDBViolations: victims.NumPDBViolations}
+		for _, victim := range victims.Pods {
 			found.Victims = append(found.Victims, victim.Namespace+"/"+victim.Name)
 		}
 		if found.Node == answer.NominatedNode {

@@ -22,16 +22,14 @@ class NodeInfo:
         name: the node's name.
         node: the node, or None for a ghost: a deleted node whose pods are not gone yet.
         pods: the pods on it by UID, assumed ones included, in order of arrival.
-        generation: grows with every change.
     """
 
-    __slots__ = ("generation", "name", "node", "pods")
+    __slots__ = ("name", "node", "pods")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.node: Node | None = None
         self.pods: dict[str, PodInfo] = {}
-        self.generation = 0
 
 
 class InvalidNodeError(ValueError):

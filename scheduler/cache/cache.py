@@ -21,6 +21,7 @@ from scheduler.snapshot import (
     NodeSet,
     PodAdded,
     PodRemoved,
+    PodUpdated,
     Snapshot,
 )
 
@@ -68,7 +69,6 @@ class Cache:
         self.rebuilds = 0
         self._entries: dict[str, _Entry] = {}
         self._changes: list[Change] = []
-        self._generation = 0
         self._assumed_count = 0
 
     # --- pods -----------------------------------------------------------------------------------
@@ -143,7 +143,6 @@ class Cache:
         info = self._node_info(node.metadata.name)
         returning = info.node is None
         info.node = node
-        self._touch(info)
         self._changes.append(NodeSet(info, node))
         if returning:
             self._changes.extend(PodAdded(pod) for pod in info.pods.values())
@@ -156,7 +155,6 @@ class Cache:
         self._changes.extend(PodRemoved(pod) for pod in info.pods.values())
         self._changes.append(NodeRemoved(name))
         info.node = None
-        self._touch(info)
         if not info.pods:
             del self.nodes[name]
 
@@ -241,7 +239,8 @@ class Cache:
         if _counts_alike(old, pod):
             info = self.nodes[pod.node_name]
             info.pods[pod.uid] = pod
-            self._touch(info)
+            if info.node is not None:
+                self._changes.append(PodUpdated(pod))
         else:
             self._take_away(old)
             self._place(pod)
@@ -256,14 +255,12 @@ class Cache:
     def _place(self, pod: PodInfo) -> None:
         info = self._node_info(pod.node_name)
         info.pods[pod.uid] = pod
-        self._touch(info)
         if info.node is not None:
             self._changes.append(PodAdded(pod))
 
     def _take_away(self, pod: PodInfo) -> None:
         info = self.nodes[pod.node_name]
         del info.pods[pod.uid]
-        self._touch(info)
         if info.node is not None:
             self._changes.append(PodRemoved(pod))
         elif not info.pods:
@@ -274,10 +271,6 @@ class Cache:
         if info is None:
             info = self.nodes[name] = NodeInfo(name)
         return info
-
-    def _touch(self, info: NodeInfo) -> None:
-        self._generation += 1
-        info.generation = self._generation
 
     def _next_state(self, uid: str, event: PodEvent) -> PodState:
         state = self.state_of(uid)

@@ -117,7 +117,7 @@ class CacheComparer:
                 continue  # gone while others were written
             state_of = self._cache.state_of
             pods = {pod.key: state_of(uid).value for uid, pod in info.pods.items()}
-            shown = {"ghost": info.node is None, "generation": info.generation, "pods": pods}
+            shown = {"ghost": info.node is None, "pods": pods}
             yield name, shown
 
     def _missed_node(self, name: str) -> str:

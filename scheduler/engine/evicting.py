@@ -126,6 +126,7 @@ class Evicting:
         if run is None:
             return
         self._evictions().end(preemptor)
+        self._core.queue.open_gate(preemptor)
         for victim in (*run.first, run.last.uid):
             waiting = self._wanted.get(victim)
             if waiting is None:

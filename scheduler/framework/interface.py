@@ -271,6 +271,13 @@ class Counting(Protocol):
             changes: by how much the counters of each differ, shape (counters, rows).
         """
 
+    def rejects(
+        self, at: NDArray[np.intp], changes: NDArray[np.float64]
+    ) -> NDArray[np.bool_] | None:
+        """Which rows `judge` rejects, where nobody asks why; None when it is none."""
+        answer = self.judge(at, changes)
+        return None if answer is None else answer != 0
+
 
 class CountingFilterPlugin(FilterPlugin, Protocol):
     """A filter that other pods change by what they add up to: the column form of AddPod, RemovePod.

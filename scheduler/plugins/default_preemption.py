@@ -4,8 +4,8 @@ The plugin decides; whoever runs the attempt evicts the victims and nominates th
 evictions are under way the pod is held back, so that it does not preempt again.
 
 Extension points: PreEnqueue, PostFilter.
-Events: a pod is deleted, which looks at held pods again and wakes nobody: the plugins that rejected
-the pod decide about that.
+Events: none. Whoever carries out the evictions says when a pod is held no more; the plugins that
+rejected it decide what wakes it then.
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption (v1.36).
 """
 
@@ -17,14 +17,7 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    ObjectKind,
-    QueueingHint,
-)
+from scheduler.framework.events import ClusterEventWithHint, ObjectKind
 from scheduler.framework.handle import Handle
 from scheduler.framework.interface import (
     Diagnosis,
@@ -65,8 +58,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """See `EnqueueExtensions.events_to_register`."""
-        deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
-        return (ClusterEventWithHint(deleted, _wakes_nobody, reads_pod_shape_only=True),)
+        return ()
 
     @override
     def pre_enqueue(self, pod: PodInfo) -> Status:
@@ -92,7 +84,3 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
         if not status.reasons:
             return result, status
         return result, Status(status.code, (f"{MESSAGE_PREFIX}{status.message}",))
-
-
-def _wakes_nobody(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:  # noqa: ARG001 - a hint
-    return QueueingHint.SKIP

@@ -151,6 +151,13 @@ class _Room(Counting):
             return None
         return fit.answers(is_full, is_short, self._is_hopeless[at])
 
+    @override
+    def rejects(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Mask | None:
+        rejected: Mask = changes[0] >= self._free_places[at]
+        rejected |= (self._amounts > self._free[:, at] - changes[1:]).any(axis=0)
+        rejected |= self._is_hopeless[at]
+        return rejected
+
 
 class NodeResourcesFit(
     PreFilterPlugin,

@@ -29,7 +29,12 @@ from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 _LATER_BATCHES: Final = 4
-"""When the first nodes do not do, this many times as many are tried next."""
+"""When the first nodes do not do, at most this many times as many are tried next."""
+_SPARE: Final = 1.25
+"""So many times the nodes are tried that would do if as many of them were candidates as so far.
+
+A batch costs about the same whether it has some nodes more: it is the second batch that costs.
+"""
 
 _NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
 
@@ -98,13 +103,14 @@ class DryRun:
             PluginError: a plugin failed.
         """
         batches: list[Tried] = []
-        start, size = 0, wanted
+        start, size = 0, int(_SPARE * wanted)
         clean = total = 0
         while start < len(rows) and not (clean and total >= wanted):
             tried = self._try(rows[start : start + size])
             clean, total = _cut(tried, wanted, clean, total)
             batches.append(tried)
-            start, size = start + size, size * _LATER_BATCHES
+            start += size
+            size = _next_size(start, wanted, total)
         return batches
 
     def _try(self, rows: Indices) -> Tried:
@@ -194,6 +200,14 @@ class DryRun:
         return ChangedRows(self._attempt, self._snapshot, rows, others, known)
 
 
+def _next_size(tried: int, wanted: int, total: int) -> int:
+    """How many nodes to try next, where those tried have brought so many candidates."""
+    most = _LATER_BATCHES * tried
+    if not total or total >= wanted:
+        return most
+    return min(most, int(_SPARE * (wanted - total) * tried / total) + 1)
+
+
 def _nominate(rows: ChangedRows, before: Nominated, kinds: Indices, snapshot: Snapshot) -> None:
     """Tell of the nominated pods on the rows that are tried."""
     order = np.argsort(rows.rows)
@@ -221,25 +235,13 @@ def _reprieve(
     by_step = stable_order(step)
     ends = np.cumsum(np.bincount(step)) if len(step) else np.zeros(0, np.intp)
     for chosen in np.split(order[by_step], ends[:-1]):
-        _bring_back(rows, lower, kinds, chosen, leaves)
+        # One pod of each of some nodes.
+        leaves[chosen] = rows.try_back(
+            lower.at[chosen],
+            kinds[chosen],
+            lambda chosen=chosen: lower.pods(chosen),  # type: ignore[misc] # the pods of this step
+        )
     return leaves
-
-
-def _bring_back(
-    rows: ChangedRows,
-    lower: RankedPods,
-    kinds: Indices,
-    chosen: Indices,
-    leaves: NDArray[np.bool_],
-) -> None:
-    """One pod of each of some nodes."""
-    places = lower.at[chosen]
-    rows.add(places, kinds[chosen], lambda: lower.pods(chosen))
-    misses = rows.judge(places).first != FEASIBLE
-    gone = chosen[misses]
-    if len(gone):
-        rows.remove(lower.at[gone], kinds[gone], lambda: lower.pods(gone))
-        leaves[gone] = True
 
 
 def _cut(tried: Tried, wanted: int, clean: int, total: int) -> tuple[int, int]:

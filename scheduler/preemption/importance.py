@@ -1,7 +1,7 @@
 """Which pods run on each node, most important first.
 
-Sorted once per node and kept until something on the node changes: a preemption looks at thousands
-of pods, of which few have changed since the last one.
+Sorted once per node and kept in columns until something on the node changes: a preemption looks at
+thousands of pods, of which few have changed since the last one.
 
 Source: kubernetes pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime) v1.36.
 """
@@ -14,10 +14,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.nodes import NodeInfo
 from scheduler.api.pods import PodInfo
 from scheduler.snapshot import Snapshot
-from scheduler.snapshot.pod_kinds import PodKinds
 
 _NOW: Final = "~"
 """A pod without a start time counts as started now; sorts after all times."""
@@ -53,21 +51,6 @@ def start_number(pod: PodInfo) -> int:
     return int(digits) if digits.isdecimal() else _LATEST
 
 
-class _Ranked:
-    """The pods of one node."""
-
-    __slots__ = ("columns", "generation", "info", "pods")
-
-    def __init__(self, info: NodeInfo, kinds: PodKinds) -> None:
-        self.info = info
-        self.generation = info.generation
-        self.pods = sorted(info.pods.values(), key=importance)
-        priorities = [pod.shape.spec.priority or 0 for pod in self.pods]
-        numbers = [*map(kinds.number_of, self.pods)]
-        starts = [*map(start_number, self.pods)]
-        self.columns = np.array([priorities, numbers, starts], np.int64)
-
-
 class RankedPods:
     """Pods of several nodes in one column: node by node, most important first.
 
@@ -78,17 +61,24 @@ class RankedPods:
         starts: when each started, as a number that grows with time.
     """
 
-    __slots__ = ("_blocks", "_index", "at", "kinds", "priorities", "starts")
+    __slots__ = ("_every", "_slots", "at", "kinds", "priorities", "starts")
 
-    def __init__(self, blocks: Sequence[_Ranked]) -> None:
-        lengths = np.array([len(block.pods) for block in blocks], np.intp)
-        columns = np.concatenate([block.columns for block in blocks], axis=1)
-        self._blocks = blocks
-        self.at: Indices = np.repeat(np.arange(len(blocks)), lengths)
-        starts = np.cumsum(lengths) - lengths
-        self._index: Indices = np.arange(len(self.at)) - starts[self.at]
+    def __init__(
+        self, every: Sequence[PodInfo], slots: Indices, at: Indices, columns: NDArray[np.int64]
+    ) -> None:
+        """Name some pods.
+
+        Args:
+            every: where they are.
+            slots: the place there of each.
+            at: see above.
+            columns: priority, kind and start of each.
+        """
+        self._every = every
+        self._slots = slots
+        self.at = at
         self.priorities: NDArray[np.int64] = columns[0]
-        self.kinds: Indices = columns[1].astype(np.intp)
+        self.kinds: Indices = columns[1]
         self.starts: NDArray[np.int64] = columns[2]
 
     def __len__(self) -> int:
@@ -99,16 +89,16 @@ class RankedPods:
         if chosen.dtype == np.bool_ and chosen.all():
             return self
         part = object.__new__(RankedPods)
-        part._blocks = self._blocks
-        part.at, part._index = self.at[chosen], self._index[chosen]
+        part._every = self._every
+        part.at, part._slots = self.at[chosen], self._slots[chosen]
         part.priorities, part.kinds = self.priorities[chosen], self.kinds[chosen]
         part.starts = self.starts[chosen]
         return part
 
     def pods(self, chosen: Indices | slice = slice(None)) -> list[PodInfo]:
         """The pods themselves."""
-        places = zip(self.at[chosen].tolist(), self._index[chosen].tolist(), strict=True)
-        return [self._blocks[at].pods[index] for at, index in places]
+        every = self._every
+        return [every[slot] for slot in self._slots[chosen].tolist()]
 
 
 def stable_order(values: Indices) -> Indices:
@@ -118,36 +108,98 @@ def stable_order(values: Indices) -> Indices:
 
 
 class Importance:
-    """Remembers the order of the pods of each node."""
+    """Remembers the order of the pods of each node.
+
+    The pods of a row are one block of the columns. A block is never written again: a row that has
+    changed gets a new one, so whoever read the old one may go on with it.
+    """
 
     def __init__(self) -> None:
-        self._ranked: dict[int, _Ranked] = {}
-        self._kinds: PodKinds | None = None
-        self._epoch = 0
+        self._about: tuple[object, ...] = ()
+        """What the blocks hold for."""
+        self._positions: tuple[int, ...] = ()
+        """Up to where changes are taken over."""
+        self._forget(0)
 
     def ranked(self, snapshot: Snapshot, rows: Indices) -> RankedPods:
         """The pods on some rows.
 
-        Cost: O(rows), and O(pods on the row) for each row that has changed since it was last seen.
+        Cost: a few column operations, and O(pods on the row) for each row that has changed since it
+        was last seen.
         """
-        kinds = snapshot.kinds
+        self._catch_up(snapshot)
+        unknown = rows[self._starts[rows] == _UNKNOWN]
+        if len(unknown):
+            self._rank(unknown, snapshot)
+        at, slots = self._slots(rows)
+        return RankedPods(self._pods, slots, at, self._columns[:, slots])
+
+    def _forget(self, capacity: int) -> None:
+        self._starts = np.full(capacity, _UNKNOWN, np.intp)
+        self._lengths = np.zeros(capacity, np.intp)
+        self._pods: list[PodInfo] = []
+        self._columns = np.zeros((3, _MIN_PODS), np.int64)
+        self._used = 0
+        """Pods in blocks that are not out of date."""
+
+    def _catch_up(self, snapshot: Snapshot) -> None:
+        """Let the blocks go of rows that have changed."""
+        kinds, logs = snapshot.kinds, (snapshot.pod_log, snapshot.version_log)
         kinds.trim()
-        if kinds is not self._kinds or kinds.epoch != self._epoch:
-            self._ranked.clear()
-            self._kinds, self._epoch = kinds, kinds.epoch
-        numbers = rows.tolist()
-        every, ranked = snapshot.table.infos, self._ranked
-        infos = [every[row] or _NOBODY for row in numbers]
-        blocks = [ranked.get(row, _UNKNOWN) for row in numbers]
-        stale = [
-            place
-            for place, (block, info) in enumerate(zip(blocks, infos, strict=True))
-            if block.generation != info.generation or block.info is not info
+        about = (kinds, kinds.epoch, snapshot.table.capacity, *logs)
+        is_known = about == self._about
+        changes = [
+            log.since(position) for log, position in zip(logs, self._positions, strict=is_known)
         ]
-        for place in stale:
-            blocks[place] = ranked[numbers[place]] = _Ranked(infos[place], kinds)
-        return RankedPods(blocks)
+        self._about, self._positions = about, tuple(log.position for log in logs)
+        if not is_known or any(rows is None for rows in changes):
+            self._forget(snapshot.table.capacity)
+            return
+        for rows in changes:
+            if rows is not None and len(rows):
+                self._used -= int(self._lengths[rows].sum())
+                self._starts[rows], self._lengths[rows] = _UNKNOWN, 0
+
+    def _rank(self, rows: Indices, snapshot: Snapshot) -> None:
+        """Sort the pods of rows that have no block."""
+        if len(self._pods) > max(_MIN_PODS, 2 * self._used):
+            self._compact()
+        infos, first = snapshot.table.infos, len(self._pods)
+        lengths = []
+        for row in rows.tolist():
+            info = infos[row]
+            pods = [] if info is None else sorted(info.pods.values(), key=importance)
+            self._pods.extend(pods)
+            lengths.append(len(pods))
+        self._lengths[rows] = lengths
+        self._starts[rows] = first + np.cumsum(lengths) - lengths
+        new, number_of = self._pods[first:], snapshot.kinds.number_of
+        self._used += len(new)
+        while len(self._pods) > self._columns.shape[1]:
+            self._columns = np.hstack((self._columns, np.zeros_like(self._columns)))
+        self._columns[:, first : len(self._pods)] = (
+            [pod.priority for pod in new],
+            [*map(number_of, new)],
+            [*map(start_number, new)],
+        )
+
+    def _compact(self) -> None:
+        """Give up the blocks that are out of date."""
+        rows = np.flatnonzero(self._starts != _UNKNOWN)
+        _, slots = self._slots(rows)
+        self._pods = [self._pods[slot] for slot in slots.tolist()]
+        self._columns = self._columns[:, slots]
+        lengths = self._lengths[rows]
+        self._starts[rows] = np.cumsum(lengths) - lengths
+
+    def _slots(self, rows: Indices) -> tuple[Indices, Indices]:
+        """For each pod of some rows, the place of its row among them, and its own."""
+        lengths = self._lengths[rows]
+        at = np.repeat(np.arange(len(rows)), lengths)
+        first = np.cumsum(lengths) - lengths
+        return at, np.arange(len(at)) + (self._starts[rows] - first)[at]
 
 
-_NOBODY: Final = NodeInfo("")
-_UNKNOWN: Final = _Ranked(NodeInfo(""), PodKinds())
+_UNKNOWN: Final = -1
+"""The start of a row that has no block."""
+_MIN_PODS: Final = 1024

@@ -117,12 +117,10 @@ class Group:
         self.withdrawals = 0
         self.node_changes = 0
 
-    def may_wake(self, interest: Interest, max_priority: int | None) -> bool:
+    def may_wake(self, interest: Interest) -> bool:
         """Whether an event is to be looked at for these pods.
 
         A gated pod cannot leave before its gating plugin lets it, so only what that plugin
         registered for matters.
         """
-        if max_priority is not None and self.priority > max_priority:
-            return False
         return not self.gating_plugin or self.gating_plugin in interest.of(self.profile).hints

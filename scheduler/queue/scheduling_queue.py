@@ -26,9 +26,9 @@ Differs: pods are told apart by UID. Newer versions of a pod in flight, and its 
 until it comes back. The flush of pods that waited too long does not concern pods in flight.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 from scheduler.api.pods import PodInfo
@@ -63,16 +63,17 @@ from scheduler.queue.dump import (
 from scheduler.queue.groups import Wake, kind_of
 from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.in_flight import InFlightPods
+from scheduler.queue.news import Happened, News, Round, Step
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.pre_enqueue import Gates
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
-from scheduler.queue.unschedulable_pods import Step, UnschedulablePods, Waking
+from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.queue.validation import validate_queue
 
-_GROUPS_AT_ONCE: Final = 256
-"""So many groups of waiting pods are asked at once what an event means to them: some 5 ms."""
-_MAX_WAKINGS: Final = 32
-"""So many things may have happened of which something is left; then the first is ended."""
+_QUESTIONS_AT_ONCE: Final = 256
+"""So many times groups of waiting pods are asked at once what an event means to them: some 5 ms."""
+_FLUSHED_AT_ONCE: Final = 512
+"""So many pods become active at once when their back-off ends: some 5 ms."""
 
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
@@ -127,8 +128,12 @@ class SchedulingQueue:
         self._active = ActiveQueue(self._clock)
         self._backoff = BackoffQueue(backoff, self._clock)
         self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
-        self._wakings: deque[Waking] = deque()
-        """What is not over of what has happened; goes on with every pop."""
+        self._is_flushing = False
+        """Whether pods are left whose back-off was over at the last flush."""
+        self._news = News()
+        """What has happened that the round under way is not about."""
+        self._round: Round | None = None
+        """Groups that may be woken by what happened before; goes on with every pop."""
 
     def configure(
         self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
@@ -230,6 +235,17 @@ class SchedulingQueue:
         queued.unschedulable_plugins = queued.pending_plugins = frozenset()
         self._requeue(uid, queued, Strategy.AFTER_BACKOFF, _ACTIVATE_LABEL)
 
+    def open_gate(self, uid: str) -> None:
+        """Ask again whether a gated pod is held; if not, it waits for what rejected it before.
+
+        For gates that know when they open: no event need be looked at for the pods they hold.
+        """
+        queued = self._unschedulable.get(uid)
+        if queued is not None and queued.is_gated:
+            self._unschedulable.remove(uid)
+            self._gates.admit(queued)
+            self._unschedulable.add(uid, queued)
+
     def move_all_to_active_or_backoff_queue(
         self,
         event: ClusterEvent,
@@ -251,7 +267,10 @@ class SchedulingQueue:
         observed = self._observe(event, old, new)
         if not observed.interest.exists and event.resource is not EventResource.NODE:
             return
-        self._wake(self._unschedulable.waking_by(observed, max_priority, but))
+        happened = Happened(observed, max_priority, but)
+        self._news.add(happened, self._unschedulable.helped_by(observed))
+        if self._round is None:
+            self._wake_some()
         self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
@@ -263,7 +282,8 @@ class SchedulingQueue:
         they would keep waiting. The caller ends the attempt with `done` or
         `add_unschedulable_if_not_present`.
         """
-        self._wake_more()
+        self._wake_some()
+        self._flush_some()
         queued = self._active.pop()
         if queued is None:
             queued = self._backoff.pop_early()
@@ -358,10 +378,13 @@ class SchedulingQueue:
     # --- time -------------------------------------------------------------------------------------
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active whose back-off is over; to be called every second."""
-        self._wake_more()
-        for queued in self._backoff.pop_completed():
-            self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+        """Make the pods active whose back-off is over; to be called every second.
+
+        Where they are very many, the others follow with the next pops.
+        """
+        self._wake_some()
+        self._is_flushing = True
+        self._flush_some()
 
     def flush_unschedulable_leftover(self) -> None:
         """Wake the pods that have waited too long; to be called every 30 seconds.
@@ -370,7 +393,9 @@ class SchedulingQueue:
         """
         limit = self._clock.monotonic() - self._max_in_unschedulable
         interest = self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
-        self._wake(self._unschedulable.waking_late(limit, interest))
+        self._news.late = limit, interest
+        if self._round is None:
+            self._wake_some()
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -423,7 +448,9 @@ class SchedulingQueue:
     @property
     def has_ready(self) -> bool:
         """Whether `pop` has a pod, or something to do."""
-        return bool(len(self._active) or self._wakings) or self._backoff.has_early
+        is_waking = self._round is not None or bool(self._news)
+        is_ready = len(self._active) > 0 or self._backoff.has_early
+        return is_ready or is_waking or self._is_flushing
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""
@@ -510,22 +537,25 @@ class SchedulingQueue:
         if kind_of(old) != kind_of(new):
             self._end_scouting(new.uid)
 
-    def _wake(self, waking: Waking) -> None:
-        """Begin to wake pods; where there are very many different ones, the rest comes later."""
-        for step in waking.some(_GROUPS_AT_ONCE):
+    def _wake_some(self) -> None:
+        """Wake pods that something may have helped; where many different ones wait, not yet all."""
+        if self._round is None:
+            if not self._news:
+                return
+            news, self._news = self._news, News()
+            self._round = self._unschedulable.round_of(news)
+        for step in self._round.some(_QUESTIONS_AT_ONCE):
             self._send(*step)
-        if waking.is_over:
-            return
-        self._wakings.append(waking)
-        if len(self._wakings) > _MAX_WAKINGS:
-            first = self._wakings.popleft()
-            while not first.is_over:
-                for step in first.some(_GROUPS_AT_ONCE):
-                    self._send(*step)
+        if self._round.is_over:
+            self._round = None
 
-    def _wake_more(self) -> None:
-        if self._wakings:
-            self._wake(self._wakings.popleft())
+    def _flush_some(self) -> None:
+        """Let back-off end; where it does for very many pods, not yet for all."""
+        if self._is_flushing:
+            completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
+            for queued in completed:
+                self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+            self._is_flushing = len(completed) == _FLUSHED_AT_ONCE
 
     def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
         """Wake a pod that waits; where gates keep it, the next one that it was woken for."""

@@ -6,8 +6,7 @@ workloads waiting for it, however many pods they have; see `scheduler.queue.grou
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import TypeAlias
+from itertools import chain, islice
 
 from scheduler.api.objects import Node
 from scheduler.framework.events import EventResource
@@ -15,31 +14,7 @@ from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.excesses import Excesses
 from scheduler.queue.groups import Group, GroupKey, Kind, Wake, group_key
 from scheduler.queue.hints import Interest, ObservedEvent, QueueingHints, Strategy
-
-Step: TypeAlias = tuple[QueuedPodInfo, Wake]
-"""A pod that is to be tried, and how it is woken."""
-
-
-class Waking:
-    """Groups that something may have helped: who of them is woken is found out bit by bit."""
-
-    def __init__(self, groups: list[Group], steps: Callable[[Group], Iterator[Step]]) -> None:
-        self._groups = groups
-        self._steps = steps
-        self._position = 0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all groups were looked at."""
-        return self._position >= len(self._groups)
-
-    def some(self, count: int) -> Iterator[Step]:
-        """Look at the next groups; each of their pods is to be taken out as it is given."""
-        start, self._position = self._position, self._position + count
-        for group in self._groups[start : self._position]:
-            # By now it may have gone, and its pods with it.
-            if group.members:
-                yield from list(self._steps(group))
+from scheduler.queue.news import Happened, News, Round, Step
 
 
 class UnschedulablePods:
@@ -206,62 +181,72 @@ class UnschedulablePods:
 
     # --- events -----------------------------------------------------------------------------------
 
-    def waking_by(
-        self, observed: ObservedEvent, max_priority: int | None = None, but: str = ""
-    ) -> Waking:
-        """The pods that an event is worth trying again, and how; of equal ones only the scout.
+    def helped_by(self, observed: ObservedEvent) -> list[Group]:
+        """The groups that an event helps for sure: those that waited for such a node."""
+        if observed.interest.event.resource is not EventResource.NODE:
+            return []
+        self._node_changes += 1
+        return self._excesses.that_fit(observed.new) if isinstance(observed.new, Node) else []
 
-        Cost: O(groups whose rejectors registered for the event); asking is left to the caller.
+    def round_of(self, news: News) -> Round:
+        """The pods that are worth trying again, and how; of equal ones only the scout.
+
+        Cost: O(groups whose rejectors registered for what happened); asking comes bit by bit.
         """
-        interest = observed.interest
-        groups: list[Group] = []
-        if interest.event.resource is EventResource.NODE:
-            self._node_changes += 1
-            if isinstance(observed.new, Node):
-                groups = self._excesses.that_fit(observed.new)
-        groups.extend(
-            group
-            for group in self._interested_groups(interest)
-            if group.may_wake(interest, max_priority)
-        )
-        return Waking(groups, lambda group: self._woken(group, observed, but))
+        interests = [sort.interest for sort in news.sorts.values()]
+        if news.late is not None or any(interest.is_wildcard for interest in interests):
+            groups = list(self._groups.values())
+        else:
+            lines = [
+                self._by_rejector.get((profile, plugin), {}).values()
+                for interest in interests
+                for profile, registered in interest.by_profile.items()
+                for plugin in registered.hints
+            ]
+            groups = list(dict.fromkeys(chain(news.helped, *lines)))
+        return Round(groups, lambda group: self._woken(group, news), len(news))
 
-    def waking_late(self, limit: float, interest: Interest) -> Waking:
+    def _woken(self, group: Group, news: News) -> Iterator[Step]:
+        label = news.helped.get(group)
+        if label is not None:
+            yield from self._outright(group, label)
+        for sort in news.sorts.values():
+            if not group.may_wake(sort.interest):
+                continue
+            if sort.too_many:
+                yield from self._outright(group, sort.interest.label)
+                continue
+            for happened in sort.happened:
+                if happened.max_priority is None or group.priority <= happened.max_priority:
+                    yield from list(self._woken_by(group, happened))
+        if news.late is not None:
+            yield from list(self._late(group, *news.late))
+
+    @staticmethod
+    def _outright(group: Group, label: str) -> list[Step]:
+        """Everybody of a group, without asking."""
+        is_pending = bool(group.key.pending_plugins)
+        wake = Wake(Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF, label)
+        return [(queued, wake) for queued in _to_send(group, "")]
+
+    def _late(self, group: Group, limit: float, interest: Interest) -> Iterator[Step]:
         """The pods that have waited since before a point in time, and those whose gate has failed.
 
         Of equal ones it is the scout. Pods that wait for nodes have time until there are other
         nodes, those that are gated until their gate has registered for this.
         """
-        wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
-        return Waking(list(self._groups.values()), lambda group: self._late(group, wake, interest))
-
-    def _late(self, group: Group, wake: Wake, interest: Interest) -> Iterator[Step]:
         if group.key.excess is not None and group.node_changes == self._node_changes:
             return
-        limit = wake.late_before or 0.0
-        is_time = group.may_wake(interest, None)
+        wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
+        is_time = group.may_wake(interest)
         for queued in _to_send(group, ""):
             if (is_time and queued.timestamp < limit) or queued.gate_failed:
                 yield queued, wake
 
-    def _interested_groups(self, interest: Interest) -> list[Group]:
-        if interest.is_wildcard:
-            return list(self._groups.values())
-        groups: dict[GroupKey, Group] = {}
-        for profile, profile_interest in interest.by_profile.items():
-            for plugin in profile_interest.hints:
-                rejected = self._by_rejector.get((profile, plugin))
-                if rejected is not None:
-                    groups.update(rejected)
-        return list(groups.values())
-
-    def _woken(self, group: Group, observed: ObservedEvent, but: str) -> Iterator[Step]:
+    def _woken_by(self, group: Group, happened: Happened) -> Iterator[Step]:
         """Ask once for all pods of a group, and on its own for a pod that the event happened to."""
+        observed, but = happened.observed, happened.but
         label, subject_uid = observed.interest.label, observed.pod_uid
-        if group.key.excess is not None and isinstance(observed.new, Node):
-            for queued in _to_send(group, but):
-                yield queued, Wake(Strategy.AFTER_BACKOFF, label)
-            return
         alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
         has_subject = subject_uid in group.members
         is_each = alone or has_subject

@@ -10,6 +10,7 @@ from scheduler.snapshot.changes import (
     NodeSet,
     PodAdded,
     PodRemoved,
+    PodUpdated,
 )
 from scheduler.snapshot.node_table import Rows
 from scheduler.snapshot.snapshot import Snapshot
@@ -21,6 +22,7 @@ __all__ = [
     "NodeSet",
     "PodAdded",
     "PodRemoved",
+    "PodUpdated",
     "Rows",
     "Snapshot",
 ]

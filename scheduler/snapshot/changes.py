@@ -44,6 +44,12 @@ class PodRemoved(msgspec.Struct, frozen=True, gc=False):
     pod: PodInfo
 
 
+class PodUpdated(msgspec.Struct, frozen=True, gc=False):
+    """There is a newer version of a pod; all that is counted of it is as before."""
+
+    pod: PodInfo
+
+
 class NamespaceChanged(msgspec.Struct, frozen=True, gc=False):
     """The labels of a namespace; None when it is deleted."""
 
@@ -51,4 +57,4 @@ class NamespaceChanged(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str] | None
 
 
-Change: TypeAlias = NodeSet | NodeRemoved | PodAdded | PodRemoved | NamespaceChanged
+Change: TypeAlias = NodeSet | NodeRemoved | PodAdded | PodRemoved | PodUpdated | NamespaceChanged

@@ -303,7 +303,6 @@ class NodeTable:
         info = NodeInfo(old.name)
         info.node = self.nodes[row]
         info.pods = old.pods.copy()
-        info.generation = old.generation
         return info
 
     def _set_allocatable(self, row: int, offered: dict[str, int]) -> None:

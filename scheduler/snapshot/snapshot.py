@@ -17,6 +17,7 @@ from scheduler.snapshot.changes import (
     NodeSet,
     PodAdded,
     PodRemoved,
+    PodUpdated,
 )
 from scheduler.snapshot.forks import (
     ForkedSelectorCounts,
@@ -44,7 +45,7 @@ class Snapshot:
     `update` only.
 
     Attributes:
-        epoch: grows with every update that changed something.
+        epoch: grows with every update that changed something; newer versions of pods do not count.
         table: one row per node.
         ports: host ports in use.
         images: images by node.
@@ -53,6 +54,7 @@ class Snapshot:
         namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
         pod_log: rows on which pods came or went.
+        version_log: rows on which pods were told of anew, though they count as before.
         is_fork: whether it is somebody's "what if".
     """
 
@@ -66,6 +68,7 @@ class Snapshot:
         self.namespace_epoch = 0
         self.node_log = RowLog()
         self.pod_log = RowLog()
+        self.version_log = RowLog()
         self.is_fork = False
         self._labels = LabelColumns()
         self._selector_counts = SelectorCounts(self.namespaces)
@@ -84,9 +87,8 @@ class Snapshot:
         Cost: O(changes); a node change looks once at each label column in use.
         """
         changes = list(changes)
-        if not changes:
-            return
-        self._begin(changes)
+        if any(type(change) is not PodUpdated for change in changes):
+            self._begin(changes)
         for change in changes:
             self._apply(change)
 
@@ -102,6 +104,7 @@ class Snapshot:
         fresh.namespace_epoch = self.namespace_epoch + 1
         fresh.node_log = RowLog(self.node_log.position + 1)
         fresh.pod_log = RowLog(self.pod_log.position + 1)
+        fresh.version_log = RowLog(self.version_log.position + 1)
         self.__dict__.update(fresh.__dict__)
         left_out: list[tuple[Change, Exception]] = []
         for change in changes:
@@ -241,6 +244,7 @@ class Snapshot:
         self.images = self.images.copy()
         self.node_log = RowLog(self.node_log.position + 1)
         self.pod_log = RowLog(self.pod_log.position + 1)
+        self.version_log = RowLog(self.version_log.position + 1)
         capacity = self.table.capacity
         self._labels = self._labels.copy()
         self._selector_counts = self._selectors.detached(self.namespaces, capacity)
@@ -260,6 +264,8 @@ class Snapshot:
                 self._change_pod(pod, 1)
             case PodRemoved(pod):
                 self._change_pod(pod, -1)
+            case PodUpdated(pod):
+                self.version_log.append(self.table.row_of[pod.node_name], self.table.capacity)
             case NodeSet(info, node):
                 self._set_node(info, node)
             case NodeRemoved(name):

@@ -16,17 +16,26 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from tests.parity import extender
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 ORACLE = Path(os.environ.get("STOWAGE_ORACLE", REPOSITORY / ".cache" / "oracle"))
 """The built oracle; `make oracle` puts it there."""
 WINDOW = 8
 """Cases sent ahead of the answers read; keeps the oracle's workers busy."""
+_PLACE = extender.PLACE.encode()
 
 
 class Answerer:
-    """A running program that turns lines into lines."""
+    """A running program that turns lines into lines.
 
-    def __init__(self, command: list[str]) -> None:
+    Args:
+        command: its command line.
+        extender: where the extenders of cases are; see `tests.parity.extender`.
+    """
+
+    def __init__(self, command: list[str], extender: str) -> None:
+        self._extender = extender.encode()
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY
         )
@@ -36,7 +45,8 @@ class Answerer:
 
     def send(self, case: object) -> None:
         """Hand over one case; it is written while the caller goes on."""
-        self._unsent.put(json.dumps(case, separators=(",", ":")).encode() + b"\n")
+        line = json.dumps(case, separators=(",", ":")).encode() + b"\n"
+        self._unsent.put(line.replace(_PLACE, self._extender))
 
     def receive(self) -> Any:
         """Read the next answer."""
@@ -46,7 +56,7 @@ class Answerer:
         if not line:
             message = f"{self._process.args!r} ended with status {self._process.wait()}"
             raise RuntimeError(message)
-        return json.loads(line)
+        return json.loads(line.replace(self._extender, _PLACE))
 
     def close(self) -> None:
         """End the program and wait for it."""
@@ -72,12 +82,13 @@ class Answerer:
 
 @contextmanager
 def running(command: list[str]) -> Iterator[Answerer]:
-    """Run a program for the time of a `with` block."""
-    answerer = Answerer(command)
-    try:
-        yield answerer
-    finally:
-        answerer.close()
+    """Run a program, with the extenders it may ask, for the time of a `with` block."""
+    with extender.serving() as address:
+        answerer = Answerer(command, address)
+        try:
+            yield answerer
+        finally:
+            answerer.close()
 
 
 def oracle_command(*flags: str, admit: bool = True) -> list[str]:

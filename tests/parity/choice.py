@@ -31,7 +31,8 @@ def _badness(candidate: Object, victims: list[Object]) -> tuple[Any, ...]:
     ]
     return (
         candidate["pdbViolations"],
-        top,
+        # kube-scheduler takes the first for the most important; an extender may turn them round.
+        priorities[0],
         sum(priority + 2**31 for priority in priorities),
         len(victims),
         # "now" is later than any date; a later time is better.

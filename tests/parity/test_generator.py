@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.parity.extender import PLACE
 from tests.parity.generator.families import FAMILIES, make_case
 from tests.parity.record import recorded_cases
 
@@ -17,6 +18,7 @@ REJECTING = {
     "spread": {"PodTopologySpread"},
     "inter-pod": {"InterPodAffinity"},
     "declared-features": {"NodeDeclaredFeatures"},
+    "extenders": {"Extender", "NodeResourcesFit"},
     "nominated": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "preemption": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "configuration": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity"},
@@ -81,6 +83,21 @@ def test_recorded_cases_tell_nodes_apart(family: str, plugins: set[str]) -> None
     }
 
     assert telling == plugins
+
+
+def test_recorded_extenders_are_asked_everything() -> None:
+    """They refuse with and without a reason, score, fail, and leave some of the candidates."""
+    pods = verdicts("extenders")
+    nodes = [node for pod in pods for node in pod["nodes"]]
+    refused = [node for node in nodes if node.get("plugin") == "Extender"]
+    scorers = {name for node in nodes for name in node.get("scores", ()) if PLACE in name}
+    messages = {pod["preemption"]["message"] for pod in pods if "preemption" in pod}
+
+    assert {node["code"] for node in refused} == {"Unschedulable", "UnschedulableAndUnresolvable"}
+    assert any(not node["reasons"] for node in refused)
+    assert len(scorers) > 1
+    assert any(pod.get("error") for pod in pods)
+    assert "no candidate node for preemption" in messages
 
 
 def test_recorded_preemptions_are_of_every_sort() -> None:

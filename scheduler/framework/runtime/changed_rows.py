@@ -12,6 +12,7 @@ RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod) v1.36.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Final, TypeAlias, cast
 
 import msgspec
@@ -136,11 +137,30 @@ class ChangedRows:
         if self._moves is not None:
             self._moves.note(at, pods(), -1)
 
-    def add(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
-        """Pods come (back) to rows; as `remove`."""
-        self._change(self._changes, at, kinds, 1)
-        if self._moves is not None:
+    def try_back(self, at: Indices, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
+        """Let pods come back to rows on which the pod fits, one to each, where it still does then.
+
+        Args:
+            at: the place of the row of each; no row comes twice.
+            kinds: the place of each one's kind among `others`.
+            pods: gives the pods, should a filter need them.
+
+        Returns:
+            Which of them have to go after all.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        more = self._weights[:, kinds]
+        self._changes[:, at] += more
+        if self._moves is None:
+            misses = self._misses(at)
+        else:
             self._moves.note(at, pods(), 1)
+            misses = self.judge(at).first != FEASIBLE
+            self._moves.note(at[misses], [*compress(pods(), misses.tolist())], -1)
+        self._changes[:, at[misses]] -= more[:, misses]
+        return misses
 
     def nominate(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
         """Pods are nominated to rows; as `remove`."""
@@ -167,6 +187,38 @@ class ChangedRows:
             with_nominated.first[again] = without.first
             with_nominated.bits[again] = without.bits
         return with_nominated
+
+    def _misses(self, at: Indices) -> NDArray[np.bool_]:
+        """On which of some rows the pod fits no more; by the filters that count, nobody asks why.
+
+        Whatever no change concerns lets these rows pass, as the pod fitted there before.
+        """
+        changes = self._changes[:, at]
+        misses = self._rejected(at, changes)
+        nominated = self._has_nominated[at] & ~misses
+        if nominated.any():
+            here = at[nominated]
+            together = changes[:, nominated] + self._nominated[:, here]
+            misses[nominated] = self._rejected(here, together)
+        return misses
+
+    def _rejected(self, at: Indices, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        attempt = self._attempt
+        rejected = np.zeros(len(at), np.bool_)
+        for counted in self._counted:
+            each, lines = counted.filter, changes[counted.lines]
+            answer: NDArray[np.bool_] | None
+            if each.is_trusted:
+                ask = counted.counting.rejects
+                answer = attempt.calls.call(each.plugin, "Filter", None, None, ask, at, lines)
+            else:
+                bits = attempt.calls.call(
+                    each.plugin, "Filter", answers.bits, len(at), counted.counting.judge, at, lines
+                )
+                answer = None if bits is None else bits != 0
+            if answer is not None:
+                rejected |= answer
+        return rejected
 
     def judge_with_nominated(self) -> Verdicts:
         """The first rejection of each row as it is with the nominated pods.

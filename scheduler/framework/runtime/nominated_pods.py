@@ -48,6 +48,10 @@ class Nominated(msgspec.Struct, frozen=True):
         """Only some of them."""
         return Nominated(self.pods, self.slots[chosen], self.rows[chosen], self.kinds[chosen])
 
+    def on(self, row: int) -> "Nominated":
+        """Those that are nominated to one row."""
+        return self.of(self.rows == row)
+
     def pods_on(self, snapshot: Snapshot) -> list[PodInfo]:
         """The pods, as if they ran where they are nominated to."""
         names = snapshot.table.names
@@ -63,11 +67,14 @@ class NominatedPods:
     Attributes:
         version: grows with every nomination that is made or withdrawn.
         withdrawals: grows with every nomination that is withdrawn: there may be room again.
+        row_log: rows that pods were nominated to, or are no more; begins anew when nodes change, or
+            another cluster is looked at.
     """
 
     def __init__(self) -> None:
         self.version = 0
         self.withdrawals = 0
+        self.row_log = RowLog()
         self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_by_pod: dict[str, str] = {}
         self._slots: dict[str, int] = {}
@@ -100,14 +107,27 @@ class NominatedPods:
 
         These are the ones of its own priority or higher.
         """
+        return self.of_at_least(pod.priority, snapshot, but=pod.uid)
+
+    def row_of(self, uid: str) -> int | None:
+        """The row a pod is nominated to, if there is one; as of the last look at a snapshot."""
+        slot = self._slots.get(uid)
+        row = _NOWHERE if slot is None else int(self._columns[_ROW, slot])
+        return None if row == _NOWHERE else row
+
+    def of_at_least(self, priority: int, snapshot: Snapshot, but: str = "") -> Nominated | None:
+        """All pods of this priority or higher but one, given by its UID; None when there are none.
+
+        Cost: a few operations on columns of all nominated pods.
+        """
         count = len(self._pods)
         if not count:
             return None
         self._refresh(snapshot)
         priorities, kinds, rows = self._columns[:, :count]
-        meant = priorities >= pod.priority
+        meant = priorities >= priority
         meant &= rows != _NOWHERE
-        own = self._slots.get(pod.uid)
+        own = self._slots.get(but)
         if own is not None:
             meant[own] = False
         slots = np.flatnonzero(meant)
@@ -129,6 +149,7 @@ class NominatedPods:
         if slot >= self._columns.shape[1]:
             self._columns = np.hstack((self._columns, np.zeros_like(self._columns)))
         self._fill(slot)
+        self._note(slot)
 
     def delete_nominated_pod_if_exists(self, uid: str) -> None:
         """Withdraw the nomination of a pod, if there is one."""
@@ -141,6 +162,7 @@ class NominatedPods:
         del pods[uid]
         if not pods:
             del self._pods_by_node[node_name]
+        self._note(self._slots[uid])
         slot, last = self._slots.pop(uid), self._pods.pop()
         if slot < len(self._pods):
             self._pods[slot] = last
@@ -169,8 +191,14 @@ class NominatedPods:
         self._kinds, self._epoch = kinds, kinds.epoch
         self._log, self._position = log, log.position
         self._rows_of = snapshot.table.row_of
+        self.row_log = RowLog(self.row_log.position + 1)
         for slot in range(len(self._pods)):
             self._fill(slot)
+
+    def _note(self, slot: int) -> None:
+        row = int(self._columns[_ROW, slot])
+        if row != _NOWHERE:
+            self.row_log.append(row, len(self._rows_of))
 
     def _fill(self, slot: int) -> None:
         pod = self._pods[slot]

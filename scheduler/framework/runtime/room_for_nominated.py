@@ -18,12 +18,26 @@ from scheduler.framework.runtime.changed_rows import ChangedRows, Indices
 from scheduler.framework.runtime.judging import FilterAttempt, Reasons
 from scheduler.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.framework.runtime.pod_class import PodClass
-from scheduler.framework.runtime.verdicts import FEASIBLE, ReasonTable, Verdicts
+from scheduler.framework.runtime.verdicts import FEASIBLE, First, ReasonTable, Verdicts
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 
-_Key: TypeAlias = tuple[object, int, int, int]
-"""The nominations and their version, the epoch of the kinds, the pod's priority."""
+_Key: TypeAlias = tuple[object, int, int]
+"""The nominations, the epoch of the kinds, the pod's priority."""
+
+
+class _Differences(msgspec.Struct, frozen=True):
+    """What nominated pods change about some verdicts.
+
+    Attributes:
+        places: which verdicts.
+        first: the filter that rejects each together with the nominated pods.
+        bits: its answer.
+    """
+
+    places: Indices
+    first: First
+    bits: NDArray[np.uint64]
 
 
 class Room(msgspec.Struct):
@@ -31,21 +45,21 @@ class Room(msgspec.Struct):
 
     Attributes:
         key: what it holds for.
-        found: the nominated pods.
-        rows: the distinct rows they are nominated to.
-        together: the verdicts on these rows with the nominated pods.
-        differs: which of these are rejections that the rows alone would not give.
-        pod_position: up to where changes of pods are taken over.
-        node_position: up to where changes of nodes are.
+        first: by row, the filter that rejects it together with the nominated pods, where the row
+            alone would get another answer; FEASIBLE where they make no difference.
+        bits: by row, the answer of this filter.
+        positions: up to where changes of nodes, of pods and of nominations are taken over.
     """
 
     key: _Key
-    found: Nominated
-    rows: Indices
-    together: Verdicts
-    differs: NDArray[np.bool_]
-    pod_position: int
-    node_position: int
+    first: First
+    bits: NDArray[np.uint64]
+    positions: tuple[int, int, int]
+
+    def differences(self) -> _Differences:
+        """All of them."""
+        places = np.flatnonzero(self.first != FEASIBLE)
+        return _Differences(places, self.first[places], self.bits[places])
 
 
 class _Together(ReasonTable):
@@ -94,101 +108,102 @@ def with_nominated_pods(
     Returns:
         `alone` itself where nominated pods make no difference, else a copy.
     """
-    if nominated is None or not len(nominated):
-        return alone
-    if pod_class is not None and nominated.node_of(attempt.pod.uid) is None:
-        room = _room_of(attempt, snapshot, alone, nominated, pod_class)
-    else:
-        found = nominated.before(attempt.pod, snapshot)
-        if found is not None and alone.rows is not None:
-            found = found.of(np.isin(found.rows, alone.rows))
-        room = _new_room((nominated, -1, -1, 0), attempt, snapshot, alone, found)
-    if room is None:
+    found = None if nominated is None else nominated.before(attempt.pod, snapshot)
+    if nominated is None or found is None:
         return alone
     # Numbers are told as they are with the nominated pods.
-    alone.table = _Together(attempt, snapshot, room.found)
-    if not room.differs.any():
+    alone.table = _Together(attempt, snapshot, found)
+    if pod_class is not None:
+        every = _in_the_way(attempt, snapshot, alone, nominated, pod_class)
+        own = nominated.row_of(attempt.pod.uid)
+        if own is not None:
+            every = _but_for_its_own(every, own, _judged(attempt, snapshot, alone, found.on(own)))
+    else:
+        looked_at = None if alone.rows is None else np.isin(found.rows, alone.rows)
+        here = found if looked_at is None else found.of(looked_at)
+        every = _judged(attempt, snapshot, alone, here)
+    if not len(every.places):
         return alone
     first, bits = alone.first.copy(), alone.bits.copy()
-    places = _places(alone, room.rows[room.differs])
-    first[places] = room.together.first[room.differs]
-    bits[places] = room.together.bits[room.differs]
+    first[every.places], bits[every.places] = every.first, every.bits
     return Verdicts(first, bits, alone.rows, alone.table, alone.failures)
 
 
-def _room_of(
+def _in_the_way(
     attempt: FilterAttempt,
     snapshot: Snapshot,
     alone: Verdicts,
     nominated: NominatedPods,
     pod_class: PodClass,
-) -> Room | None:
-    """The room of a class: only rows that changed since its last pod are judged again."""
-    key = (nominated, nominated.version, snapshot.kinds.epoch, attempt.pod.priority)
+) -> _Differences:
+    """The differences for a class; only rows that changed since its last pod are judged again.
+
+    A pod of the class that is nominated itself counts here as any other.
+    """
+    size, priority = snapshot.table.size, attempt.pod.priority
+    key = (nominated, snapshot.kinds.epoch, priority)
+    logs = snapshot.node_log, snapshot.pod_log, nominated.row_log
+    positions = (logs[0].position, logs[1].position, logs[2].position)
+    found = nominated.of_at_least(priority, snapshot)
     room = pod_class.room
-    if isinstance(room, Room) and room.key == key and _catch_up(room, attempt, snapshot, alone):
-        return room
-    found = nominated.before(attempt.pod, snapshot)
-    pod_class.room = new = _new_room(key, attempt, snapshot, alone, found)
-    return new
+    if isinstance(room, Room) and room.key == key:
+        is_stale = _stale_rows(room, snapshot, nominated, attempt)
+    else:
+        is_stale = None
+    if is_stale is None or not isinstance(room, Room):
+        room = Room(key, np.full(size, FEASIBLE, np.int16), np.zeros(size, np.uint64), positions)
+        pod_class.room = room
+    elif found is not None:
+        room.first[is_stale] = FEASIBLE
+        found = found.of(is_stale[found.rows])
+    room.positions = positions
+    if found is not None:
+        new = _judged(attempt, snapshot, alone, found)
+        room.first[new.places], room.bits[new.places] = new.first, new.bits
+    return room.differences()
 
 
-def _new_room(
-    key: _Key,
-    attempt: FilterAttempt,
-    snapshot: Snapshot,
-    alone: Verdicts,
-    found: Nominated | None,
-) -> Room | None:
-    if found is None or not len(found.rows):
+def _stale_rows(
+    room: Room, snapshot: Snapshot, nominated: NominatedPods, attempt: FilterAttempt
+) -> NDArray[np.bool_] | None:
+    """Which rows have changed; None where that is not known, or may be all."""
+    nodes, pods, nominations = room.positions
+    if snapshot.node_log.position != nodes:
         return None
-    rows, at = kinds_used(found.rows)
-    together, differs = _judge(attempt, snapshot, alone, found, rows, at)
-    pods, nodes = snapshot.pod_log.position, snapshot.node_log.position
-    return Room(key, found, rows, together, differs, pods, nodes)
-
-
-def _catch_up(room: Room, attempt: FilterAttempt, snapshot: Snapshot, alone: Verdicts) -> bool:
-    """Judge the rows again that changed; says whether that was possible."""
-    changed = snapshot.pod_log.since(room.pod_position)
-    if changed is None or snapshot.node_log.position != room.node_position:
-        return False
     if any(each.plugin.READS & Reads.IMAGES for each in attempt.filters):
-        return False
-    room.pod_position = snapshot.pod_log.position
-    places = np.searchsorted(room.rows, changed)
-    places = places[room.rows[np.minimum(places, len(room.rows) - 1)] == changed]
-    if not len(places):
-        return True
-    rows = room.rows[places]
-    order = np.argsort(rows)
-    rows, places = rows[order], places[order]
-    found = room.found.of(np.isin(room.found.rows, rows))
-    at = np.searchsorted(rows, found.rows)
-    together, differs = _judge(attempt, snapshot, alone, found, rows, at)
-    room.together.first[places] = together.first
-    room.together.bits[places] = together.bits
-    room.differs[places] = differs
-    return True
+        return None
+    changed = snapshot.pod_log.since(pods), nominated.row_log.since(nominations)
+    is_stale = np.zeros(len(room.first), np.bool_)
+    for rows in changed:
+        if rows is None:
+            return None
+        is_stale[rows] = True
+    return is_stale
 
 
-def _judge(
-    attempt: FilterAttempt,
-    snapshot: Snapshot,
-    alone: Verdicts,
-    found: Nominated,
-    rows: Indices,
-    at: Indices,
-) -> tuple[Verdicts, NDArray[np.bool_]]:
+def _but_for_its_own(every: _Differences, row: int, own: _Differences) -> _Differences:
+    """The differences for a pod that is nominated to a row: there its own place is free for it."""
+    kept = every.places != row
+    return _Differences(
+        np.append(every.places[kept], own.places),
+        np.append(every.first[kept], own.first),
+        np.append(every.bits[kept], own.bits),
+    )
+
+
+def _judged(
+    attempt: FilterAttempt, snapshot: Snapshot, alone: Verdicts, found: Nominated
+) -> _Differences:
+    """The differences that some nominated pods make, each on the row it is nominated to."""
+    rows, at = kinds_used(found.rows)
+    places = rows if alone.rows is None else np.searchsorted(alone.rows, rows)
+    if not len(rows):
+        return _Differences(places, alone.first[:0], alone.bits[:0])
     kinds, of_kind = kinds_used(found.kinds)
-    known = alone.at(_places(alone, rows))
+    known = alone.at(places)
     changed = ChangedRows(attempt, snapshot, rows, OtherPods(snapshot.kinds, kinds), known)
     changed.nominate(at, of_kind, lambda: found.pods_on(snapshot))
     together = changed.judge_with_nominated()
     differs = together.first != FEASIBLE
     differs &= (together.first != known.first) | (together.bits != known.bits)
-    return together, differs
-
-
-def _places(alone: Verdicts, rows: Indices) -> Indices:
-    return rows if alone.rows is None else np.searchsorted(alone.rows, rows)
+    return _Differences(places[differs], together.first[differs], together.bits[differs])

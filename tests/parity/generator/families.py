@@ -10,6 +10,7 @@ from tests.parity.generator.cluster import Cluster, bind, new_namespaces, new_no
 from tests.parity.generator.configuration import Configuration
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.errors import Halves
+from tests.parity.generator.extenders import AskedExtenders
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.placement import (
     DeclaredFeatures,
@@ -100,6 +101,16 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Configuration(0.25),
         Storage(0.85, configured=0.3),
     ),
+    "extenders": lambda: (
+        NodeLabels(0.7),
+        Resources(0.4),
+        Taints(0.1),
+        Ports(0.15),
+        Spread(0.15),
+        PodAffinity(0.1),
+        Preemption(0.5),
+        AskedExtenders(0.97),
+    ),
     "storage-scores": lambda: (
         NodeLabels(0.75),
         Taints(0.1),
@@ -108,10 +119,11 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
 }
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "preemption": ("--preempt",),
+    "extenders": ("--preempt",),
     "storage-scores": ("--feature-gates=StorageCapacityScoring=true",),
 }
 """Flags with which the cases of a family are answered, by the oracle and by `stowage explain`."""
-PREEMPTING = frozenset({"preemption"})
+PREEMPTING = frozenset({"preemption", "extenders"})
 """Families in which pods that fit nowhere preempt; their nodes hold more pods."""
 NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)
 

@@ -30,6 +30,14 @@ _SMALLEST = """
 """
 
 
+def test_what_runs_may_be_unlike_what_is_measured() -> None:
+    """Preemptors among pods like themselves would find nobody to evict."""
+    preemption, plain = WORKLOADS["preemption"], WORKLOADS["plain"]
+
+    assert preemption.running_template is preemption.running_pods
+    assert plain.running_template is plain.pods
+
+
 @pytest.mark.parametrize(
     ("number", "values"),
     [
@@ -96,7 +104,7 @@ def test_what_runs_from_the_start_obeys_its_own_rules(workload: Workload, size_n
     """A scheduler can be judged by the final placements only if the first ones were right."""
     size = workload.sizes[size_name]
     nodes = objects.nodes_of(workload.nodes, size.nodes)
-    template = workload.running_pods or workload.pods
+    template = workload.running_template
     factory = objects.PodFactory(template, [n["metadata"]["name"] for n in nodes], "pod")
     placements = Placements()
     for node in nodes:

@@ -31,6 +31,7 @@ PROFILE = "default-scheduler"
 STEPS = 300
 SHAPES = 12
 REBUILT_EVERY = 15
+MOST_NOMINATED = 6
 
 
 class History:
@@ -46,6 +47,8 @@ class History:
         self.cache = Cache()
         self.namespaces: dict[str, dict[str, str]] = {}
         self.nominator = Nominator()
+        self.nominees: list[PodInfo] = []
+        """Pods that were nominated to a node once."""
         self.assumed: dict[str, PodInfo] = {}
         self._serial = 0
         for _ in range(8):
@@ -138,9 +141,10 @@ class History:
         self.cache.update_pod(pod_info(msgspec.convert(raw, Pod)))
 
     def nominate(self) -> None:
-        pod = self.new_pod()
+        pod = self.new_pod() if self.draw.maybe(0.5) else self.like(self.draw.pick(self.shapes))
         self.nominator.add_nominated_pod(pod, self.some_node())
-        if len(self.nominator) > 2:
+        self.nominees.append(pod)
+        if len(self.nominator) > MOST_NOMINATED:
             oldest = next(iter(self.nominator))
             for other in list(self.nominator.nominated_pods_for_node(oldest)):
                 self.nominator.delete_nominated_pod_if_exists(other.uid)
@@ -172,6 +176,12 @@ class History:
 
     def pod_on_some_node(self) -> PodInfo:
         return self.like(self.draw.pick(self.shapes)).on_node(self.some_node())
+
+    def waiting_pod(self) -> PodInfo:
+        """A pod that is asked about: another one of its shape, or one with a place of its own."""
+        if self.nominees and self.draw.maybe(0.2):
+            return self.draw.pick(self.nominees)
+        return self.like(self.draw.pick(self.shapes))
 
     def some_node(self) -> str:
         return f"n{self.draw.randint(0, 12)}"
@@ -249,7 +259,7 @@ def test_nothing_kept_changes_an_answer(seed: int) -> None:
             continue
         history.cache.update_snapshot(snapshot)
         for _ in range(history.draw.randint(1, 2)):
-            pod = history.like(history.draw.pick(history.shapes))
+            pod = history.waiting_pod()
             kept = judgement(keeping, pod, snapshot, history.nominator)
 
             assert kept == judgement(forgetting, pod, snapshot, history.nominator)

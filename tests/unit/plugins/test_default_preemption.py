@@ -1,7 +1,6 @@
 """DefaultPreemption: what the plugin adds to the decision."""
 
 from scheduler.config.args import DefaultPreemptionArgs
-from scheduler.framework.events import QueueingHint
 from scheduler.framework.status import SUCCESS, unresolvable
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.preemption import Evictions
@@ -26,12 +25,8 @@ def test_a_preemptor_is_held_while_evictions_are_under_way() -> None:
     assert copy.hold(pod.uid)
 
 
-def test_a_deleted_pod_wakes_nobody_by_itself() -> None:
-    """The plugins that rejected the pod decide about that."""
+def test_no_event_is_looked_at_for_held_pods() -> None:
+    """The plugins that rejected a pod decide about events, once it is let go."""
     plugin = DefaultPreemption(DefaultPreemptionArgs(), make_handle())
-    (registered,) = plugin.events_to_register()
 
-    assert registered.queueing_hint is not None
-    assert (
-        registered.queueing_hint(make_pod_info("p"), make_pod_info("q"), None) is QueueingHint.SKIP
-    )
+    assert plugin.events_to_register() == ()

@@ -7,7 +7,9 @@ from scheduler.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     ActionType,
+    ClusterEvent,
     EventResource,
+    QueueingHint,
 )
 from scheduler.framework.types import Excess, QueuedPodInfo
 from tests.support.builders import make_node, make_pod_info
@@ -21,6 +23,7 @@ EVENTS = {
     "Taint": (registered(EventResource.NODE, ActionType.UPDATE_NODE_TAINT),),
 }
 GONE = make_pod_info("gone", node_name="n")
+NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 
 
 class Equals(QueueUnderTest):
@@ -227,3 +230,71 @@ def test_very_many_groups_are_woken_bit_by_bit() -> None:
 
     assert 0 < at_once < 300
     assert len(queue.active()) == 300
+
+
+def test_events_cost_no_more_than_a_note_while_many_are_asked() -> None:
+    """Each group is asked about a few events of a round at most, however many there were."""
+    asked: list[str] = []
+
+    def never(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+        asked.append(pod.name)
+        return QueueingHint.SKIP
+
+    queue = QueueUnderTest({"Fit": (registered(EventResource.POD, ActionType.DELETE, never),)})
+    for i in range(1000):
+        queue.queue.add(make_pod_info(f"p{i}", labels={"n": str(i)}))
+    for _ in range(1000):
+        queue.fail(queue.pop(), "Fit")
+    for _ in range(50):
+        queue.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, GONE, None)
+    at_the_events = len(asked)
+
+    while queue.queue.has_ready and len(asked) < 1_000_000:
+        if queue.queue.pop() is not None:
+            break
+
+    assert at_the_events < 1000
+    # One round about the first event; in the next all others are too many to be told apart.
+    assert len(asked) == 1000
+    assert queue.queue.counts().unschedulable < 1000
+
+
+def test_an_event_in_the_middle_of_a_round_is_for_all() -> None:
+    """Also for those that the round has been at."""
+    queue = Equals()
+    for i in range(300):
+        queue.add(f"p{i}", labels={"n": str(i)})
+    for _ in range(300):
+        queue.reject("Taint")
+    queue.clock.advance(20.0)
+
+    queue.wake(NODE_TAINT, make_node("n"), make_node("n"))
+    at_once = len(queue.active())
+    for _ in range(at_once):
+        queue.reject("Taint")
+    queue.wake(NODE_TAINT, make_node("n"), make_node("n"))
+    for _ in range(5):
+        queue.clock.advance(20.0)
+        queue.queue.flush_backoff_completed()
+
+    assert len(queue.active()) == 300
+
+
+def test_the_end_of_very_many_back_offs_is_no_long_step() -> None:
+    """Some become active with the flush, the others with the pops that follow."""
+    queue = Equals()
+    for i in range(1200):
+        queue.add(f"p{i}", labels={"n": str(i)})
+    for _ in range(1200):
+        queued = queue.queue.pop()
+        assert queued is not None
+        queue.queue.add_unschedulable_if_not_present(queued)
+    queue.clock.advance(20.0)
+
+    queue.queue.flush_backoff_completed()
+    at_once = len(queue.active())
+    popped = [queue.queue.pop() for _ in range(1200)]
+
+    assert 0 < at_once < 1200
+    assert None not in popped
+    assert not queue.queue.has_ready

@@ -557,6 +557,38 @@ def test_a_pod_may_be_gated_after_its_attempt() -> None:
     assert under_test.places() == {"p": "active"}
 
 
+def test_a_gate_that_says_when_it_opens_is_not_asked_at_events() -> None:
+    """A held pod costs nothing until then; afterwards it waits for what rejected it."""
+    held, asked = set(), []
+
+    def check(pod: PodInfo) -> Status:
+        asked.append(pod.uid)
+        return unschedulable("held") if pod.uid in held else SUCCESS
+
+    under_test = QueueUnderTest(
+        {"Fit": (registered(NODE, ActionType.ADD),), "Gate": ()}, {"Gate": check}
+    )
+    pod = make_pod_info("p")
+    under_test.queue.add(pod)
+    queued = under_test.pop()
+    held.add(pod.uid)
+    under_test.fail(queued, "Fit")
+    under_test.queue.move_all_to_active_or_backoff_queue(NODE_ADD)
+    asked.clear()
+
+    for _ in range(3):
+        under_test.queue.move_all_to_active_or_backoff_queue(NODE_ADD)
+    at_events = asked.copy()
+    held.clear()
+    under_test.queue.open_gate(pod.uid)
+    opened = under_test.places()
+    under_test.queue.move_all_to_active_or_backoff_queue(NODE_ADD)
+
+    assert at_events == []
+    assert opened == {"p": "unschedulable"}
+    assert under_test.places() == {"p": "backoff"}
+
+
 def test_a_pod_whose_gate_failed_is_asked_about_again() -> None:
     """No event is due for it, so the next flush asks, however short it has waited."""
     answers = [None, None, SUCCESS]

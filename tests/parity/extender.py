@@ -1,0 +1,151 @@
+"""The extenders of generated cases: one web server that both sides ask.
+
+What it says depends on the extender's name, the pod and the node, and on nothing else. So the two
+hear the same, whatever they ask in which order. Names that begin with `lenient` are for extenders
+that may be ignored: these fail more often.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, Final
+from zlib import crc32
+
+from typing_extensions import override
+
+Object = dict[str, Any]
+
+PLACE: Final = "http://extender.example"
+"""Stands in cases, questions and recorded answers where the address of the server goes."""
+STRICT: Final = ("strict-a", "strict-b")
+LENIENT: Final = ("lenient-a", "lenient-b")
+
+_FAILS: Final = 500
+_OK: Final = 200
+
+
+def filtered(name: str, body: Object) -> Object | None:
+    """Lets most nodes pass, and has four ways to refuse the others; None is a failure."""
+    pod = _pod_of(body)
+    mood = _number(name, pod, "filter") % 24
+    if mood == 0:
+        return None
+    if mood == 1:
+        return {"Error": f"{name} cannot say"}
+    passed: list[str] = []
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    for node in _nodes_of(body):
+        number = _number(name, pod, node) % 16
+        if number in (0, 1, 2, 4):
+            failed[node] = f"{name} refuses {number}"
+        if number in (3, 4):
+            unresolvable[node] = f"{name} never takes {number}"
+        if number > 5:
+            passed.append(node)
+    said: Object = {"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable, "Error": ""}
+    if body.get("NodeNames") is not None:
+        # Go reads keys in any spelling.
+        return {**said, ("nodenames" if mood == 2 else "NodeNames"): passed}
+    items = [node for node in body["Nodes"]["items"] if node["metadata"]["name"] in passed]
+    return {**said, "Nodes": {"items": items}}
+
+
+def prioritized(name: str, body: Object) -> list[Object] | None:
+    """Scores of nodes, from 0 to 10; None is a failure."""
+    pod = _pod_of(body)
+    if _number(name, pod, "prioritize") % 8 == 0:
+        return None
+    return [{"Host": n, "Score": _number(name, pod, n, "score") % 11} for n in _nodes_of(body)]
+
+
+def reviewed(name: str, body: Object) -> Object | None:
+    """Leaves out some candidates of a preemption, and turns the victims of others round."""
+    pod = _pod_of(body)
+    lenient = name in LENIENT
+    if lenient and _number(name, pod, "preempt") % 6 == 0:
+        return None
+    left: Object = {}
+    for node, victims in _victims_of(body).items():
+        number, pods = _number(name, pod, node, "victims") % 8, victims["Pods"]
+        if number in (0, 1):
+            continue
+        if number == 2:
+            pods = pods[::-1]
+        if number == 3 and lenient:
+            pods = []
+        left[node] = {**victims, "Pods": pods}
+    return {"NodeNameToMetaVictims": left}
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The server, for the time of a `with` block; gives its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+_VERBS: Final[dict[str, Callable[[str, Object], Any]]] = {
+    "filter": filtered,
+    "prioritize": prioritized,
+    "preempt": reviewed,
+}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        _, name, verb = self.path.split("/")
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = _VERBS[verb](name, body)
+        raw = b"" if answer is None else json.dumps(answer).encode()
+        self.send_response(_FAILS if answer is None else _OK)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: thousands of requests are no news."""
+
+
+def _number(*about: str) -> int:
+    return crc32("|".join(about).encode())
+
+
+def _pod_of(body: Object) -> str:
+    meta = body["Pod"]["metadata"]
+    return f"{meta['namespace']}/{meta['name']}"
+
+
+def _nodes_of(body: Object) -> list[str]:
+    names = body.get("NodeNames")
+    if names is None:
+        return [node["metadata"]["name"] for node in body["Nodes"]["items"]]
+    return list(names)
+
+
+def _victims_of(body: Object) -> dict[str, Object]:
+    given = body.get("NodeNameToMetaVictims")
+    if given is not None:
+        return dict(given)
+    return {
+        node: {
+            "Pods": [{"UID": pod["metadata"]["uid"]} for pod in victims["Pods"]],
+            "NumPDBViolations": victims["NumPDBViolations"],
+        }
+        for node, victims in body["NodeNameToVictims"].items()
+    }

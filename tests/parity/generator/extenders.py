@@ -1,0 +1,39 @@
+"""Extenders: who is asked what, how, and whether an answer is needed."""
+
+from typing_extensions import override
+
+from tests.parity.extender import LENIENT, PLACE, STRICT
+from tests.parity.generator.cluster import Cluster
+from tests.parity.generator.draw import Draw, Object
+from tests.parity.generator.feature import Feature
+from tests.parity.generator.resources import EXTENDED
+
+VERBS = ("filter", "prioritize", "preempt")
+
+
+class AskedExtenders(Feature):
+    """One to four extenders with some of the verbs, for all pods or those that want a resource."""
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        if not draw.maybe(self.density):
+            return
+        managed = draw.some(EXTENDED, 1, 2)
+        cluster.extenders = [
+            _extender(draw, name, managed) for name in draw.some((*STRICT, *LENIENT), 1, 4)
+        ]
+
+
+def _extender(draw: Draw, name: str, managed: list[str]) -> Object:
+    verbs = draw.some(VERBS, 1, 3)
+    extender: Object = {"urlPrefix": f"{PLACE}/{name}"}
+    extender |= {f"{verb}Verb": verb for verb in verbs}
+    extender["weight"] = draw.pick((1, 1, 2, 5, 100))
+    if draw.maybe(0.6):
+        extender["nodeCacheCapable"] = True
+    if name in LENIENT:
+        extender["ignorable"] = True
+    if managed and draw.maybe(0.25):
+        # No two extenders may manage the same resource.
+        extender["managedResources"] = [{"name": managed.pop()}]
+    return extender
