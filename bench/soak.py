@@ -22,7 +22,7 @@ from typing import Final
 import click
 from rich.progress import track
 
-from bench.stalls import longest_stall_ms, stalls_in
+from bench.stalls import Stall, longest_stall, stalls_in
 from e2e.support.api import Api, Call
 from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.objects import Json, make_nodes, make_pod
@@ -117,7 +117,7 @@ class Soak:
                         resident_mib(self._daemon.pid),
                         len(list(Path(f"/proc/{self._daemon.pid}/fd").iterdir())),  # noqa: ASYNC240 - no disk
                         waiting_pods(text),
-                        longest_stall_ms(now, stalls) or 0.0,
+                        (longest_stall(now, stalls) or Stall(0.0, "")).ms,
                     )
                 )
                 stalls = now

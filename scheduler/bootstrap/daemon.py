@@ -62,6 +62,7 @@ from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, 
 from scheduler.observability import tracing
 from scheduler.observability.dumps import in_full
 from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.tracing import CycleTracer, SpanExporter
 from scheduler.serving.endpoints import Shown
@@ -116,6 +117,7 @@ class RunningDaemon:
         self._connection = connection
         self._clock = clock
         self._extenders: ExtenderClient | None = None
+        self._shares = LoopShares(self.metrics.loop, clock.monotonic)
         self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
         self._session = self._open_session()
         self._elector = self._candidate()
@@ -150,6 +152,7 @@ class RunningDaemon:
             outbox_settings or OutboxSettings(socket.gethostname()),
             answer=self.driver.submit,
             ask_others=self.driver.bind_by_others,
+            shares=self._shares,
             on_sent=self.driver.sent,
             on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
         )
@@ -159,7 +162,7 @@ class RunningDaemon:
             informers=self._informers,
             leadership=self._elector,
             clock=clock,
-            on_stall=self.metrics.loop_stall.observe,
+            shares=self._shares,
         )
         self.comparer = self._comparer()
         self.reloader = Reloader(
@@ -328,6 +331,7 @@ class RunningDaemon:
             clock=self._clock,
             rng=self._rng,
             metrics=self.metrics.informers,
+            shares=self._shares,
             options=options,
         )
         for kind in kinds:

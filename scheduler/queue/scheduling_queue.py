@@ -249,9 +249,11 @@ class SchedulingQueue:
             but: UID of a pod to leave alone.
         """
         observed = self._observe(event, old, new)
-        if not observed.interest.exists and event.resource is not EventResource.NODE:
+        is_about_node = event.resource is EventResource.NODE
+        if not (observed.interest.exists or is_about_node):
             return
-        self._wake(self._unschedulable.waking_by(observed, max_priority, but))
+        if is_about_node or len(self._unschedulable):
+            self._wake(self._unschedulable.waking_by(observed, max_priority, but))
         self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
