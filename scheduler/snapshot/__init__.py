@@ -9,6 +9,7 @@ from scheduler.snapshot.changes import (
     NodeRemoved,
     NodeSet,
     PodAdded,
+    PodRelabelled,
     PodRemoved,
 )
 from scheduler.snapshot.node_table import Rows
@@ -20,6 +21,7 @@ __all__ = [
     "NodeRemoved",
     "NodeSet",
     "PodAdded",
+    "PodRelabelled",
     "PodRemoved",
     "Rows",
     "Snapshot",

@@ -24,6 +24,11 @@ class RowLog:
         """Where the next change will be."""
         return self._first + len(self._rows)
 
+    @property
+    def last(self) -> int:
+        """The row of the last change; there must be one."""
+        return self._rows[-1]
+
     def append(self, row: int, keep: int) -> None:
         """Note a changed row; at least the last `keep` changes stay readable."""
         self._rows.append(row)
