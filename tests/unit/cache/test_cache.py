@@ -54,6 +54,33 @@ def test_a_confirmation_that_changes_nothing_costs_nothing() -> None:
     assert cache.nodes["a"].pods == {"default/p": confirmed}
 
 
+def test_a_confirmed_pod_with_other_labels_takes_nothing_more() -> None:
+    """API servers copy the node's zone to a pod as it is bound: only selectors need look again."""
+    cache, snapshot = make_cache("a")
+    zone, app = (
+        pod_selector({"default"}, {key: "x"}) for key in ("topology.kubernetes.io/zone", "app")
+    )
+    cache.assume_pod(make_pod_info("p", labels={"app": "x"}).on_node("a"))
+    cache.update_snapshot(snapshot)
+    before = [snapshot.pod_counts(pods).by_row.tolist() for pods in (zone, app)]
+    sums, pods = snapshot.sum_log.position, snapshot.pod_log.position
+    labels = {"app": "x", "topology.kubernetes.io/zone": "x"}
+    confirmed = make_pod_info("p", node_name="a", resource_version="2", labels=labels)
+
+    cache.add_pod(confirmed)
+    assert cache.seen_by_snapshot(confirmed.uid) == make_pod_info(
+        "p", labels={"app": "x"}
+    ).on_node("a")
+    fork = snapshot.fork()
+    cache.update_snapshot(snapshot)
+
+    assert before == [[0], [1]]
+    assert [snapshot.pod_counts(pods).by_row.tolist() for pods in (zone, app)] == [[1], [1]]
+    assert (snapshot.sum_log.position, snapshot.pod_log.position) == (sums, pods + 1)
+    assert [pod.labels for pod in fork.info(0).pods.values()] == [{"app": "x"}]
+    assert [pod.labels for pod in snapshot.info(0).pods.values()] == [labels]
+
+
 def test_an_update_that_counts_replaces_what_was_counted() -> None:
     """A pod that is resized in place."""
     cache, snapshot = make_cache("a")

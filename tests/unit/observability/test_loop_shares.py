@@ -107,9 +107,9 @@ async def _spend(world: World, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("late", "work"),
     [
-        pytest.param(0.3, WATCHES, id="the longest step is most of it"),
+        pytest.param(0.375, WATCHES, id="the longest step is most of it"),
         pytest.param(0.5, WATCHES, id="the longest step is half of it"),
-        pytest.param(0.9, OTHER, id="no step explains it"),
+        pytest.param(0.875, OTHER, id="no step explains it"),
     ],
 )
 def test_a_stall_says_what_it_was(late: float, work: str) -> None:
@@ -117,7 +117,7 @@ def test_a_stall_says_what_it_was(late: float, work: str) -> None:
     world = World()
 
     async def story() -> None:
-        for kind, seconds in ((DECISIONS, 0.1), (WATCHES, 0.25), (BINDS, 0.2)):
+        for kind, seconds in ((DECISIONS, 0.125), (WATCHES, 0.25), (BINDS, 0.1875)):
             await world.shares.timed(kind, _spend(world, seconds))
 
     run(story())
