@@ -11,7 +11,7 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -99,7 +99,7 @@ class Outbox:
         binds_owed: bindings that wait or are under way.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - who is asked, and who is told of what
         self,
         writes: PodWrites,
         clock: Clock,

@@ -14,7 +14,7 @@ Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap com
 
 from abc import abstractmethod
 from collections.abc import Coroutine, Hashable, Mapping, Sequence
-from enum import Flag, auto
+from enum import Flag
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import msgspec

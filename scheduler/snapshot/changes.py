@@ -66,6 +66,4 @@ class NamespaceChanged(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str] | None
 
 
-Change: TypeAlias = (
-    NodeSet | NodeRemoved | PodAdded | PodRemoved | PodRelabelled | NamespaceChanged
-)
+Change: TypeAlias = NodeSet | NodeRemoved | PodAdded | PodRemoved | PodRelabelled | NamespaceChanged

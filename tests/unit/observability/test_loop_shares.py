@@ -24,9 +24,7 @@ class World:
     def __init__(self) -> None:
         self.now = 0.0
         self.registry = CollectorRegistry()
-        self.shares = LoopShares(
-            LoopMetrics(Instruments(self.registry)), now=lambda: self.now
-        )
+        self.shares = LoopShares(LoopMetrics(Instruments(self.registry)), now=lambda: self.now)
 
     def busy(self, work: str) -> float | None:
         return self.registry.get_sample_value("stowage_loop_busy_seconds_total", {"work": work})
