@@ -143,7 +143,11 @@ class PodClass:
         self._sort_scores(plugins, calls, snapshot)
         self._pod_raw = [r for r in self.raw_scores if r.scored.plugin.READS & Reads.PODS]
         self._node_raw = [r for r in self.raw_scores if r not in self._pod_raw]
-        of_pods = (*self._pod_filters, *self._pod_scores, *(r.scored for r in self._pod_raw))
+        of_pods: tuple[IndexedFilter | Weighted, ...] = (
+            *self._pod_filters,
+            *self._pod_scores,
+            *(raw.scored for raw in self._pod_raw),
+        )
         self._reads_sums = all(Reads.PODS not in each.plugin.READS for each in of_pods)
         self._can_foresee = (
             self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
