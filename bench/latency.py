@@ -12,7 +12,7 @@ from bench.contestants import STOWAGE, Contestant
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
 from bench.results import Latency
-from bench.stalls import longest_stall_ms, scrape_stalls
+from bench.stalls import longest_stall, scrape_stalls
 from bench.states import Prepared, measured_pods, running_cluster
 from bench.throughput import Patience, wait_until_bound
 from bench.workload import MEASURED
@@ -65,7 +65,7 @@ def _measure(
     note = wait_until_bound(log, count, program, Patience(10, 60))
     after = Usage.now(programs)
     cluster.run(beside.aclose())
-    stall_ms = None if stalls is None else longest_stall_ms(scrape_stalls(program), stalls)
+    stall = None if stalls is None else longest_stall(scrape_stalls(program), stalls)
     control_plane.stop_program(program)
     waits = waiting_times_ms(log)
     return Latency(
@@ -82,7 +82,8 @@ def _measure(
         * (after.programs[program.name] - before.programs[program.name])
         / max(1, len(log.bound)),
         foreign_share=after.foreign_share(before),
-        loop_stall_ms=stall_ms,
+        loop_stall_ms=None if stall is None else stall.ms,
+        loop_stall_work="" if stall is None else stall.work,
         note=note,
     )
 

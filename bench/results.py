@@ -37,6 +37,7 @@ class Throughput(Record, frozen=True, kw_only=True):
         events: pods with an event with the reason Scheduled.
         server_cpu_ms_per_pod: what API server and etcd used per pod meanwhile.
         loop_stall_ms: the longest stall of the event loop was at most this; stowage only.
+        loop_stall_work: what it was.
         foreign_share: of the machine, used by others meanwhile.
         violations: placements that break a rule.
         note: what went wrong.
@@ -61,6 +62,7 @@ class Throughput(Record, frozen=True, kw_only=True):
     server_cpu_ms_per_pod: float
     foreign_share: float
     loop_stall_ms: float | None = None
+    loop_stall_work: str = ""
     round: int = 0
     violations: tuple[str, ...] = ()
     note: str = ""
@@ -76,6 +78,7 @@ class Latency(Record, frozen=True, kw_only=True):
         p50_ms, p99_ms, longest_ms: from the answer to the creation to the answer to the binding.
         cpu_ms_per_pod: what the scheduler used.
         loop_stall_ms: the longest stall of the event loop was at most this; stowage only.
+        loop_stall_work: what it was.
         foreign_share: of the machine, used by others meanwhile.
         note: what went wrong.
     """
@@ -93,6 +96,7 @@ class Latency(Record, frozen=True, kw_only=True):
     cpu_ms_per_pod: float
     foreign_share: float
     loop_stall_ms: float | None = None
+    loop_stall_work: str = ""
     note: str = ""
 
 

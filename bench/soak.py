@@ -24,7 +24,7 @@ from typing import Final
 import click
 from rich.progress import track
 
-from bench.stalls import longest_stall_ms, stalls_in
+from bench.stalls import Stall, longest_stall, stalls_in
 from e2e.support.api import Api, Call
 from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.objects import Json, make_nodes, make_pod
@@ -148,7 +148,7 @@ class Soak:
                         int(total(text, "stowage_tasks")),
                         waiting_pods(text),
                         owed_writes(text),
-                        longest_stall_ms(now, stalls) or 0.0,
+                        (longest_stall(now, stalls) or Stall(0.0, "")).ms,
                         self._made - filled,
                     )
                 )

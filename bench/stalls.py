@@ -1,36 +1,62 @@
-"""The longest stall of stowage's event loop, from its own metrics."""
+"""The longest stall of stowage's event loop, and what it was, from its own metrics."""
 
 import math
 import urllib.request
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.support.probing import unverified
 from e2e.support.processes import Program
 
-_BUCKET = "stowage_loop_stall_seconds_bucket"
+_METRIC: Final = "stowage_loop_stall_seconds"
+
+Counts: TypeAlias = Mapping[tuple[str, float], float]
+"""How many stalls were at most so many seconds long, by what they were and by that limit."""
 
 
-def scrape_stalls(program: Program) -> dict[float, float]:
-    """Reads how many stalls were at most so many seconds long, by that limit."""
+class Stall(NamedTuple):
+    """No stall was longer.
+
+    Attributes:
+        ms: the limit.
+        work: what took the time.
+    """
+
+    ms: float
+    work: str
+
+
+def scrape_stalls(program: Program) -> Counts:
+    """Reads how many stalls there were."""
     url = f"{program.url}/metrics"
     with urllib.request.urlopen(url, context=unverified(), timeout=10) as answer:  # noqa: S310
         return stalls_in(answer.read().decode())
 
 
-def stalls_in(exposition: str) -> dict[float, float]:
+def stalls_in(exposition: str) -> Counts:
     """Reads the same from the text of a scrape."""
-    buckets = {}
-    for line in exposition.splitlines():
-        if line.startswith(_BUCKET):
-            labels, _, count = line.rpartition(" ")
-            limit = labels.split('le="')[1].split('"')[0]
-            buckets[math.inf if limit == "+Inf" else float(limit)] = float(count)
-    return buckets
+    lines = "\n".join(line for line in exposition.splitlines() if _METRIC in line)
+    return {
+        (sample.labels.get("work", ""), float(sample.labels["le"])): sample.value
+        for family in text_string_to_metric_families(f"{lines}\n")
+        for sample in family.samples
+        if sample.name == f"{_METRIC}_bucket"
+    }
 
 
-def longest_stall_ms(now: dict[float, float], before: dict[float, float]) -> float | None:
-    """Gives a limit no stall between two scrapes was longer than; none when nothing is known."""
-    if not now:
-        return None
-    since = {limit: count - before.get(limit, 0) for limit, count in now.items()}
-    total = since[max(since)]
-    return 1000 * min(limit for limit, count in since.items() if count == total)
+def longest_stall(now: Counts, before: Counts) -> Stall | None:
+    """Gives the longest between two scrapes; none when nothing is known."""
+    stalls = [Stall(0.0, "")] if now else []
+    for work in {work for work, _ in now}:
+        since = {
+            limit: count - before.get((work, limit), 0)
+            for (of, limit), count in now.items()
+            if of == work
+        }
+        total = since[math.inf]
+        if total:
+            limit = min(limit for limit, count in since.items() if count == total)
+            stalls.append(Stall(1000 * limit, work))
+    return max(stalls, default=None)

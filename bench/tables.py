@@ -1,6 +1,6 @@
 """Results as tables; how they are shown is for others to say."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -128,7 +128,7 @@ def _throughput_row(runs: list[Throughput], ratio: str) -> list[str]:
         f"{max(run.peak_memory_bytes for run in runs) / 1e6:.0f}",
         spread((run.first_bind_seconds for run in runs), 1),
         f"{median(run.server_cpu_ms_per_pod for run in runs):.2f}",
-        _stall([run.loop_stall_ms for run in runs]),
+        _stall(runs),
         f"{100 * max(run.foreign_share for run in runs):.0f}",
     ]
 
@@ -172,7 +172,7 @@ def _latency_row(runs: list[Latency], ratio: str) -> list[str]:
         f"{max(run.longest_ms for run in runs):.0f}",
         "" if first.half else ratio,
         f"{median(run.cpu_ms_per_pod for run in runs):.2f}",
-        _stall([run.loop_stall_ms for run in runs]),
+        _stall(runs),
         f"{100 * max(run.foreign_share for run in runs):.0f}",
     ]
 
@@ -226,6 +226,7 @@ def spread(values: Iterable[float], digits: int) -> str:
     return f"{middle} ({known[0]:.{digits}f}..{known[-1]:.{digits}f})"
 
 
-def _stall(stalls: list[float | None]) -> str:
-    known = [stall for stall in stalls if stall is not None]
-    return f"<= {max(known):.0f}" if known else ""
+def _stall(runs: Sequence[Throughput | Latency]) -> str:
+    known = [(run.loop_stall_ms, run.loop_stall_work) for run in runs if run.loop_stall_ms]
+    longest, work = max(known, default=(0.0, ""))
+    return f"<= {longest:.0f} {work}".rstrip() if known else ""

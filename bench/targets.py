@@ -157,8 +157,10 @@ def _start(results: Results) -> Iterator[Verdict]:
 
 def _stall(results: Results) -> Verdict:
     runs: list[Throughput | Latency] = [*results.throughput, *results.latency]
-    stalls = [run.loop_stall_ms for run in runs if run.loop_stall_ms is not None]
-    return _at_most("longest stall of the loop", _STALL_MS, max(stalls, default=None), "ms")
+    stalls = [(ms, run.loop_stall_work) for run in runs if (ms := run.loop_stall_ms) is not None]
+    longest, work = max(stalls, default=(None, ""))
+    found = _at_most("longest stall of the loop", _STALL_MS, longest, "ms")
+    return found._replace(measured=f"{found.measured} ({work})") if work else found
 
 
 def _half(results: Results) -> Verdict:

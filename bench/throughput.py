@@ -14,7 +14,7 @@ from bench.placements import violations_in
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
 from bench.results import Throughput
-from bench.stalls import longest_stall_ms, scrape_stalls
+from bench.stalls import longest_stall, scrape_stalls
 from bench.states import Prepared, running_cluster
 from bench.storage import storage_violations
 from bench.workload import MEASURED
@@ -80,7 +80,7 @@ def _measure(
     # Events may still be on their way; they belong to the price of a pod.
     wait_until_idle([program])
     settled = Usage.now(programs)
-    stall_ms = None if stalls is None else longest_stall_ms(scrape_stalls(program), stalls)
+    stall = None if stalls is None else longest_stall(scrape_stalls(program), stalls)
     memory = program.peak_memory_bytes()
     control_plane.stop_program(program)
     log.read()
@@ -114,7 +114,8 @@ def _measure(
             len(log.bound),
         ),
         foreign_share=at_end.foreign_share(at_ready),
-        loop_stall_ms=stall_ms,
+        loop_stall_ms=None if stall is None else stall.ms,
+        loop_stall_work="" if stall is None else stall.work,
         violations=(
             *cluster.run(violations_in(cluster.api)),
             # A wall looks at nothing.

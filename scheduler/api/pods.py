@@ -3,6 +3,7 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
 """
 
+from operator import attrgetter
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -16,9 +17,10 @@ from scheduler.api.resources import non_zero_requests, pod_requests, scoring_req
 from scheduler.api.selectors import SelectorError
 
 _KEPT_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
-_STORAGE_SOURCES: Final = tuple(
-    field for field in Volume.__struct_fields__ if field not in ("name", "image")
+_storage_of: Final = attrgetter(
+    *(field for field in Volume.__struct_fields__ if field not in ("name", "image"))
 )
+_NO_STORAGE: Final = _storage_of(Volume())
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
@@ -215,7 +217,7 @@ def _move_volumes(pod: Pod) -> None:
 
 
 def _is_storage(volume: Volume) -> bool:
-    return any(getattr(volume, source) is not None for source in _STORAGE_SOURCES)
+    return bool(_storage_of(volume) != _NO_STORAGE)
 
 
 def _drop_unread_conditions(pod: Pod) -> None:

@@ -61,6 +61,7 @@ from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
 from scheduler.observability import tracing
 from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.tracing import CycleTracer, SpanExporter
 from scheduler.serving.endpoints import Shown
@@ -115,6 +116,7 @@ class RunningDaemon:
         self._connection = connection
         self._clock = clock
         self._extenders: ExtenderClient | None = None
+        self._shares = LoopShares(self.metrics.loop, clock.monotonic)
         self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
         seed = self._rng.getrandbits(32)
         plugins = out_of_tree_plugins() if out_of_tree is None else out_of_tree
@@ -156,6 +158,7 @@ class RunningDaemon:
             outbox_settings or OutboxSettings(socket.gethostname()),
             answer=self.driver.submit,
             ask_others=self.driver.bind_by_others,
+            shares=self._shares,
             on_sent=self.driver.sent,
             on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
         )
@@ -165,7 +168,7 @@ class RunningDaemon:
             informers=self._informers,
             leadership=self._elector,
             clock=clock,
-            on_stall=self.metrics.loop_stall.observe,
+            shares=self._shares,
         )
         self.comparer = self._comparer()
         self._dumper = Dumper(self.comparer, engine.core.queue.rows)
@@ -329,6 +332,7 @@ class RunningDaemon:
             clock=self._clock,
             rng=self._rng,
             metrics=self.metrics.informers,
+            shares=self._shares,
             options=options,
         )
         for kind in kinds:

@@ -20,6 +20,7 @@ from scheduler.snapshot import (
     NodeRemoved,
     NodeSet,
     PodAdded,
+    PodRelabelled,
     PodRemoved,
     PodUpdated,
     Snapshot,
@@ -125,6 +126,8 @@ class Cache:
         for change in self._changes:
             if isinstance(change, PodAdded | PodRemoved) and change.pod.uid == uid:
                 return change.pod if isinstance(change, PodRemoved) else None
+            if isinstance(change, PodRelabelled) and change.pod.uid == uid:
+                return change.old
         return self.get_pod(uid)
 
     def state_of(self, uid: str) -> PodState:
@@ -236,11 +239,12 @@ class Cache:
         if entry.state is not PodState.ADDED:
             entry.state = PodState.ADDED
             self._assumed_count -= 1
-        if _counts_alike(old, pod):
+        if _takes_alike(old, pod):
             info = self.nodes[pod.node_name]
             info.pods[pod.uid] = pod
             if info.node is not None:
-                self._changes.append(PodUpdated(pod))
+                alike = old.label_set is pod.label_set
+                self._changes.append(PodUpdated(pod) if alike else PodRelabelled(old, pod))
         else:
             self._take_away(old)
             self._place(pod)
@@ -280,12 +284,11 @@ class Cache:
         return following
 
 
-def _counts_alike(old: PodInfo, new: PodInfo) -> bool:
-    """Whether the columns of the snapshot hold for both versions of a pod."""
+def _takes_alike(old: PodInfo, new: PodInfo) -> bool:
+    """Whether the columns of the snapshot hold for both versions of a pod, but for its labels."""
     return (
         old.node_name == new.node_name
         and old.shape is new.shape
-        and old.label_set is new.label_set
         and old.is_terminating == new.is_terminating
         and old.namespace == new.namespace
     )

@@ -44,6 +44,7 @@ SOCKET_OPTIONS: Final = tuple(
 MAX_ANSWER_BYTES: Final = 2**25
 """An answer that is longer is given up; lists are asked for in pieces far below it."""
 
+FIRST_FAILURE: Final = 300
 _FIRST_FINAL: Final = 200
 _BODILESS: Final = frozenset({204, 304})
 
@@ -82,7 +83,13 @@ class Request(msgspec.Struct, gc=False):
 
 
 class Response(msgspec.Struct, gc=False):
-    """What came back: the status, the headers by lower-case name, the whole body."""
+    """What came back.
+
+    Attributes:
+        status: the HTTP status.
+        headers: by lower-case name; of a success, whose headers nobody reads, they may be left out.
+        body: all of it.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -217,7 +224,7 @@ class _Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[Response] | None = None
         self._transport: Any = None
-        self._headers: dict[str, str] = {}
+        self._headers: list[tuple[bytes, bytes]] = []
         self._chunks: list[bytes] = []
         self._received = 0
         self._has_headers = False
@@ -275,7 +282,7 @@ class _Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """The first byte of an answer, interim ones included, or of what nobody asked for."""
-        self._headers = {}
+        self._headers = []
         self._chunks = []
         self._has_headers = False
         if not self._is_waited_for:
@@ -283,7 +290,7 @@ class _Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Part of an answer."""
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """What follows is the body."""
@@ -309,7 +316,7 @@ class _Connection(asyncio.Protocol):
     @property
     def _ends_with_connection(self) -> bool:
         """Whether the server says by nothing else where the body ends (RFC 9112, 6.3)."""
-        headers = self._headers
+        headers = self._decoded_headers()
         status = self._parser.get_status_code() if self._has_headers else 0
         return (
             status >= _FIRST_FINAL
@@ -317,6 +324,11 @@ class _Connection(asyncio.Protocol):
             and "content-length" not in headers
             and "transfer-encoding" not in headers
         )
+
+    def _decoded_headers(self) -> dict[str, str]:
+        return {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers
+        }
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -328,7 +340,8 @@ class _Connection(asyncio.Protocol):
 
     def _complete(self) -> None:
         status = self._parser.get_status_code()
-        self._answer_with(Response(status, self._headers, b"".join(self._chunks)))
+        headers = self._decoded_headers() if status >= FIRST_FAILURE else {}
+        self._answer_with(Response(status, headers, b"".join(self._chunks)))
 
     def _answer_with(self, answer: Response | NoAnswerError) -> None:
         waiter, self._waiter = self._waiter, None

@@ -4,7 +4,7 @@ Source: k8s.io/client-go tools/events (event_recorder.go) and k8s.io/api events/
 """
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -46,6 +46,53 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return self.regarding.name[: _NAME_LIMIT - len(stamp)] + stamp
 
 
+class _Wire(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
+    """Common settings of what is written: what is empty is left out."""
+
+
+class _Reference(_Wire):
+    """core/v1 ObjectReference."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Series(_Wire):
+    """events.k8s.io/v1 EventSeries."""
+
+    count: int
+    last_observed_time: str
+
+
+class _Meta(_Wire):
+    """What a client says of an object's metadata."""
+
+    name: str
+    namespace: str
+
+
+class _Body(_Wire, kw_only=True):
+    """events.k8s.io/v1 Event. A struct, as every bound pod brings one."""
+
+    api_version: str
+    kind: str
+    metadata: _Meta
+    event_time: str
+    reporting_controller: str
+    reporting_instance: str
+    action: str
+    reason: str
+    regarding: _Reference
+    note: str
+    type: str
+    related: _Reference | None = None
+    series: _Series | None = None
+
+
 def events_path(event: Event) -> str:
     """Where events of the event's namespace are created."""
     return f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
@@ -53,24 +100,23 @@ def events_path(event: Event) -> str:
 
 def event_body(event: Event, *, count: int = 1, last_observed: datetime | None = None) -> bytes:
     """The event to create; with a series when it has been seen more than once."""
-    body: dict[str, Any] = {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": event.name, "namespace": event.namespace},
-        "eventTime": micro_time(event.event_time),
-        "reportingController": event.reporting_controller,
-        "reportingInstance": event.reporting_instance,
-        "action": event.action,
-        "reason": event.reason,
-        "regarding": _reference(event.regarding),
-        "note": cut_note(event.note),
-        "type": event.event_type,
-    }
-    if event.related is not None:
-        body["related"] = _reference(event.related)
-    if last_observed is not None:
-        body["series"] = _series(count, last_observed)
-    return json_string(body)
+    return json_string(
+        _Body(
+            api_version="events.k8s.io/v1",
+            kind="Event",
+            metadata=_Meta(event.name, event.namespace),
+            event_time=micro_time(event.event_time),
+            reporting_controller=event.reporting_controller,
+            reporting_instance=event.reporting_instance,
+            action=event.action,
+            reason=event.reason,
+            regarding=_reference(event.regarding),
+            note=cut_note(event.note),
+            type=event.event_type,
+            related=None if event.related is None else _reference(event.related),
+            series=None if last_observed is None else _series(count, last_observed),
+        )
+    )
 
 
 def series_body(count: int, last_observed: datetime) -> bytes:
@@ -90,20 +136,19 @@ def cut_note(note: str) -> str:
     return (encoded[: NOTE_LIMIT - len(_CUT_MARK)]).decode(errors="ignore") + _CUT_MARK.decode()
 
 
-def _series(count: int, last_observed: datetime) -> dict[str, Any]:
-    return {"count": count, "lastObservedTime": micro_time(last_observed)}
+def _series(count: int, last_observed: datetime) -> _Series:
+    return _Series(count, micro_time(last_observed))
 
 
-def _reference(reference: ObjectReference) -> dict[str, str]:
-    fields = {
-        "apiVersion": reference.api_version,
-        "kind": reference.kind,
-        "name": reference.name,
-        "namespace": reference.namespace,
-        "uid": reference.uid,
-        "resourceVersion": reference.resource_version,
-    }
-    return {name: value for name, value in fields.items() if value}
+def _reference(reference: ObjectReference) -> _Reference:
+    return _Reference(
+        reference.api_version,
+        reference.kind,
+        reference.name,
+        reference.namespace,
+        reference.uid,
+        reference.resource_version,
+    )
 
 
 def _nanoseconds(moment: datetime) -> int:

@@ -15,6 +15,7 @@ from yarl import URL
 from scheduler.client.connection import Access, Connection
 from scheduler.client.direct import (
     CONNECT_TIMEOUT_SECONDS,
+    FIRST_FAILURE,
     JSON,
     KEEPALIVE_SECONDS,
     SOCKET_OPTIONS,
@@ -53,7 +54,6 @@ Source: client-go rest/request.go (maxRetries) v0.36.
 
 _READ_BUFFER_BYTES: Final = 2**20
 """Of a watch, about twice this may wait to be read before the server is made to wait."""
-_FIRST_FAILURE: Final = 300
 _NO_CODE: Final = "<error>"
 """Source: client-go rest/request.go (updateURLMetrics) v0.36."""
 
@@ -183,7 +183,7 @@ class ApiSession:
                 url, allow_redirects=False, timeout=timeout, **self._routing
             )
             code = str(response.status)
-            if response.status < _FIRST_FAILURE:
+            if response.status < FIRST_FAILURE:
                 return response
             async with response:
                 answer = await read_whole(response)
@@ -206,7 +206,7 @@ class ApiSession:
             raise UnavailableError(str(request), message=str(problem)) from problem
         finally:
             self._observe(request.method, code, start, len(request.body or b""), received)
-        if response.status >= _FIRST_FAILURE:
+        if response.status >= FIRST_FAILURE:
             raise self._refusal(str(request), response.status, response.headers, response.body)
         return response
 

@@ -21,7 +21,7 @@ def well_formed(text: str) -> str:
 
 def micro_time(moment: datetime) -> str:
     """metav1.MicroTime: RFC 3339 in UTC with exactly six digits, whatever they are."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
 
 
 def seconds_time(moment: datetime) -> str:

@@ -5,7 +5,7 @@ Source: kubernetes cmd/kube-scheduler/app/server.go (Run), pkg/scheduler/schedul
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
@@ -14,6 +14,7 @@ from scheduler.engine.events import Tick
 from scheduler.errors import SchedulerError
 from scheduler.informers.informers import Informers
 from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import DECISIONS, START, TICKS, LoopShares
 
 DRAIN_SECONDS: Final = 20.0
 """How long binds in flight may take once the process was asked to end."""
@@ -21,6 +22,8 @@ LAST_WORDS_SECONDS: Final = 5.0
 """How long events and status patches may take after the last bind."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.1
+STALL_TOLD_SECONDS: Final = 0.1
+"""Stalls as long as this are told of one by one."""
 COLLECTOR_THRESHOLD: Final = 2_000
 """New objects before the collector looks for cycles among them: they hardly ever form any."""
 
@@ -82,14 +85,14 @@ class Daemon:
         informers: Informers,
         leadership: Leadership | None,
         clock: Clock,
-        on_stall: Callable[[float], None],
+        shares: LoopShares,
     ) -> None:
         self.health = Health()
         self._driver = driver
         self._informers = informers
         self._leadership = leadership
         self._clock = clock
-        self._on_stall = on_stall
+        self._shares = shares
         self._stopping = asyncio.Event()
         self._hurried = asyncio.Event()
 
@@ -116,7 +119,7 @@ class Daemon:
         tasks = [asyncio.create_task(part) for part in background]
         tasks.append(asyncio.create_task(self._informers.run()))
         tasks.append(asyncio.create_task(self._watch_loop()))
-        tasks.append(asyncio.create_task(self._driver.tick()))
+        tasks.append(asyncio.create_task(self._timed(TICKS, self._driver.tick())))
         tasks.append(asyncio.create_task(self._driver.outbox.run()))
         tasks.append(asyncio.create_task(self._hurry()))
         try:
@@ -136,7 +139,7 @@ class Daemon:
         raise NotDrainedError("told to stop twice; binds in flight were not waited for")
 
     async def _lead(self) -> None:
-        if not await self._unless_stopped(self._sync()):
+        if not await self._unless_stopped(self._timed(START, self._sync())):
             return
         if self._leadership is None:
             await self._schedule_until_stopped()
@@ -175,7 +178,7 @@ class Daemon:
         log.info("Caches are synced")
 
     async def _schedule_until_stopped(self) -> None:
-        await self._driver.decide(self._stopping.is_set)
+        await self._timed(DECISIONS, self._driver.decide(self._stopping.is_set))
         await self._driver.drain(DRAIN_SECONDS)
 
     async def _watch_loop(self) -> None:
@@ -183,7 +186,13 @@ class Daemon:
         while True:
             before = self._clock.monotonic()
             await asyncio.sleep(STALL_PROBE_SECONDS)
-            self._on_stall(max(0.0, self._clock.monotonic() - before - STALL_PROBE_SECONDS))
+            late = max(0.0, self._clock.monotonic() - before - STALL_PROBE_SECONDS)
+            work = self._shares.stalled(late)
+            if late > STALL_TOLD_SECONDS:
+                log.info("Loop was held up", seconds=round(late, 3), work=work)
+
+    async def _timed(self, work: str, running: Coroutine[Any, Any, None]) -> None:
+        await self._shares.timed(work, running)
 
     # --- helpers --------------------------------------------------------------------------------
 

@@ -110,7 +110,7 @@ class Driver:
             event_log.note(event, now, instructions)
         for instruction in instructions:
             self._carry_out[type(instruction)](instruction)
-        if self.engine.has_ready:
+        if self.engine.has_ready and self.outbox.has_room_again:
             self._ready.set()
 
     def _submit_timed(self, event: Event, start: float | None = None) -> float:
@@ -144,8 +144,12 @@ class Driver:
         self._ready.set()
 
     def sent(self) -> None:
-        """Something has left the outbox."""
-        if not self._ready.is_set() and self.outbox.has_room:
+        """Something has left the outbox.
+
+        Pods are decided about in batches: one at a time, each would find the processor's caches
+        full of other things.
+        """
+        if not self._ready.is_set() and self.outbox.has_room_again:
             self._ready.set()
 
     async def tick(self) -> None:

@@ -11,7 +11,7 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -40,7 +40,15 @@ from scheduler.engine.events import (
 )
 from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
 from scheduler.informers.kinds import PODS, MalformedObjectError
+from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import (
+    BINDS,
+    EVENTS,
+    OTHER_WRITES,
+    LoopMetrics,
+    LoopShares,
+)
 
 MAX_OWED: Final = 256
 """Events that may be owed, those of binds under way included."""
@@ -83,6 +91,7 @@ class Outbox:
         settings: numbers.
         answer: takes the engine's events.
         ask_others: carries out a binding that is for Bind plugins or an extender; never raises.
+        shares: adds up what the loop's time goes to.
         on_sent: called after each request: there may be room again.
         on_dropped: told why (`queue_full`, `refused`, `unreachable`) for each event that is lost.
 
@@ -90,7 +99,7 @@ class Outbox:
         binds_owed: bindings that wait or are under way.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - who is asked, and who is told of what
         self,
         writes: PodWrites,
         clock: Clock,
@@ -98,6 +107,7 @@ class Outbox:
         *,
         answer: Callable[[EngineEvent], None],
         ask_others: Callable[[Bind], Awaitable[EngineEvent]],
+        shares: LoopShares | None = None,
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -106,6 +116,7 @@ class Outbox:
         self._settings = settings
         self._answer = answer
         self._ask_others = ask_others
+        self._timed = (shares or LoopShares(LoopMetrics(Instruments()), clock.monotonic)).timed
         self._beside: set[asyncio.Task[None]] = set()
         """Binds that extenders carry out: they may take their time, and keep nobody waiting."""
         self._on_sent = on_sent
@@ -150,11 +161,22 @@ class Outbox:
     @property
     def has_room(self) -> bool:
         """Whether another pod may be decided about."""
+        return self._room() > 0
+
+    @property
+    def has_room_again(self) -> bool:
+        """Whether there is room for so many pods that it is worth beginning to decide."""
         settings = self._settings
-        if len(self._binds) >= settings.concurrency * AHEAD:
-            return False
-        owed = self.events_owed + self.binds_owed
-        return not settings.max_owed or owed < settings.max_owed
+        limit = settings.max_owed or settings.concurrency * AHEAD
+        return self._room() >= min(settings.concurrency, 1 + limit // AHEAD)
+
+    def _room(self) -> int:
+        """How many more pods may be decided about."""
+        settings = self._settings
+        room = settings.concurrency * AHEAD - len(self._binds)
+        if not settings.max_owed:
+            return room
+        return min(room, settings.max_owed - self.events_owed - self.binds_owed)
 
     @property
     def is_empty(self) -> bool:
@@ -305,34 +327,33 @@ class Outbox:
             self._changed.set()
             self._on_sent()
 
-    def _next(self) -> Awaitable[Any] | None:
+    def _next(self) -> Awaitable[None] | None:
         """The most important thing that may be sent now."""
         limit = self._settings.max_owed
         if self._binds and (not limit or self._owed_by_sent() < limit):
-            return self._bind(self._binds.popleft())
+            return self._timed(BINDS, self._bind(self._binds.popleft()))
         if self._reads:
-            return self._read(self._reads.popleft())
+            return self._timed(OTHER_WRITES, self._read(self._reads.popleft()))
         if self._others_in_flight < self._settings.concurrency - FOR_BINDS:
-            job = self._next_evict() or self._next_patch() or self._next_event()
+            job = self._next_other() or self._next_event()
             if job is not None:
                 self._others_in_flight += 1
             return job
         return None
 
-    def _next_evict(self) -> Awaitable[None] | None:
-        return self._evict(self._evicts.popleft()) if self._evicts else None
-
-    def _next_patch(self) -> Awaitable[None] | None:
+    def _next_other(self) -> Awaitable[None] | None:
+        if self._evicts:
+            return self._timed(OTHER_WRITES, self._evict(self._evicts.popleft()))
         for uid in self._patches:
             if uid not in self._patching:
-                return self._patch(self._patches.pop(uid))
+                return self._timed(OTHER_WRITES, self._patch(self._patches.pop(uid)))
         return None
 
     def _next_event(self) -> Awaitable[None] | None:
         if not self._events:
             return None
         self._events_in_flight += 1
-        return self._deliver(self._events.popleft())
+        return self._timed(EVENTS, self._deliver(self._events.popleft()))
 
     def _owed_by_sent(self) -> int:
         """Events that are owed, and that the binds under way will owe."""

@@ -6,7 +6,7 @@ QueueingHint (v0.36); kubernetes pkg/scheduler/framework/events.go (v1.36).
 
 from collections.abc import Callable
 from enum import Enum, Flag, auto
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -100,7 +100,7 @@ NAMESPACE_KIND: Final = ObjectKind("Namespace")
 _PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
 
 
-class ClusterEvent(msgspec.Struct, frozen=True):
+class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     """A change in the cluster, or a set of changes a plugin asks for."""
 
     resource: EventResource | ObjectKind
@@ -110,11 +110,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """The name of the event in metrics and logs."""
-        if self.custom_label:
-            return self.custom_label
-        resource = self.resource
-        name = resource.value if isinstance(resource, EventResource) else resource.kind
-        return name + action_name(self.action)
+        return self.custom_label or _label(self.resource, self.action)
 
     @property
     def is_wildcard(self) -> bool:
@@ -138,7 +134,14 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         )
 
 
-@lru_cache(maxsize=256)
+@cache
+def _label(resource: EventResource | ObjectKind, action: ActionType) -> str:
+    """Worked out once: each change of a pod is counted under one."""
+    name = resource.value if isinstance(resource, EventResource) else resource.kind
+    return name + action_name(action)
+
+
+@cache
 def action_name(action: ActionType) -> str:
     """Upstream's name of an action, such as `UpdateNodeLabel`."""
     return "".join(part.capitalize() for part in (action.name or "").split("_"))

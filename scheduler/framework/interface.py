@@ -14,7 +14,7 @@ Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap com
 
 from abc import abstractmethod
 from collections.abc import Coroutine, Hashable, Mapping, Sequence
-from enum import Flag, auto
+from enum import Flag
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import msgspec
@@ -49,13 +49,15 @@ class Reads(Flag):
     changed.
     """
 
-    NODE = auto()
+    NODE = 1
     """The node object of the row: labels, taints, allocatable, features."""
-    PODS = auto()
+    SUMS = 2
+    """What the pods of the row take together, and their number (and the node object)."""
+    PODS = 2 | 4
     """What runs on the row (and the node object)."""
-    IMAGES = auto()
+    IMAGES = 8
     """Which nodes hold which images (and the node object)."""
-    CLUSTER = auto()
+    CLUSTER = 16
     """Anything: evaluated anew for every pod."""
 
 

@@ -10,7 +10,9 @@ from scheduler.clock import Clock
 from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.kinds import KINDS, Kind
 from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import WATCHES, LoopMetrics, LoopShares
 
 T = TypeVar("T")
 
@@ -28,8 +30,10 @@ class Informers:
         clock: Clock,
         rng: random.Random,
         metrics: InformerMetrics,
+        shares: LoopShares | None = None,
         options: InformerOptions | None = None,
     ) -> None:
+        self._shares = shares or LoopShares(LoopMetrics(Instruments()), clock.monotonic)
         self._informers: dict[str, Informer[Any]] = {
             kind.name: Informer(
                 kind,
@@ -75,4 +79,7 @@ class Informers:
         """Keeps all stores up to date for ever. Run it as a task."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers.values():
-                group.create_task(informer.run(), name=f"informer:{informer.kind.name}")
+                group.create_task(self._run(informer), name=f"informer:{informer.kind.name}")
+
+    async def _run(self, informer: Informer[Any]) -> None:
+        await self._shares.timed(WATCHES, informer.run())

@@ -24,6 +24,7 @@ from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.feature_gates import declare_feature_gates
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import EMPTY, Instruments
+from scheduler.observability.loop_shares import LoopMetrics
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.volume_metrics import VolumeMetrics
 
@@ -52,6 +53,7 @@ class SchedulerMetrics:
         self.queue = QueueMetrics(self.instruments)
         self.framework = FrameworkMetrics(self.instruments)
         self.client = ClientMetrics(self.instruments)
+        self.loop = LoopMetrics(self.instruments)
         self.reviews = ReviewMetrics(self.instruments)
         self.informers = InformerMetrics(self.instruments)
         self.extenders = ExtenderMetrics(self.instruments)
@@ -138,11 +140,6 @@ class SchedulerMetrics:
 
     def _declare_own(self) -> None:
         add = self.instruments
-        self.loop_stall = add.histogram(
-            "stowage_loop_stall_seconds",
-            "How much later than asked for the event loop ran a timer.",
-            bounds=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
-        )[()]
         self.binds_in_flight = add.gauge("stowage_binds_in_flight", "Bindings under way.")
         self.tasks = add.gauge("stowage_tasks", "Tasks of the event loop.")
         self.writes_owed = add.gauge(

@@ -58,7 +58,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
 
     NAME: ClassVar[str] = "NodeResourcesBalancedAllocation"
     ARGS: ClassVar[type] = NodeResourcesBalancedAllocationArgs
-    READS: ClassVar[Reads] = Reads.PODS
+    READS: ClassVar[Reads] = Reads.SUMS
 
     def __init__(
         self, args: NodeResourcesBalancedAllocationArgs = DEFAULT_ARGS, handle: Handle | None = None

@@ -171,7 +171,7 @@ class NodeResourcesFit(
 
     NAME: ClassVar[str] = "NodeResourcesFit"
     ARGS: ClassVar[type] = NodeResourcesFitArgs
-    READS: ClassVar[Reads] = Reads.PODS
+    READS: ClassVar[Reads] = Reads.SUMS
 
     def __init__(
         self, args: NodeResourcesFitArgs = DEFAULT_ARGS, handle: Handle | None = None

@@ -265,12 +265,14 @@ class SchedulingQueue:
             but: UID of a pod to leave alone.
         """
         observed = self._observe(event, old, new)
-        if not observed.interest.exists and event.resource is not EventResource.NODE:
+        is_about_node = event.resource is EventResource.NODE
+        if not (observed.interest.exists or is_about_node):
             return
-        happened = Happened(observed, max_priority, but)
-        self._news.add(happened, self._unschedulable.helped_by(observed))
-        if self._round is None:
-            self._wake_some()
+        if is_about_node or len(self._unschedulable):
+            happened = Happened(observed, max_priority, but)
+            self._news.add(happened, self._unschedulable.helped_by(observed))
+            if self._round is None:
+                self._wake_some()
         self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------

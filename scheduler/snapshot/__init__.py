@@ -9,6 +9,7 @@ from scheduler.snapshot.changes import (
     NodeRemoved,
     NodeSet,
     PodAdded,
+    PodRelabelled,
     PodRemoved,
     PodUpdated,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "NodeRemoved",
     "NodeSet",
     "PodAdded",
+    "PodRelabelled",
     "PodRemoved",
     "PodUpdated",
     "Rows",

@@ -51,6 +51,16 @@ class Amounts:
                 return
         self.set(line, row, self.at(line, row) + amount)
 
+    def plus(self, amounts: Sequence[int]) -> "Amounts | None":
+        """A copy with so much more on each line; None where float64 does not hold that."""
+        more = np.array(amounts, np.float64).reshape(-1, 1)
+        copy = object.__new__(Amounts)
+        copy.floats = self.floats.copy()
+        copy.floats[: len(more)] += more
+        copy.oversized = {}
+        is_exact = not self.oversized and copy.floats.max() < _EXACT_BELOW
+        return copy if is_exact and max(amounts) < _EXACT_BELOW else None
+
     def clear_row(self, row: int) -> None:
         """Make all numbers of a row 0."""
         self.floats[:, row] = 0

@@ -50,6 +50,21 @@ class PodUpdated(msgspec.Struct, frozen=True, gc=False):
     pod: PodInfo
 
 
+class PodRelabelled(msgspec.Struct, frozen=True, gc=False):
+    """A pod has other labels, and is on the same node with all that it takes.
+
+    API servers copy topology labels of the node to a pod when it is bound (since 1.35), so this
+    comes once for every pod.
+
+    Attributes:
+        old: as it was.
+        pod: as it is.
+    """
+
+    old: PodInfo
+    pod: PodInfo
+
+
 class NamespaceChanged(msgspec.Struct, frozen=True, gc=False):
     """The labels of a namespace; None when it is deleted."""
 
@@ -57,4 +72,6 @@ class NamespaceChanged(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str] | None
 
 
-Change: TypeAlias = NodeSet | NodeRemoved | PodAdded | PodRemoved | PodUpdated | NamespaceChanged
+Change: TypeAlias = (
+    NodeSet | NodeRemoved | PodAdded | PodRemoved | PodUpdated | PodRelabelled | NamespaceChanged
+)

@@ -15,7 +15,7 @@ from scheduler.api.objects import Node, Taint
 from scheduler.api.pods import PodInfo, PodShape
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, whole_units
 from scheduler.snapshot.amounts import Amounts
-from scheduler.snapshot.changes import Change, PodAdded, PodRemoved
+from scheduler.snapshot.changes import Change, PodAdded, PodRelabelled, PodRemoved
 from scheduler.snapshot.interning import InternedColumn, Interner
 
 Rows: TypeAlias = slice | NDArray[np.intp]
@@ -228,6 +228,22 @@ class NodeTable:
             self._non_zero.add(line, row, sign * amount)
         self._pod_count[row] += sign
 
+    def with_one_more(self, shape: PodShape) -> "NodeTable | None":
+        """The sums if each node had one more pod of a shape; None where they would not be exact.
+
+        It is for looking at, and only until this table changes.
+        """
+        occupied = shape.occupied
+        requested = self._requested.plus([occupied.get(n, 0) for n in self.resources.values])
+        non_zero = self._non_zero.plus(shape.non_zero_occupied)
+        if requested is None or non_zero is None:
+            return None
+        copy = object.__new__(NodeTable)
+        copy.__dict__.update(self.__dict__)
+        copy._requested, copy._non_zero = requested, non_zero
+        copy._pod_count = self._pod_count + 1
+        return copy
+
     def fork(self) -> "NodeTable":
         """A copy on which pods may come and go; for anything else it must be `detach`ed first."""
         copy = object.__new__(NodeTable)
@@ -253,6 +269,10 @@ class NodeTable:
                 row = self.row_of.get(change.pod.node_name)
                 if row is not None and row not in own:
                     self._show(row, change.pod, 1 if isinstance(change, PodRemoved) else -1)
+            elif isinstance(change, PodRelabelled):
+                row = self.row_of.get(change.old.node_name)
+                if row is not None and row not in own:
+                    self._show(row, change.old, 1)
         self._shown = set()
         self._owns_infos = True
         self.nodes = self.nodes.copy()

@@ -24,12 +24,18 @@ class RowLog:
         """Where the next change will be."""
         return self._first + len(self._rows)
 
+    @property
+    def last(self) -> int:
+        """The row of the last change; there must be one."""
+        return self._rows[-1]
+
     def append(self, row: int, keep: int) -> None:
         """Note a changed row; at least the last `keep` changes stay readable."""
-        self._rows.append(row)
-        if len(self._rows) > 2 * max(keep, _MIN_KEPT):
-            drop = len(self._rows) // 2
-            del self._rows[:drop]
+        rows = self._rows
+        rows.append(row)
+        if len(rows) > 2 * _MIN_KEPT and len(rows) > 2 * keep:
+            drop = len(rows) // 2
+            del rows[:drop]
             self._first += drop
 
     def since(self, position: int) -> NDArray[np.intp] | None:

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodShape
 from scheduler.snapshot.changes import (
     Change,
     NamespaceChanged,
     NodeRemoved,
     NodeSet,
     PodAdded,
+    PodRelabelled,
     PodRemoved,
     PodUpdated,
 )
@@ -53,9 +54,11 @@ class Snapshot:
         namespaces: labels by namespace.
         namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
-        pod_log: rows on which pods came or went.
+        pod_log: rows on which pods came, went or were relabelled.
+        sum_log: rows on which what pods take together changed.
         version_log: rows on which pods were told of anew, though they count as before.
         is_fork: whether it is somebody's "what if".
+        last_added: the pod that came with the last entry of `sum_log`, if one did.
     """
 
     def __init__(self) -> None:
@@ -69,7 +72,9 @@ class Snapshot:
         self.node_log = RowLog()
         self.pod_log = RowLog()
         self.version_log = RowLog()
+        self.sum_log = RowLog()
         self.is_fork = False
+        self.last_added: PodInfo | None = None
         self._labels = LabelColumns()
         self._selector_counts = SelectorCounts(self.namespaces)
         self._term_counts = TermCounts(self.namespaces, self._labels)
@@ -105,6 +110,7 @@ class Snapshot:
         fresh.node_log = RowLog(self.node_log.position + 1)
         fresh.pod_log = RowLog(self.pod_log.position + 1)
         fresh.version_log = RowLog(self.version_log.position + 1)
+        fresh.sum_log = RowLog(self.sum_log.position + 1)
         self.__dict__.update(fresh.__dict__)
         left_out: list[tuple[Change, Exception]] = []
         for change in changes:
@@ -141,11 +147,25 @@ class Snapshot:
         if changes:
             fork.epoch += 1
             fork.pod_log = RowLog(self.pod_log.position + 1)
+            fork.sum_log = RowLog(self.sum_log.position + 1)
         for row, pod, sign in changes:
             fork.table.add_pod(row, pod.shape, sign)
             fork.table.show_pod(row, pod, sign)
             fork.ports.change(row, pod.shape.host_ports, sign, fork.table.capacity)
         return fork
+
+    def with_one_more(self, shape: PodShape) -> "Snapshot | None":
+        """The same with one more pod of a shape in the sums of each node; for looking at at once.
+
+        None where sums would not be exact. Host ports and counts of selectors and terms stay.
+        """
+        table = self.table.with_one_more(shape)
+        if table is None:
+            return None
+        copy = object.__new__(Snapshot)
+        copy.__dict__.update(self.__dict__)
+        copy.table, copy.is_fork = table, True
+        return copy
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -245,6 +265,7 @@ class Snapshot:
         self.node_log = RowLog(self.node_log.position + 1)
         self.pod_log = RowLog(self.pod_log.position + 1)
         self.version_log = RowLog(self.version_log.position + 1)
+        self.sum_log = RowLog(self.sum_log.position + 1)
         capacity = self.table.capacity
         self._labels = self._labels.copy()
         self._selector_counts = self._selectors.detached(self.namespaces, capacity)
@@ -266,6 +287,8 @@ class Snapshot:
                 self._change_pod(pod, -1)
             case PodUpdated(pod):
                 self.version_log.append(self.table.row_of[pod.node_name], self.table.capacity)
+            case PodRelabelled(old, pod):
+                self._relabel(old, pod)
             case NodeSet(info, node):
                 self._set_node(info, node)
             case NodeRemoved(name):
@@ -307,6 +330,18 @@ class Snapshot:
         if shape.host_ports:
             self.ports.change(row, shape.host_ports, sign, table.capacity)
         self.pod_log.append(row, table.capacity)
+        self.sum_log.append(row, table.capacity)
+        self.last_added = pod if sign > 0 else None
+
+    def _relabel(self, old: PodInfo, pod: PodInfo) -> None:
+        """Only selectors look at labels; what the pod takes and asks of others is in its shape."""
+        table = self.table
+        row = table.row_of[pod.node_name]
+        if table.owns_infos:
+            table.show_pod(row, pod, 1)
+        self._selector_counts.change(row, old, -1, table.capacity)
+        self._selector_counts.change(row, pod, 1, table.capacity)
+        self.pod_log.append(row, table.capacity)
 
     def _change_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
         if labels is None:
@@ -320,3 +355,5 @@ class Snapshot:
     def _log_node(self, row: int) -> None:
         self.node_log.append(row, self.table.capacity)
         self.pod_log.append(row, self.table.capacity)
+        self.sum_log.append(row, self.table.capacity)
+        self.last_added = None

@@ -26,17 +26,24 @@ from scheduler.framework.interface import (
     Scores,
 )
 from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.foresight import Foresight, candidates
 from scheduler.framework.runtime.judging import IndexedFilter, as_view, judge
 from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
-from scheduler.framework.runtime.verdicts import FEASIBLE, ReasonTable, Verdicts, blank_verdicts
+from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.framework.runtime.verdicts import (
+    FEASIBLE,
+    First,
+    ReasonTable,
+    Verdicts,
+    blank_verdicts,
+)
 from scheduler.framework.status import Code, Status
 from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.row_log import RowLog
 
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
-
-INFEASIBLE_TOTAL: Final = -1.0
 
 C = TypeVar("C", bound=np.generic)
 
@@ -79,7 +86,9 @@ class PodClass:
     """
 
     __slots__ = (
+        "_can_foresee",
         "_failures",
+        "_foresight",
         "_image_names",
         "_images_changed_at",
         "_node_bits",
@@ -93,6 +102,8 @@ class PodClass:
         "_pod_position",
         "_pod_raw",
         "_pod_scores",
+        "_ranking",
+        "_reads_sums",
         "asked",
         "asked_without_volumes",
         "bits",
@@ -132,6 +143,17 @@ class PodClass:
         self._sort_scores(plugins, calls, snapshot)
         self._pod_raw = [r for r in self.raw_scores if r.scored.plugin.READS & Reads.PODS]
         self._node_raw = [r for r in self.raw_scores if r not in self._pod_raw]
+        of_pods: tuple[IndexedFilter | Weighted, ...] = (
+            *self._pod_filters,
+            *self._pod_scores,
+            *(raw.scored for raw in self._pod_raw),
+        )
+        self._reads_sums = all(Reads.PODS not in each.plugin.READS for each in of_pods)
+        self._can_foresee = (
+            self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
+        )
+        self._foresight = Foresight()
+        self._ranking = Ranking()
         reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
         self._image_names = image_names(pod.spec) if reads_images else ()
         self._node_position = self._pod_position = self._images_changed_at = -1
@@ -146,7 +168,8 @@ class PodClass:
     def bytes_per_row(self) -> int:
         """Memory the columns take for each node."""
         columns = (self._node_first, self._node_bits, self._node_total)
-        return 2 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
+        kept = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
+        return kept + np.dtype(np.bool_).itemsize
 
     @property
     def node_names(self) -> frozenset[str] | None:
@@ -159,6 +182,50 @@ class PodClass:
 
     def refresh(self, calls: PluginCalls, snapshot: Snapshot) -> None:
         """Bring the columns up to date."""
+        if not self._is_in_run(snapshot):
+            self._foresight.forget()
+            self._catch_up(calls, snapshot)
+        elif self._foresight.use(snapshot.sum_log.last, self):
+            self._pod_position = snapshot.sum_log.position
+        else:
+            self._catch_up(calls, snapshot)
+            if self._foresight.is_worth_it():
+                self._look_ahead(calls, snapshot)
+
+    def _log_of(self, snapshot: Snapshot) -> RowLog:
+        """The rows on which pods have changed as far as the class is concerned."""
+        return snapshot.sum_log if self._reads_sums else snapshot.pod_log
+
+    def _is_in_run(self, snapshot: Snapshot) -> bool:
+        """Whether all that has happened is that one more look-alike came to a row."""
+        added = snapshot.last_added
+        return (
+            added is not None
+            and added.shape is self.representative.shape
+            and snapshot.sum_log.position == self._pod_position + 1
+            and snapshot.node_log.position == self._node_position
+            and self._can_foresee
+            and not self._failures
+            and self.score_failure is None
+        )
+
+    def _look_ahead(self, calls: PluginCalls, snapshot: Snapshot) -> None:
+        """Judge the rows that may be chosen next as if they had been."""
+        size = snapshot.table.size
+        rows = candidates(self.best_rows(size).rows, self.total[:size])
+        after = snapshot.with_one_more(self.representative.shape)
+        if after is None or not len(rows):
+            return
+        with calls.unmeasured():
+            first, bits, total = self._judged(calls, after, rows)
+        self._foresight.keep(rows, first, bits, total, snapshot.table.capacity)
+        if self._failures or self.score_failure:
+            # Nobody has asked for that.
+            self._foresight.forget()
+            self._failures, self.score_failure = {}, None
+
+    def _catch_up(self, calls: PluginCalls, snapshot: Snapshot) -> None:
+        """Judge the rows that have changed."""
         if self._failures or self.score_failure:
             # Maybe it works now: look at everything again.
             self._failures, self.score_failure = {}, None
@@ -166,7 +233,7 @@ class PodClass:
         self._fit_capacity(snapshot.table.capacity)
         size = snapshot.table.size
         changed_nodes = snapshot.node_log.since(self._node_position)
-        changed_pods = snapshot.pod_log.since(self._pod_position)
+        changed_pods = self._log_of(snapshot).since(self._pod_position)
         images_changed_at = snapshot.images.changed_at(self._image_names)
         if images_changed_at != self._images_changed_at:
             holders = snapshot.images.holders(self._image_names)
@@ -181,7 +248,7 @@ class PodClass:
         if pod_rows is not None:
             self._evaluate_pods(calls, snapshot, pod_rows)
         self._node_position = snapshot.node_log.position
-        self._pod_position = snapshot.pod_log.position
+        self._pod_position = self._log_of(snapshot).position
         self._images_changed_at = images_changed_at
 
     def verdicts(
@@ -210,6 +277,16 @@ class PodClass:
         total = self._sum(calls, snapshot, (*self._node_scores, *self._pod_scores), rows)
         raw = [(raw, self._score(calls, snapshot, raw.scored, rows)) for raw in self.raw_scores]
         return total, raw
+
+    def best_rows(self, size: int) -> Ranking:
+        """Which of the first rows have the best total, as of the last `refresh`."""
+        self._ranking.look(self.total[:size])
+        return self._ranking
+
+    def become(self, row: int, first: int, bits: int, total: float) -> None:
+        """Take over what a row is now."""
+        self._ranking.follow(row, self.total.item(row), total)
+        self.first[row], self.bits[row], self.total[row] = first, bits, total
 
     def raise_score_failure(self) -> None:
         """Fail the attempt when a row-local score plugin failed.
@@ -314,16 +391,22 @@ class PodClass:
 
     def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
+        self._ranking.forget()
+        self.first[view], self.bits[view], self.total[view] = self._judged(calls, snapshot, rows)
+        self._evaluate_raw(calls, snapshot, rows, self._pod_raw)
+
+    def _judged(
+        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows
+    ) -> tuple[First, NDArray[np.uint64], Scores]:
+        """The first rejection of each row, its meaning, and the total; kept nowhere."""
+        view = as_view(rows)
         first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
         verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
         self._judge(calls, self._pod_filters, snapshot, verdicts)
         total = self._sum(calls, snapshot, self._pod_scores, rows)
         total += self._node_total[view]
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
-        self.first[view] = first
-        self.bits[view] = bits
-        self.total[view] = total
-        self._evaluate_raw(calls, snapshot, rows, self._pod_raw)
+        return first, bits, total
 
     def _judge(
         self,

@@ -18,13 +18,7 @@ from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.filtering import Feasibility
 from scheduler.framework.runtime.plugin_calls import PluginCalls
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
-from scheduler.framework.runtime.pod_class import (
-    INFEASIBLE_TOTAL,
-    PodClass,
-    RawScore,
-    call_normalize,
-    call_score,
-)
+from scheduler.framework.runtime.pod_class import PodClass, RawScore, call_normalize, call_score
 from scheduler.framework.status import Code
 from scheduler.snapshot import Snapshot
 
@@ -96,12 +90,12 @@ class Scoring:
     def _best_cached(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
         """The usual case of a plain pod: its class keeps the totals of all rows."""
         start = self._calls.now()
-        totals = pod_class.total[: snapshot.table.size]
-        best = totals.max()
-        if best == INFEASIBLE_TOTAL:
-            return Best(np.zeros(0, np.intp), 0)
-        feasible = int(np.count_nonzero(totals >= 0))
-        found = Best((totals == best).nonzero()[0], feasible, None, totals, pod_class.raw_scores)
+        size = snapshot.table.size
+        ranking = pod_class.best_rows(size)
+        if not ranking.feasible:
+            return Best(ranking.rows, 0)
+        totals = pod_class.total[:size]
+        found = Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
         if found.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)

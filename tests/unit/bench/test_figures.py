@@ -8,15 +8,15 @@ import pytest
 from bench.latency import percentile, waiting_times_ms
 from bench.request_log import RequestLog
 from bench.rounds import orders
-from bench.stalls import longest_stall_ms, stalls_in
+from bench.stalls import Stall, longest_stall, stalls_in
 from bench.throughput import latest, rate
 
 _EXPOSITION = """\
 # HELP stowage_loop_stall_seconds How much later.
-stowage_loop_stall_seconds_bucket{le="0.001"} %d
-stowage_loop_stall_seconds_bucket{le="0.016"} %d
-stowage_loop_stall_seconds_bucket{le="+Inf"} %d
-stowage_loop_stall_seconds_sum 0.5
+stowage_loop_stall_seconds_bucket{work="watches",le="0.001"} %d
+stowage_loop_stall_seconds_bucket{work="watches",le="0.016"} %d
+stowage_loop_stall_seconds_bucket{work="watches",le="+Inf"} %d
+stowage_loop_stall_seconds_sum{work="watches"} 0.5
 """
 
 
@@ -111,9 +111,9 @@ def test_the_longest_stall_is_the_highest_bucket_that_grew() -> None:
     before = stalls_in(_EXPOSITION % (5, 6, 9))
     after = stalls_in(_EXPOSITION % (25, 27, 30))
 
-    assert longest_stall_ms(after, before) == pytest.approx(16.0)
-    assert longest_stall_ms(after, {}) == float("inf")
-    assert longest_stall_ms({}, {}) is None
+    assert longest_stall(after, before) == Stall(16.0, "watches")
+    assert longest_stall(after, {}) == Stall(float("inf"), "watches")
+    assert longest_stall({}, {}) is None
 
 
 def _line(name: str, subresource: str, time: str, code: int = 201, resource: str = "pods") -> str:

@@ -2,9 +2,11 @@
 
 from scheduler.api.objects import Quantity
 from scheduler.api.pods import PodInfo
+from scheduler.api.selectors import selector_from_labels
 from scheduler.cache import Cache, PodState
 from scheduler.snapshot import Snapshot
-from tests.support.builders import make_node, make_pod_info
+from scheduler.snapshot.pod_selectors import PodSelector
+from tests.support.builders import ZONE, make_node, make_pod_info
 
 
 def make_cache(*nodes: str) -> tuple[Cache, Snapshot]:
@@ -52,6 +54,31 @@ def test_a_confirmation_that_changes_nothing_costs_nothing() -> None:
 
     assert snapshot.epoch == epoch
     assert cache.nodes["a"].pods == {"default/p": confirmed}
+
+
+def test_a_confirmed_pod_with_other_labels_takes_nothing_more() -> None:
+    """API servers copy the node's zone to a pod as it is bound: only selectors need look again."""
+    cache, snapshot = make_cache("a")
+    selectors = [
+        PodSelector(frozenset({"default"}), selector_from_labels({key: "x"}))
+        for key in (ZONE, "app")
+    ]
+    assumed = make_pod_info("p", labels={"app": "x"}).on_node("a")
+    cache.assume_pod(assumed)
+    cache.update_snapshot(snapshot)
+    assert [snapshot.pod_counts(pods).total for pods in selectors] == [0, 1]
+    sums, changed = snapshot.sum_log.position, snapshot.pod_log.position
+    labels = {"app": "x", ZONE: "x"}
+
+    cache.add_pod(make_pod_info("p", node_name="a", resource_version="2", labels=labels))
+
+    assert cache.seen_by_snapshot(assumed.uid) is assumed
+    fork = snapshot.fork()
+    cache.update_snapshot(snapshot)
+    assert [snapshot.pod_counts(pods).total for pods in selectors] == [1, 1]
+    assert (snapshot.sum_log.position, snapshot.pod_log.position) == (sums, changed + 1)
+    assert [pod.labels for pod in fork.info(0).pods.values()] == [{"app": "x"}]
+    assert [pod.labels for pod in snapshot.info(0).pods.values()] == [labels]
 
 
 def test_an_update_that_counts_replaces_what_was_counted() -> None:

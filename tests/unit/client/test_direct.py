@@ -358,7 +358,8 @@ def test_headers_of_an_interim_answer_are_not_those_of_the_answer() -> None:
 
     async def story() -> None:
         hints = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 60\r\n\r\n"
-        async with raw([hints + OK]) as (_, connections):
+        refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\n\r\nno"
+        async with raw([hints + refusal]) as (_, connections):
             assert (await get(connections)).headers == {"content-length": "2"}
 
     play(story)

@@ -16,6 +16,8 @@ from scheduler.driver.daemon import (
 )
 from scheduler.engine.events import Event, Tick
 from scheduler.errors import SchedulerError
+from scheduler.observability.instruments import Instruments
+from scheduler.observability.loop_shares import OTHER, LoopMetrics, LoopShares
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.driver.fake_writes import settle
@@ -65,7 +67,7 @@ class World:
     def __init__(self, clock: FakeClock, *, elects: bool = True) -> None:
         self.diary: list[str] = []
         self.stuck_in: set[str] = set()
-        self.stalls: list[float] = []
+        self.loop = LoopMetrics(Instruments())
         self.leadership = Campaign(self.diary)
         self.synced = asyncio.Event()
         self.synced.set()
@@ -79,7 +81,7 @@ class World:
             informers=this,
             leadership=self.leadership if elects else None,
             clock=clock,
-            on_stall=self.stalls.append,
+            shares=LoopShares(self.loop, clock.monotonic),
         )
 
     # the driver
@@ -361,7 +363,9 @@ def test_how_long_the_loop_kept_others_waiting_is_told() -> None:
         await asyncio.sleep(0.25)
         world.daemon.stop()
         await running
-        assert max(world.stalls) == pytest.approx(3.0, abs=0.1)
-        assert sum(stall > 0.1 for stall in world.stalls) == 1
+        stalls = world.loop.stalls[OTHER]
+        assert stalls.sum == pytest.approx(3.0, abs=0.1)
+        of_a_tenth_or_less = stalls.counts[:7]
+        assert sum(stalls.counts) == sum(of_a_tenth_or_less) + 1
 
     play(story)

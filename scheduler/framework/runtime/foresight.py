@@ -1,0 +1,97 @@
+"""What the columns of a class will say of some rows, should one more pod of the class come there.
+
+Where many look-alikes wait, each decision changes one row by one pod. So one pass works out for all
+rows that may be chosen next what they will be then; when one of them is chosen, nobody need judge
+it again. These are the answers of the same plugins to the same numbers, only asked before.
+"""
+
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.interface import Scores
+from scheduler.framework.runtime.verdicts import First
+
+MIN_ROWS: Final = 64
+"""At least so many of the best rows are looked at: one more hardly costs more."""
+WORTH_IT: Final = 4
+"""A pass that spared fewer judgements than this was in vain."""
+MAX_PAUSE: Final = 1024
+"""Chances that are let pass at most after passes in vain; each time twice as many."""
+
+
+class Columns(Protocol):
+    """What is known about rows."""
+
+    def become(self, row: int, first: int, bits: int, total: float) -> None:
+        """Take over what a row is now."""
+        ...
+
+
+class Foresight:
+    """What is foreseen, until it is used or the rows have changed otherwise.
+
+    Attributes:
+        used: how often a row was as foreseen.
+    """
+
+    __slots__ = ("_bits", "_first", "_known", "_pause", "_since", "_total", "_used_before", "used")
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._used_before = 0
+        self._pause = self._since = 0
+        self._known = np.zeros(0, np.bool_)
+        self._first: First = np.zeros(0, np.int16)
+        self._bits = np.zeros(0, np.uint64)
+        self._total: Scores = np.zeros(0)
+
+    def is_worth_it(self) -> bool:
+        """Whether to look ahead now: less and less often while that is in vain."""
+        self._since += 1
+        if self._since <= self._pause:
+            return False
+        in_vain = self.used - self._used_before < WORTH_IT
+        self._pause = min(MAX_PAUSE, 2 * self._pause + 1) if in_vain else 0
+        self._since, self._used_before = 0, self.used
+        return True
+
+    def forget(self) -> None:
+        """Something else has changed than what was foreseen."""
+        self._known = self._known[:0]
+
+    def keep(
+        self,
+        rows: NDArray[np.intp],
+        first: First,
+        bits: NDArray[np.uint64],
+        total: Scores,
+        capacity: int,
+    ) -> None:
+        """Keep what was worked out for some rows, and nothing else."""
+        self._known = np.zeros(capacity, np.bool_)
+        if len(self._first) != capacity:
+            self._first = np.zeros(capacity, np.int16)
+            self._bits = np.zeros(capacity, np.uint64)
+            self._total = np.zeros(capacity)
+        self._known[rows] = True
+        self._first[rows] = first
+        self._bits[rows] = bits
+        self._total[rows] = total
+
+    def use(self, row: int, columns: Columns) -> bool:
+        """Tell the columns what a row is now, if that was foreseen."""
+        if row >= len(self._known) or not self._known[row]:
+            return False
+        self._known[row] = False
+        self.used += 1
+        columns.become(row, self._first.item(row), self._bits.item(row), self._total.item(row))
+        return True
+
+
+def candidates(best: NDArray[np.intp], total: Scores) -> NDArray[np.intp]:
+    """The rows with the best total, and some more where these are few."""
+    if len(best) >= MIN_ROWS or len(total) <= MIN_ROWS:
+        return best
+    return np.argpartition(total, -MIN_ROWS)[-MIN_ROWS:]

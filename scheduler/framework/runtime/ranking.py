@@ -1,0 +1,59 @@
+"""Which rows have the best total, followed from one changed row to the next."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.interface import Scores
+
+INFEASIBLE_TOTAL: Final = -1.0
+"""The total of rows that are rejected; all others have 0 or more."""
+
+_NO_ROWS: Final = np.zeros(0, np.intp)
+
+
+class Ranking:
+    """The best rows of a column of totals.
+
+    Attributes:
+        rows: those with the best total, in order; good until the next change.
+        feasible: how many rows are not rejected.
+    """
+
+    __slots__ = ("_best", "_is_known", "feasible", "rows")
+
+    def __init__(self) -> None:
+        self._is_known = False
+        self._best = INFEASIBLE_TOTAL
+        self.rows: NDArray[np.intp] = _NO_ROWS
+        self.feasible = 0
+
+    def forget(self) -> None:
+        """Rows have changed; which ones is not worth following."""
+        self._is_known = False
+
+    def follow(self, row: int, before: float, now: float) -> None:
+        """One row has another total."""
+        if not self._is_known or before == now:
+            return
+        self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
+        if before == self._best:
+            # In place: most rows may be equal, and only one of them goes.
+            at = int(self.rows.searchsorted(row))
+            self.rows[at:-1] = self.rows[at + 1 :]
+            self.rows = self.rows[:-1]
+        if now > self._best:
+            self._best, self.rows = now, np.array([row], np.intp)
+        elif now == self._best:
+            self.rows = np.sort(np.append(self.rows, row))
+        self._is_known = len(self.rows) > 0
+
+    def look(self, total: Scores) -> None:
+        """Find out, where that is not known any more."""
+        if self._is_known:
+            return
+        self._best = total.max(initial=INFEASIBLE_TOTAL)
+        self._is_known = self._best != INFEASIBLE_TOTAL
+        self.rows = (total == self._best).nonzero()[0] if self._is_known else _NO_ROWS
+        self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))

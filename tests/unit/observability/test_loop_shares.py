@@ -1,0 +1,124 @@
+"""What the loop's time goes to."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from scheduler.observability.instruments import Instruments
+from scheduler.observability.loop_shares import (
+    BINDS,
+    DECISIONS,
+    OTHER,
+    WATCHES,
+    LoopMetrics,
+    LoopShares,
+)
+
+
+class World:
+    """Time that only work takes."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.registry = CollectorRegistry()
+        self.shares = LoopShares(LoopMetrics(Instruments(self.registry)), now=lambda: self.now)
+
+    def busy(self, work: str) -> float | None:
+        return self.registry.get_sample_value("stowage_loop_busy_seconds_total", {"work": work})
+
+    def stalls(self, work: str) -> float | None:
+        return self.registry.get_sample_value("stowage_loop_stall_seconds_count", {"work": work})
+
+
+def run(story: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(story)
+
+
+def test_only_steps_count_and_not_what_is_waited_for() -> None:
+    """While one waits, others work."""
+    world = World()
+    answered = asyncio.Event()
+
+    async def bind() -> str:
+        world.now += 1
+        await answered.wait()
+        world.now += 2
+        return "bound"
+
+    async def answer() -> None:
+        world.now += 40
+        answered.set()
+
+    async def story() -> str:
+        beside = asyncio.create_task(answer())
+        done = await world.shares.timed(BINDS, bind())
+        await beside
+        return done
+
+    assert run(story()) == "bound"
+    assert world.busy(BINDS) == 3
+    assert world.busy(WATCHES) == 0
+
+
+def test_errors_go_both_ways() -> None:
+    """Whoever is timed fails, and is cancelled, as if he were not."""
+    world = World()
+    diary: list[str] = []
+
+    async def fails() -> None:
+        world.now += 1
+        raise ValueError("no")
+
+    async def hangs() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            diary.append("cancelled")
+            world.now += 5
+            raise
+
+    async def story() -> None:
+        with pytest.raises(ValueError, match="no"):
+            await world.shares.timed(BINDS, fails())
+
+        async def waiting() -> None:
+            await world.shares.timed(DECISIONS, hangs())
+
+        task = asyncio.create_task(waiting())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(story())
+    assert diary == ["cancelled"]
+    assert (world.busy(BINDS), world.busy(DECISIONS)) == (1, 5)
+
+
+async def _spend(world: World, seconds: float) -> None:
+    world.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("late", "work"),
+    [
+        pytest.param(0.375, WATCHES, id="the longest step is most of it"),
+        pytest.param(0.5, WATCHES, id="the longest step is half of it"),
+        pytest.param(0.875, OTHER, id="no step explains it"),
+    ],
+)
+def test_a_stall_says_what_it_was(late: float, work: str) -> None:
+    """Of the steps since the last look."""
+    world = World()
+
+    async def story() -> None:
+        for kind, seconds in ((DECISIONS, 0.125), (WATCHES, 0.25), (BINDS, 0.1875)):
+            await world.shares.timed(kind, _spend(world, seconds))
+
+    run(story())
+    assert world.shares.stalled(late) == work
+    assert world.stalls(work) == 1
+    assert world.shares.stalled(late) == OTHER
