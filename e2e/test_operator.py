@@ -578,6 +578,11 @@ def test_the_page_is_right(cluster: Cluster, operator: Program, namespace: str) 
         )
 
 
+def test_its_own_pods_are_admitted(cluster: Cluster) -> None:
+    """By its namespace, which enforces the restricted Pod Security Standard."""
+    wait_for(lambda: len(cluster.pods("stowage-operator")) == 2, "the pods of the operator")
+
+
 def test_it_says_when_kopf_is_not_there(tmp_path: Path) -> None:
     """One line, and what to install."""
     (tmp_path / "kopf.py").write_text("raise ModuleNotFoundError(name='kopf')")
