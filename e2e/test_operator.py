@@ -77,9 +77,22 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
         yield cluster
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_left(cluster: Cluster) -> Iterator[None]:
+    """The next test waits for no lease, and finds no Scheduler that has a name already."""
+    yield
+    for plural in ("schedulers", "schedulingprofiles"):
+        for each in cluster.run(cluster.api.list_items(f"{API}/{plural}")):
+            place = f"{API}/namespaces/{each['metadata']['namespace']}/{plural}"
+            name = each["metadata"]["name"]
+            cluster.run(cluster.api.patch(f"{place}/{name}", {"metadata": {"finalizers": None}}))
+            cluster.run(cluster.api.delete(f"{place}/{name}"))
+    kubectl(cluster, "-n", "stowage-operator", "delete", "lease", "--all")
+
+
 @pytest.fixture
 def start_operator(
-    cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
+    cluster: Cluster, nothing_is_left: None, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartOperator]:
     """Starts `stowage operator` as its ServiceAccount, with the rights of deploy/operator."""
     account = cluster.service_account_kubeconfig("stowage-operator", "stowage-operator")
@@ -108,14 +121,6 @@ def start_operator(
     if request.session.testsfailed:
         for program in started:
             print(f"--- {program.name}\n{program.tail(60)}")
-    # The next test waits for no lease, and finds nothing of this one.
-    for plural in ("schedulers", "schedulingprofiles"):
-        for each in cluster.run(cluster.api.list_items(f"{API}/{plural}")):
-            place = f"{API}/namespaces/{each['metadata']['namespace']}/{plural}"
-            name = each["metadata"]["name"]
-            cluster.run(cluster.api.patch(f"{place}/{name}", {"metadata": {"finalizers": None}}))
-            cluster.run(cluster.api.delete(f"{place}/{name}"))
-    kubectl(cluster, "-n", "stowage-operator", "delete", "lease", "--all")
 
 
 @pytest.fixture
@@ -571,6 +576,11 @@ def test_the_page_is_right(cluster: Cluster, operator: Program, namespace: str) 
             ),
             f"{place}/{name}",
         )
+
+
+def test_its_own_pods_are_admitted(cluster: Cluster) -> None:
+    """By its namespace, which enforces the restricted Pod Security Standard."""
+    wait_for(lambda: len(cluster.pods("stowage-operator")) == 2, "the pods of the operator")
 
 
 def test_it_says_when_kopf_is_not_there(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""The requests of the operator, as they go to the server."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from scheduler.client.direct import Response
+from scheduler.client.errors import NotFoundError
+from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster, path_of, reference_of
+from scheduler.operator.desired import Reference
+from scheduler.operator.resources import Scheduler, SchedulingProfile
+from tests.unit.operator.objects import make_profile
+
+
+class FakeSession:
+    """Stands in for `ApiSession`: answers in turn, and what was asked."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str, Any]] = []
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, **_: object
+    ) -> Response:
+        self.asked.append((method, path, None if body is None else json.loads(body)))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return Response(200, {}, json.dumps(answer).encode())
+
+
+def cluster_of(*answers: object) -> tuple[Cluster, FakeSession]:
+    session = FakeSession(*answers)
+    return Cluster(session, lambda: True), session
+
+
+@pytest.mark.parametrize(
+    ("what", "path"),
+    [
+        (Reference("v1", "Service", "a", "b"), "/api/v1/namespaces/a/services/b"),
+        (
+            Reference("networking.k8s.io/v1", "NetworkPolicy", "a", "b"),
+            "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/b",
+        ),
+        (
+            Reference("rbac.authorization.k8s.io/v1", "ClusterRole", "", "stowage:a:b"),
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/stowage%3Aa%3Ab",
+        ),
+    ],
+    ids=["of the core", "an odd plural", "without a namespace"],
+)
+def test_where_objects_are(what: Reference, path: str) -> None:
+    """As the server has them."""
+    assert path_of(what) == path
+
+
+def test_all_pages_are_read() -> None:
+    """With what the server gives to go on."""
+    metadata = {"name": "a", "namespace": "n"}
+    cluster, session = cluster_of(
+        {"items": [{"metadata": metadata}], "metadata": {"continue": "x/y"}},
+        {"items": [{"metadata": {**metadata, "name": "b"}}], "metadata": {}},
+    )
+
+    found, unreadable = asyncio.run(cluster.list_objects(PROFILES, SchedulingProfile))
+
+    assert [each.metadata.name for each in found] == ["a", "b"]
+    assert unreadable == []
+    assert session.asked[1][1].endswith("schedulingprofiles?limit=500&continue=x%2Fy")
+
+
+def test_what_cannot_be_read_is_named_and_hides_nothing() -> None:
+    """A newer operator may have stored what this one does not understand."""
+    good = {"metadata": {"name": "good", "namespace": "n"}}
+    bad = {"metadata": {"name": "bad", "namespace": "n"}, "spec": {"replicas": "many"}}
+    cluster, _ = cluster_of({"items": [bad, good]})
+
+    found, [told] = asyncio.run(cluster.list_objects(SCHEDULERS, Scheduler))
+
+    assert [each.metadata.name for each in found] == ["good"]
+    assert told.startswith("schedulers n/bad: Expected `int`, got `str`")
+    assert "$.spec.replicas" in told
+
+
+def test_a_status_replaces_the_one_before() -> None:
+    """A merge would keep what an earlier profile had in force."""
+    cluster, session = cluster_of({})
+
+    asyncio.run(cluster.set_status(reference_of(make_profile("p")), {"inForce": None}))
+
+    [(method, path, body)] = session.asked
+    assert (method, path.partition("?")[0]) == (
+        "PATCH",
+        "/apis/stowage.dev/v1alpha1/namespaces/stowage/schedulingprofiles/p/status",
+    )
+    assert body == [{"op": "add", "path": "/status", "value": {"inForce": None}}]
+
+
+def test_what_is_gone_already_needs_neither_status_nor_deletion() -> None:
+    """That is what was wanted."""
+    what = Reference("v1", "Service", "a", "b")
+    gone = NotFoundError("x", status=404)
+    cluster, session = cluster_of(gone, gone, gone)
+
+    asyncio.run(cluster.delete(what))
+    asyncio.run(cluster.set_status(what, {}))
+
+    assert asyncio.run(cluster.read(what)) is None
+    assert [method for method, _, _ in session.asked] == ["DELETE", "PATCH", "GET"]
