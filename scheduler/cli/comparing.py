@@ -2,9 +2,9 @@
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -69,13 +69,13 @@ def _plugin(text: str) -> tuple[str, tuple[type[Plugin], int]]:
         # The command does not look into the directory it is called in; people mean that one.
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), name)
+        found: Any = getattr(importlib.import_module(module), name)
     except Exception as problem:
         told = f"{type(problem).__name__}: {problem}"
         raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
     if not (isinstance(found, type) and isinstance(getattr(found, "NAME", None), str)):
         raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
-    return found.NAME, (found, int(weight or 0))
+    return str(found.NAME), (found, int(weight or 0))
 
 
 # --- for people -----------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def print_comparison(found: Comparison) -> None:
     _print_victims("Evicted then only:", [v for v in before.victims if v.pod not in gone[1]])
 
 
-def _rows(before: Outcome, after: Outcome) -> Iterable[tuple[str, str, str]]:
+def _rows(before: Outcome, after: Outcome) -> Iterator[tuple[str, ...]]:
     yield "pods placed", str(before.placed), str(after.placed)
     yield "pods pending", str(before.pending), str(after.pending)
     for what in ("mean", "median", "p99", "longest"):
