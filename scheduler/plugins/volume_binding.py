@@ -68,7 +68,7 @@ class _Attempt:
 
     Attributes:
         claims: its claims.
-        decision: where they can be satisfied; found when a filter first asks.
+        decision: where they can be satisfied; found when a filter first asks, kept until Reserve.
         assumed: what Reserve took, in the versions last written.
     """
 
@@ -188,13 +188,15 @@ class VolumeBinding(
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume the volumes that the decision found for the node."""
         attempt = state.get(_ATTEMPT)
-        if attempt is None or attempt.decision is None or not attempt.claims.delayed:
+        if attempt is None or attempt.decision is None:
+            return SUCCESS
+        # Thousands of pods may wait for their volumes; what was known of all nodes goes now.
+        decision, attempt.decision = attempt.decision, None
+        if not attempt.claims.delayed:
             return SUCCESS
         catalog = self._handle.shared(VolumeCatalog)
         try:
-            attempt.assumed = binding.assume(
-                catalog, attempt.decision.on_node(node_name), node_name
-            )
+            attempt.assumed = binding.assume(catalog, decision.on_node(node_name), node_name)
         except OutOfSyncError as problem:
             self._metrics.stage_errors["assume"].inc()
             return error(str(problem))

@@ -1,6 +1,7 @@
 """VolumeBinding from PreFilter to PreBind."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -384,3 +385,23 @@ def test_with_the_feature_gate_room_that_drivers_tell_counts() -> None:
     scores = attempt.plugin.score(attempt.state, POD, attempt.snapshot, np.arange(3))
 
     assert scores.tolist() == [0, 50, 99]
+
+
+def test_a_pod_that_waits_for_its_volume_remembers_nothing_per_node() -> None:
+    """Thousands may wait for provisioners at a time, in clusters of thousands of nodes."""
+    nodes = [make_node(f"n{i}") for i in range(2_000)]
+    claims = [make_claim(f"c{i}") for i in range(20)]
+    made = make_class(provisioner="csi")
+    catalog, snapshot = make_catalog(made, *claims), cluster_of(nodes)
+    pods = [make_pod_info(f"p{i}", volumes=claims_of(f"c{i}")) for i in range(20)]
+    Attempt(catalog, pods[0], snapshot=snapshot).reserve("n0")
+
+    tracemalloc.start()
+    waiting = [Attempt(catalog, pod, snapshot=snapshot) for pod in pods[1:]]
+    for attempt in waiting:
+        assert attempt.reserve("n7") == SUCCESS
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    one_column = 8 * len(nodes)
+    assert held / len(waiting) < one_column
