@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -69,13 +69,14 @@ def _plugin(text: str) -> tuple[str, tuple[type[Plugin], int]]:
         # The command does not look into the directory it is called in; people mean that one.
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
     except Exception as problem:
         told = f"{type(problem).__name__}: {problem}"
         raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
-    if not (isinstance(found, type) and isinstance(getattr(found, "NAME", None), str)):
+    called: object = getattr(found, "NAME", None)
+    if not (isinstance(found, type) and isinstance(called, str)):
         raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
-    return str(found.NAME), (found, int(weight or 0))
+    return called, (found, int(weight or 0))
 
 
 # --- for people -----------------------------------------------------------------------------------
