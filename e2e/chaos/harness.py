@@ -126,7 +126,11 @@ class Harness:
         with World(self._kind, self._seed, self._size, self._directory) as world:
             mounted = self._give_disks(world)
             try:
-                self._play(world, minutes, combine=combine)
+                try:
+                    self._play(world, minutes, combine=combine)
+                except WaitedTooLongError as problem:
+                    # What was decided until then can be decided again all the same.
+                    self._violated("what has to come comes", str(problem))
                 self._replay(world)
             finally:
                 for replica in world.replicas:

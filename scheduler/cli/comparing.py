@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -80,9 +80,10 @@ def _plugin(text: str) -> tuple[str, tuple[type[Plugin], int]]:
     except Exception as problem:
         told = f"{type(problem).__name__}: {problem}"
         raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
-    if not (isinstance(found, type) and isinstance(getattr(found, "NAME", None), str)):
+    called: object = getattr(found, "NAME", None)
+    if not (isinstance(found, type) and isinstance(called, str)):
         raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
-    return found.NAME, (found, int(weight or 0))
+    return called, (found, int(weight or 0))
 
 
 # --- for people -----------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ def print_comparison(found: Comparison) -> None:
     _print_victims("Evicted then only:", [v for v in before.victims if v.pod not in gone[1]])
 
 
-def _rows(before: Fates, after: Fates) -> Iterable[tuple[str, str, str]]:
+def _rows(before: Fates, after: Fates) -> Iterator[tuple[str, ...]]:
     yield "pods placed", str(before.placed), str(after.placed)
     yield "pods pending", str(before.pending), str(after.pending)
     for what in ("mean", "median", "p99", "longest"):

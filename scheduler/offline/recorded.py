@@ -98,7 +98,11 @@ class RecordedCluster(msgspec.Struct, frozen=True):
         watched = kinds_to_watch(profiles.frameworks.values())
         declared = {watched_kind(kind).name: kind for kind in watched}
         read = ClusterObjects()
-        lists = {"pods": read.pods, "nodes": read.nodes, "namespaces": read.namespaces}
+        lists: dict[str, list[Any]] = {
+            "pods": read.pods,
+            "nodes": read.nodes,
+            "namespaces": read.namespaces,
+        }
         for (kind, *_), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             if kind in lists:
                 lists[kind].append(obj)

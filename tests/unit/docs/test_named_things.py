@@ -20,7 +20,7 @@ OPERATORS_PAGES = [CHECKOUT / "docs" / name for name in ("configuration.md", "op
 CONFIGURATION = (CHECKOUT / "docs" / "configuration.md").read_text()
 RULES = yaml.safe_load((CHECKOUT / "deploy" / "monitoring" / "prometheusrule.yaml").read_text())
 
-OF_OTHER_COMMANDS = {"--seed", "--keep", "--config", "--kubeconfig", "--help"}
+OF_OTHER_COMMANDS = {"--at", "--explain", "--seed", "--keep", "--config", "--kubeconfig", "--help"}
 """Flags that are not those of `stowage run`, and are shown with the command they belong to."""
 
 _METRIC = re.compile(r"\b(?:scheduler|stowage|rest_client|process|leader_election)_[a-z_]+[a-z]\b")
