@@ -59,7 +59,7 @@ def try_named(planter: Planter) -> list[str]:
     """Plant the faults that have a name; gives those that their test does not notice."""
     missed = []
     for fault in FAULTS:
-        test = planter.noticed_by(fault.module, fault.planted(), (fault.test,), ())
+        test = planter.noticed_by(fault.module, fault.planted(), (), ((fault.test,),))
         print(f"{'noticed' if test else 'MISSED '}  {fault.what}", flush=True)
         if not test:
             missed.append(fault.what)

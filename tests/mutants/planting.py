@@ -30,7 +30,7 @@ COPIED: Final = (
 )
 """What tests read; the working tree itself is not touched."""
 
-NEAREST_SECONDS: Final = 120.0
+NEAREST_SECONDS: Final = 600.0
 """How long the tests that speak of a module may take."""
 TIMES_AS_LONG: Final = 4.0
 AND_SECONDS: Final = 60.0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.scenario.world import World, play
+from tests.support.builders import make_node
 from tests.support.extender import (
     Body,
     FakeExtender,
@@ -176,7 +177,11 @@ def test_whole_nodes_and_pods() -> None:
         world.pod("p", hostname="some-host", terminationGracePeriodSeconds=7)
         assert await world.bound("p") == ["n1"]
         world.sandbox.patch("nodes", "n1", {"metadata": {"annotations": {"a": "new"}}})
-        await world.quiet()
+        known = world.daemon.driver.engine.core.cache.nodes
+        await world.until(
+            lambda: (known["n1"].node or make_node()).metadata.annotations == {"a": "new"},
+            "the change of the node",
+        )
         world.pod("q")
         await world.bound("q")
 
@@ -191,6 +196,24 @@ def test_whole_nodes_and_pods() -> None:
         assert not any("managedFields" in node["metadata"] for node in nodes.values())
         later = {node["metadata"]["name"]: node for node in second["Nodes"]["items"]}
         assert later["n1"]["metadata"]["annotations"] == {"a": "new"}
+
+    act(story, FakeExtender())
+
+
+def test_what_is_gone_is_not_kept_for_extenders() -> None:
+    """Neither pods that waited nor nodes: or a daemon would grow as long as it runs."""
+
+    async def story(world: World, extender: FakeExtender) -> None:
+        await world.start_daemon({"extenders": [extender.config("filter", nodeCacheCapable=False)]})
+        world.pod("waits", cpu="100")
+        await world.rejected("waits")
+        kept = world.daemon._kept
+        assert len(kept) == 4
+
+        world.sandbox.delete("pods", "waits", grace_seconds=0)
+        world.sandbox.delete("nodes", "n0")
+
+        await world.until(lambda: len(kept) == 2, "them to be let go")
 
     act(story, FakeExtender())
 

@@ -295,7 +295,7 @@ def test_the_end_does_not_wait_for_held_pods() -> None:
         world.pod("p", labels={"hold": "600"})
         await held(world, "p")
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await world.stop_daemon()
 
         assert not world.node_of("p")

@@ -113,7 +113,7 @@ async def hang() -> web.Response:
     raise AssertionError("unreachable")
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits until something holds; fails when it does not in time."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event

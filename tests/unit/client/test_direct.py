@@ -90,7 +90,7 @@ async def get(connections: DirectConnections, timeout: float = 2.0) -> Response:
 
 def play(story: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await story()
 
     uvloop.run(limited())

@@ -29,7 +29,7 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 
 def tell(story: Story, **options: object) -> None:
     async def run() -> None:
-        async with asyncio.timeout(20), serving(**options) as instance:
+        async with asyncio.timeout(120), serving(**options) as instance:
             try:
                 await story(instance)
             finally:
@@ -56,7 +56,7 @@ async def knocked(instance: Instance, context: ssl.SSLContext | None = None) -> 
 
 
 async def is_ended(reader: asyncio.StreamReader) -> bool:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         try:
             while await reader.read(1000):
                 pass
