@@ -33,7 +33,6 @@ KEPT = 500
 """Pods on nodes at a time; then older ones go."""
 WITH_CLAIMS = 20
 DECISION_SECONDS = 30.0
-BURST = 300
 THEIRS = "default-scheduler"
 CONFIG = {"percentageOfNodesToScore": 100}
 RBAC = CHECKOUT / "deploy" / "shadow" / "rbac.yaml"
@@ -195,39 +194,3 @@ def test_everything_that_kube_scheduler_decides_is_agreed(
     mine = [e for e in cluster.audit_events() if e.user.username.endswith(":stowage-shadow")]
     assert {event.verb for event in mine} <= {"list", "watch"}
     assert refused(mine) == set()
-
-
-@pytest.mark.usefixtures("priority_classes")
-def test_a_burst_is_not_taken_for_disagreement(
-    cluster: Cluster, own_cluster: ControlPlane, namespace: str, tmp_path: Path
-) -> None:
-    """Bindings of many pods at a time arrive in another order than they were decided in."""
-    cluster.create_nodes(varied_nodes(NODES, seed=13))
-    reference = own_cluster.start_kube_scheduler(CONFIG)
-    shadow = Shadow(cluster, tmp_path)
-    draw = Random(14)
-    pods = [varied_pod(index, namespace, draw) for index in range(BURST)]
-    for pod in pods:
-        pod["spec"]["schedulerName"] = THEIRS
-        # Who fits nowhere would be tried again and again.
-        pod["spec"].pop("affinity", None)
-    cluster.create_pods(pods)
-    wait_for(
-        lambda: sum(bool(p["spec"].get("nodeName")) for p in cluster.pods(namespace)) > BURST // 2,
-        "most of the pods to have nodes",
-        60,
-        0.5,
-    )
-    wait_for(
-        lambda: not any(map(_is_open, cluster.pods(namespace))), "all pods to be tried", 60, 0.5
-    )
-    summary = shadow.end()
-    own_cluster.stop_program(reference)
-
-    results = summary["results"]
-    assert results["unfit"] == results["lower"] == results["failed"] == 0, summary["examples"]
-    assert results["agreed"] + results["raced"] + results["only"] == summary["bindings"]
-
-
-def _is_open(pod: Json) -> bool:
-    return not _is_decided(pod)

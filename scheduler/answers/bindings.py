@@ -38,6 +38,15 @@ AGREEMENT: Final = (Result.AGREED, Result.ONLY)
 DISAGREEMENT: Final = (Result.LOWER, Result.UNFIT)
 
 
+class Unjudged(Enum):
+    """Why we think nothing of a pod with a node."""
+
+    BEFORE = "before"
+    """It had it when the watch began."""
+    UNSEEN = "unseen"
+    """It had it when it was first seen: set by its owner, or bound while the watch was away."""
+
+
 class Look(msgspec.Struct, frozen=True):
     """What a binding looks like on one state of the cluster.
 

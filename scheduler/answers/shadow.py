@@ -9,7 +9,6 @@ counted in several ways. Only where none of these makes it right do we disagree.
 
 from collections import deque
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -21,6 +20,7 @@ from scheduler.answers.bindings import (
     Change,
     Look,
     Result,
+    Unjudged,
     look_at,
     possible_states,
 )
@@ -44,20 +44,11 @@ MAX_CHANGES: Final = 4096
 """Pods that came or went lately, and are remembered."""
 MAX_OPEN: Final = 128
 """Bindings that wait for their second look; then the oldest goes without."""
-SECOND_LOOKS: Final = 8
+SECOND_LOOKS: Final = 2
 """At a time: one looks at the cluster in several ways."""
 
 _When: TypeAlias = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
-
-
-class Unjudged(Enum):
-    """Why we think nothing of a pod with a node."""
-
-    BEFORE = "before"
-    """It had it when the watch began."""
-    UNSEEN = "unseen"
-    """It had it when it was first seen: set by its owner, or bound while the watch was away."""
 
 
 class _Open(msgspec.Struct, frozen=True):

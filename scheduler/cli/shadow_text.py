@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from scheduler.answers.bindings import AGREEMENT, DISAGREEMENT, Result
+from scheduler.answers.bindings import AGREEMENT, DISAGREEMENT, Result, Unjudged
 from scheduler.answers.model import Disagreement, ShadowSummary
-from scheduler.answers.shadow import Unjudged
 from scheduler.answers.words import nodes_text
 
 _WORDS = {

@@ -18,6 +18,7 @@ def recorders(directory: Path) -> Recorders:
         RunOptions(record=str(directory)),
         seed=1,
         out_of_tree={},
+        on_lost=lambda _: None,
     )
 
 
