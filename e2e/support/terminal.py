@@ -39,6 +39,8 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
+            # Only of its own terminal does a session get what Ctrl-C means.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 -- as above
         )
         os.close(slave)
         self._written = b""
