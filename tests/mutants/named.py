@@ -51,8 +51,9 @@ FAULTS: Final = (
     NamedFault(
         "`kubectl label` on a running pod leaves counts stale",
         "cache/cache",
-        "        and old.label_set is new.label_set\n",
-        "",
+        "            if info.node is not None:\n"
+        "                alike = old.label_set is pod.label_set\n",
+        "            if info.node is not None:\n                alike = True\n",
         _CHANGES + "test_relabelling_a_running_pod_changes_the_counts",
     ),
     NamedFault(
@@ -86,7 +87,7 @@ FAULTS: Final = (
     NamedFault(
         "scheduling stops for good after a debt of 256 events",
         "driver/driver",
-        "        if not self._ready.is_set() and self.outbox.has_room:\n"
+        "        if not self._ready.is_set() and self.outbox.has_room_again:\n"
         "            self._ready.set()\n",
         "        pass\n",
         _DRIVER + "test_scheduling_goes_on_after_a_debt_of_events",
@@ -165,9 +166,9 @@ FAULTS: Final = (
     ),
     NamedFault(
         "the wrong node through the cached totals: the lowest instead of the highest",
-        "framework/runtime/scoring",
-        "        best = totals.max()\n",
-        "        best = totals.min()\n",
+        "framework/runtime/ranking",
+        "        self._best = total.max(initial=INFEASIBLE_TOTAL)\n",
+        "        self._best = total.min(initial=100_000.0)\n",
         "tests/unit/engine/test_algorithm.py::test_the_highest_total_wins",
     ),
     NamedFault(
@@ -234,10 +235,8 @@ FAULTS: Final = (
     NamedFault(
         "credentials are never renewed",
         "bootstrap/daemon",
-        "            await self.daemon.run("
-        "[renewing, self.reloader.follow(), self._look_around()])\n",
-        "            renewing.close()\n"
-        "            await self.daemon.run([self.reloader.follow(), self._look_around()])\n",
+        "                [renewing, self.reloader.follow(), ",
+        "                [self.reloader.follow(), ",
         "tests/scenario/test_life.py::test_credentials_are_renewed_when_they_are_refused",
     ),
     NamedFault(
@@ -257,14 +256,14 @@ FAULTS: Final = (
     NamedFault(
         "an informer's back-off never recovers",
         "informers/informer",
-        "        self._reports.all_is_well()\n        self._backoff.reset()\n",
+        "        self._reports.all_is_well()\n        self._goes_well()\n",
         "        self._reports.all_is_well()\n",
         _PAUSES + "test_what_comes_through_ends_the_back_off",
     ),
     NamedFault(
         "an informer's back-off never recovers from watches that end as they should",
         "informers/informer",
-        "            return self._backoff.pause()\n        self._backoff.reset()\n",
+        "            return self._backoff.pause()\n        self._goes_well()\n",
         "            return self._backoff.pause()\n",
         _PAUSES + "test_a_watch_that_lasted_ends_the_back_off",
     ),

@@ -249,8 +249,8 @@ FOUND: Final = (
     Undone(
         "hints over very many label sets are asked in one step",
         "scheduler/queue/scheduling_queue.py",
-        "_GROUPS_AT_ONCE: Final = 256",
-        "_GROUPS_AT_ONCE: Final = 1_000_000",
+        "_QUESTIONS_AT_ONCE: Final = 256",
+        "_QUESTIONS_AT_ONCE: Final = 1_000_000",
         "tests/unit/queue/test_equals.py::test_very_many_groups_are_woken_bit_by_bit",
     ),
     Undone(
@@ -270,9 +270,9 @@ FOUND: Final = (
     ),
     Undone(
         "the base image is named by a tag",
-        "Dockerfile",
-        "FROM python:${PYTHON_TAG}@${PYTHON_DIGEST} AS build",
-        "FROM python:${PYTHON_TAG} AS build",
+        "Makefile",
+        "BASED_ON = $(TAG)@$(shell ",
+        "BASED_ON = $(TAG) # $(shell ",
         "tests/unit/test_deployed_security.py"
         "::test_the_image_is_based_on_a_digest_and_holds_no_shell",
     ),

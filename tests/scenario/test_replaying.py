@@ -262,7 +262,7 @@ def test_chaos_tells_recordings_apart(recorded: Path, tmp_path: Path) -> None:
     written("seed", seed=recording.header.seed + 1)
     small = rotated(recorded, tmp_path / "parts")
     last = max(small.iterdir())
-    last.write_bytes(last.read_bytes()[:-5])
+    last.write_bytes(last.read_bytes() + b"\x10\0")  # the length of a block, not all of it
     tmp_path.joinpath("stowage-empty-0001.recording").touch()
     tmp_path.joinpath("stowage-other-0001.recording").write_bytes(b"hello")
 
@@ -274,4 +274,4 @@ def test_chaos_tells_recordings_apart(recorded: Path, tmp_path: Path) -> None:
     assert "it is no recording of Stowage" in found.pop("stowage-other").problem
     [cut] = found.values()
     assert (cut.is_cut_off, cut.problem) == (True, "")
-    assert 0 < cut.events < sum(1 for _ in recording)
+    assert cut.events == sum(1 for _ in recording)

@@ -27,6 +27,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 OF_EXTRAS = {
+    "scheduler.operator.process": "kopf",
+    "scheduler.recording.parquet": "pyarrow",
     "scheduler.cli.top.app": "textual",
     "scheduler.testing.pytest_plugin": "pytest",
 }
@@ -231,8 +233,10 @@ def test_what_is_imported_is_declared(package: str, project: str) -> None:
     }
 
     assert undeclared == set()
-    extras = declared(ROOT / "pyproject.toml", "top") | declared(ROOT / "pyproject.toml", "testing")
-    assert set(OF_EXTRAS.values()) <= extras
+    extras = (
+        declared(ROOT / "pyproject.toml", extra) for extra in ("data", "operator", "testing", "top")
+    )
+    assert set(OF_EXTRAS.values()) <= set().union(*extras)
 
 
 def test_the_locked_packages_are_enough(tmp_path: Path) -> None:

@@ -576,12 +576,10 @@ class TestElector:
 
     def test_whoever_observes_writes_nothing_and_need_not_wait_again(self) -> None:
         """The time of a holder that is gone runs out while a new process gets ready."""
-        clock = FakeClock()
 
-        async def scenario() -> None:
-            server = FakeLeaseServer()
+        async def scenario(server: FakeLeaseServer) -> None:
             server.spec = held_by("gone", duration=1)
-            b = Candidate(server, "b", clock)
+            b = Candidate(server, "b")
             observing = asyncio.create_task(b.elector.observe())
             await asyncio.sleep(5.0)
             observing.cancel()
@@ -595,7 +593,7 @@ class TestElector:
             assert await leading(b) < 0.01
             await b.stop()
 
-        run_in(clock, scenario())
+        play(scenario)
 
     def test_releasing_what_is_not_ours_writes_nothing(self) -> None:
         """A standby that ends leaves the leader alone."""

@@ -17,7 +17,7 @@ def recorders(directory: str) -> Recorders:
     """The recorders of a daemon that is to record in a directory."""
     options = RunOptions(record=directory)
     config = default_configuration("stowage")
-    return Recorders(config, SystemClock(), options, seed=1, out_of_tree={})
+    return Recorders(config, SystemClock(), options, seed=1, out_of_tree={}, on_lost=print)
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path: Path) -> None:

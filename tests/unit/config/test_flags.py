@@ -53,6 +53,7 @@ def test_every_flag_of_kube_scheduler_is_known() -> None:
     assert theirs - set(BY_NAME) == set()
     assert set(BY_NAME) - theirs == {
         "allow-unsupported",
+        "decisions",
         "record",
         "serve-without-authorization",
         "authentication-token-audiences",

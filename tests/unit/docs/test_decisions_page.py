@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.recording.decisions import row_file
 from scheduler.recording.parquet import SCHEMA
-from tests.unit.docs.environment import CHECKOUT, blocks
+from tests.support.pages import CHECKOUT, blocks
 from tests.unit.recording.test_decisions import HEADER, PLACED, REJECTED
 
 PAGE = CHECKOUT / "docs" / "decisions.md"
