@@ -5,6 +5,7 @@ Source: cmd/kube-scheduler/app server.go buildHandlerChain; k8s.io/apiserver pkg
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -36,6 +37,15 @@ _COMPLAIN_AGAIN_SECONDS: Final = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = get_logger(__name__)
+_aiohttp_log = logging.getLogger("aiohttp.server")
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whoever hangs up in the middle of an answer knows why; for aiohttp it is an error of ours."""
+    return not (record.exc_info and isinstance(record.exc_info[1], ConnectionError))
+
+
+_aiohttp_log.addFilter(_is_news)
 
 
 class Server:
@@ -66,6 +76,7 @@ class Server:
         self._runner = web.AppRunner(
             app,
             access_log=None,
+            logger=_aiohttp_log,
             shutdown_timeout=_SHUTDOWN_SECONDS,
             keepalive_timeout=IDLE_SECONDS,
         )
