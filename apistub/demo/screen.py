@@ -204,7 +204,7 @@ class LiveScreen(Screen):
         grid.add_column(no_wrap=True, width=_APP_WIDTH)
         grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         for app, count, message in list(_reasons(self._cluster))[:_PENDING_SHOWN]:
-            grid.add_row(Text(_counted(app, count), style="yellow"), message)
+            grid.add_row(Text(_counted(app, count), style="yellow"), Text(message))
         for _ in range(_PENDING_SHOWN - grid.row_count):
             grid.add_row("")
         return grid

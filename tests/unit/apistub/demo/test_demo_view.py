@@ -238,6 +238,19 @@ def test_on_a_terminal_everything_is_at_a_glance() -> None:
         assert part in shown
 
 
+def test_what_stands_in_brackets_is_shown() -> None:
+    """Gates are named so, and brackets mean styles to whoever draws."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
+    waiting = pod("b-1", reason="waiting for scheduling gates: [example.com/quota]")
+    screen = screen_for(console, cluster_of(waiting), 1, lambda: 7.0)
+    assert isinstance(screen, LiveScreen)
+
+    lines = console.render_lines(screen.picture(), pad=False)
+
+    shown = "\n".join("".join(segment.text for segment in line) for line in lines)
+    assert "gates: [example.com/quota]" in shown
+
+
 def test_it_fits_a_small_terminal() -> None:
     """24 lines of 80 columns, however long the names and sentences are."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
