@@ -41,9 +41,10 @@ def pod(
     cpu: str = "1",
     scheduler: str = "stowage",
     reason: str = "",
+    message: str = "no room",
     gated: bool = False,
 ) -> Pod:
-    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "no room"}
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     return msgspec.convert(
         {
             "metadata": {"name": name},
@@ -241,7 +242,8 @@ def test_on_a_terminal_everything_is_at_a_glance() -> None:
 def test_what_stands_in_brackets_is_shown() -> None:
     """Gates are named so, and brackets mean styles to whoever draws."""
     console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
-    waiting = pod("b-1", reason="waiting for scheduling gates: [example.com/quota]")
+    said = "waiting for scheduling gates: [example.com/quota]"
+    waiting = pod("b-1", reason="SchedulingGated", message=said, gated=True)
     screen = screen_for(console, cluster_of(waiting), 1, lambda: 7.0)
     assert isinstance(screen, LiveScreen)
 
