@@ -64,7 +64,7 @@ TEAM: dict[str, dict[str, list[dict[str, object]]]] = {
 
 @pytest.fixture(scope="module")
 def shared_cluster(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
     """A control plane with its controllers and its own scheduler, which places our replicas."""
     options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
@@ -75,7 +75,6 @@ def shared_cluster(
     ):
         own.start_kube_scheduler()
         yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +174,8 @@ def test_the_first_hour(hour: Hour, request: pytest.FixtureRequest) -> None:
     a_team_adds_its_profile(hour)
     broken_and_mended(hour)
     upgrade(hour)
+    # Rights go before the pods do: what they ask for then is refused.
+    request.config.stash.setdefault(ASKED_ELSEWHERE, []).extend(hour.cluster.audit_events())
     remove(hour)
 
 

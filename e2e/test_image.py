@@ -46,8 +46,8 @@ class Build:
         first, *others = (CHECKOUT / ".dockerignore").read_text().split()
         assert first == "*"
         unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        for name in others:
-            source, target = CHECKOUT / name.removeprefix("!"), self.context / name[1:]
+        for source in (path for name in others for path in CHECKOUT.glob(name.removeprefix("!"))):
+            target = self.context / source.relative_to(CHECKOUT)
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
                 shutil.copytree(source, target, ignore=unwanted)

@@ -72,7 +72,7 @@ class Lasting(NamedTuple):
 
 LASTING = {
     "stowage run": Lasting(("Leading",), "\x03"),
-    "stowage top": Lasting(("queue",), "q"),
+    "stowage top": Lasting(("waiting: active",), "q"),
     "stowage demo --keep": Lasting(("kubectl get pods -n demo",), "\x03"),
 }
 

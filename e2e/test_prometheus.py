@@ -192,9 +192,9 @@ def test_it_scrapes_with_its_token_and_checks_the_certificate(watch: Watch) -> N
     """The target is up."""
 
     def is_up() -> bool:
-        [target] = watch.ask("targets")["activeTargets"]
-        assert target["health"] != "down", target["lastError"]
-        return bool(target["health"] == "up")
+        targets = watch.ask("targets")["activeTargets"]
+        assert all(target["health"] != "down" for target in targets), targets
+        return [target["health"] for target in targets] == ["up"]
 
     wait_for(is_up, "the target to be up")
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,11 +43,11 @@ def shared_cluster(
         pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
-def ask(cluster: Cluster, *options: str) -> Json:
+def ask(cluster: Cluster, *options: str, kubeconfig: Path | None = None) -> Json:
     """What `stowage what-if` says; the same whatever breaks ties, for there are none."""
-    answers = []
+    answers, config = [], kubeconfig or cluster.kubeconfig
     for seed in SEEDS:
-        words = [sys.executable, "-m", "scheduler", "what-if", f"--kubeconfig={cluster.kubeconfig}"]
+        words = [sys.executable, "-m", "scheduler", "what-if", f"--kubeconfig={config}"]
         done = subprocess.run(
             [*words, *options, f"--seed={seed}", "-o", "json"],
             capture_output=True,
@@ -59,6 +60,25 @@ def ask(cluster: Cluster, *options: str) -> Json:
         answers.append(json.loads(done.stdout))
     assert all(places_in(answer) == places_in(answers[0]) for answer in answers)
     return dict(answers[0])
+
+
+def account_of_people(cluster: Cluster, namespace: str) -> Path:
+    """The kubeconfig of somebody who may read what a daemon has recorded, and nothing else."""
+    api, group = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
+    name = f"{namespace}-asks"
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    cluster.run(cluster.api.post(accounts, {"metadata": {"name": name}}))
+    rules = [{"nonResourceURLs": ["/debug/recording"], "verbs": ["get"]}]
+    cluster.run(
+        cluster.api.post(f"{api}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    )
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    cluster.run(cluster.api.post(f"{api}/clusterrolebindings", binding))
+    return cluster.service_account_kubeconfig(namespace, name)
 
 
 def places_in(answer: Json) -> Counter[str]:
@@ -126,7 +146,8 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
     assert not before[""]
 
     foretold = ask(cluster, "--drain", "n-e")
-    by_daemon = ask(cluster, *of_daemon, "--drain", "n-e")
+    people = account_of_people(cluster, namespace)
+    by_daemon = ask(cluster, *of_daemon, "--drain", "n-e", kubeconfig=people)
     assert places_in(by_daemon) == places_in(foretold)
     assert len(by_daemon["homeless"]) == len(foretold["homeless"])
     cluster.run(cluster.api.patch("/api/v1/nodes/n-e", {"spec": {"unschedulable": True}}))
@@ -145,7 +166,8 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
     assert drained[""] == len(foretold["homeless"]) == 1
 
     foretold = ask(cluster, "--scale", f"deployment/{namespace}/web=30")
-    by_daemon = ask(cluster, *of_daemon, "--scale", f"deployment/{namespace}/web=30")
+    web = f"deployment/{namespace}/web=30"
+    by_daemon = ask(cluster, *of_daemon, "--scale", web, kubeconfig=people)
     assert places_in(by_daemon) == places_in(foretold)
     cluster.run(cluster.api.patch(f"{path}/web", {"spec": {"replicas": 30}}))
     wait_for(lambda: is_settled(cluster, namespace, 35), "the further pods to be tried", 40)

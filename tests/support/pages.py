@@ -27,6 +27,12 @@ NOT_RUN_THERE: Final[Mapping[str, str]] = {
     r"make (image-push|dist|audit|site).*": "docker, helm, packages; .ci/run makes the site",
     r"python -m bench\.soak.*": "minutes to hours; tests/unit/bench",
     r"python -m e2e\.chaos( --seed| --only| --scheduler).*": "minutes to hours; e2e/test_chaos.py",
+    r"make image( .*)?": "there is no docker in CI; e2e/test_image.py plays the Dockerfile's steps",
+    r"stowage shadow.*": "watches until it is told to stop; e2e/test_shadow.py runs it",
+    r"stowage run --decisions - \| vector": "not ours; tests/scenario/test_decisions.py",
+    r"stowage (what-if|capacity) --daemon.*": "e2e/test_what_if.py, as somebody the daemon knows",
+    r"stowage replay DIR .*(--at|--config|--plugin).*": "a day, a file, a plugin that only the "
+    "page has; tests/scenario/test_replaying.py",
     r"docker .*": "there is no docker in CI; e2e/test_image.py plays the steps of the Dockerfile",
     r"kubectl .*port-forward.*": "no kubelet runs the container; the daemon's own port is asked",
     r"kubectl .*rollout status.*": "no image can be pulled; e2e/test_first_hour.py runs it",
