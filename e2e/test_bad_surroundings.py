@@ -148,6 +148,23 @@ def test_a_missing_kubeconfig_ends_it_at_once(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_missing_certificate_ends_it_at_once(cluster: Cluster, tmp_path: Path) -> None:
+    """Nothing is left open behind it, and no words of libraries follow."""
+    missing = tmp_path / "tls.crt"
+
+    done = run_to_end(
+        f"--kubeconfig={scheduler_kubeconfig(cluster)}",
+        "--leader-elect=false",
+        f"--tls-cert-file={missing}",
+        f"--tls-private-key-file={missing}",
+    )
+
+    assert done.returncode == 1
+    assert f"{missing} does not exist" in done.stderr
+    for words in ("never awaited", "Unclosed", "Traceback"):
+        assert words not in done.stderr
+
+
 def complaints(daemon: Program, kind: str) -> list[str]:
     """What was said about the watch on a kind."""
     lines = daemon.log.read_text().splitlines()

@@ -28,6 +28,7 @@ LEFT_OUT: Final = frozenset(
         "turtledemo",
         "venv",
         "_distutils_hack",
+        "distutils",
         "pkg_resources",
     ]
 )

@@ -193,13 +193,26 @@ class RunningDaemon:
             NotDrainedError: a second signal came.
         """
         self._handle_signals()
+        server = None
+        try:
+            server = self._server()
+            if server is not None:
+                await server.start()
+            await self._run_daemon()
+        finally:
+            self._recorders.close()
+            if server is not None:
+                await server.stop()
+            if self._extenders is not None:
+                await self._extenders.close()
+            await self._session.close()
+
+    async def _run_daemon(self) -> None:
+        """What ends it unexpectedly leaves the last minutes behind."""
         renewing = self._connection.keep_fresh(
             lambda problem: log.warning("Credentials not renewed", reason=str(problem))
         )
-        server = self._server()
         try:
-            if server is not None:
-                await server.start()
             await self.daemon.run(
                 [renewing, self.reloader.follow(), self._look_around(), self._dumper.run()]
             )
@@ -208,13 +221,6 @@ class RunningDaemon:
         except Exception:
             self._recorders.crashed()
             raise
-        finally:
-            self._recorders.close()
-            if server is not None:
-                await server.stop()
-            if self._extenders is not None:
-                await self._extenders.close()
-            await self._session.close()
 
     async def _look_around(self) -> None:
         """A process that was started by hand looks for the one that was deployed."""

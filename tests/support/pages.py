@@ -30,6 +30,8 @@ NOT_RUN_THERE: Final[Mapping[str, str]] = {
     r"make image( .*)?": "there is no docker in CI; e2e/test_image.py plays the Dockerfile's steps",
     r"stowage shadow.*": "watches until it is told to stop; e2e/test_shadow.py runs it",
     r"stowage run --decisions - \| vector": "not ours; tests/scenario/test_decisions.py",
+    r"kubectl -n scheduling .*": "e2e/test_operator.py, with the objects of the page",
+    r"stowage (what-if|capacity) --recording.*": "tests/scenario/test_what_if_of_daemons.py",
     r"stowage (what-if|capacity) --daemon.*": "e2e/test_what_if.py, as somebody the daemon knows",
     r"stowage replay DIR .*(--at|--config|--plugin).*": "a day, a file, a plugin that only the "
     "page has; tests/scenario/test_replaying.py",
