@@ -178,8 +178,8 @@ def rotated(source: Path, directory: Path) -> Path:
     recording = Recording(list(source.iterdir()))
     directory.mkdir()
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr("scheduler.recording.directory.BLOCK_BYTES", 2000)
-    recorder = DirectoryRecorder(directory, recording.header, lambda *_: None, file_bytes=2000)
+    monkeypatch.setattr("scheduler.recording.directory.BLOCK_BYTES", 500)
+    recorder = DirectoryRecorder(directory, recording.header, lambda *_: None, file_bytes=500)
     for record in recording:
         answer = msgspec.json.decode(record.answer, type=list[Instruction])
         recorder.note(record.event, record.time, answer)
