@@ -1,7 +1,7 @@
 """`stowage capacity`: how many more pods of a kind fit."""
 
 import sys
-from typing import Final, Literal
+from typing import Final
 
 import click
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT
+from scheduler.cli.options import Output, output_option
 from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
@@ -29,15 +30,8 @@ _NODES_SHOWN: Final = 10
     metavar="[NAMESPACE/]POD",
     help="The pod that the others are like; without it the only pod that waits in the files.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs.",
-)
-def capacity(*, source: Source, like: str | None, output: Literal["text", "json"]) -> None:
+@output_option()
+def capacity(*, source: Source, like: str | None, output: Output) -> None:
     """Say how many more pods like one fit, on which nodes, and what limits it first.
 
     Every pod that has a node counts, whoever placed it; pods that wait do not, and nobody is

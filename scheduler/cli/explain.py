@@ -1,7 +1,7 @@
 """`stowage explain`: why each pod goes where it goes, or nowhere."""
 
 import sys
-from typing import Final, Literal
+from typing import Final
 
 import click
 import msgspec
@@ -10,6 +10,7 @@ from scheduler.answers.explainer import Explainer
 from scheduler.answers.why import Depth
 from scheduler.cli.explaining import Wanted, asked_of, print_json, print_notes, print_text
 from scheduler.cli.inputs import BAD_INPUT
+from scheduler.cli.options import Output, output_option
 from scheduler.cli.sources import Source, source_options
 from scheduler.errors import SchedulerError
 from scheduler.offline.cases import answer_case
@@ -17,8 +18,6 @@ from scheduler.offline.cases import answer_case
 _FAILED: Final = 1
 _PENDING: Final = 3
 """Exit status with `--fail-on-pending`."""
-
-Output = Literal["text", "json"]
 
 
 @click.command(context_settings={"max_content_width": 100})
@@ -68,14 +67,7 @@ Output = Literal["text", "json"]
     metavar="NAME",
     help="Have this profile decide about all pods, whatever their schedulerName.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs.",
-)
+@output_option()
 @click.option(
     "--fail-on-pending",
     is_flag=True,

@@ -28,8 +28,8 @@ from scheduler.offline.reading import (
 )
 
 BAD_INPUT: Final = 2
-NOT_ASKED: Final = "Extenders are not asked: pods are placed as if there were none."
 """Exit status when a file, an option or the configuration is wrong."""
+NOT_ASKED: Final = "Extenders are not asked: pods are placed as if there were none."
 STANDARD_INPUT: Final = "-"
 
 NO_FILES: Final = (

@@ -7,6 +7,7 @@ import click
 import uvloop
 
 from scheduler.cli.inputs import BAD_INPUT
+from scheduler.cli.options import cluster_options
 from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
@@ -20,10 +21,7 @@ _FAILED: Final = 1
 
 
 @click.command(context_settings={"max_content_width": 100})
-@click.option(
-    "--kubeconfig", default="", metavar="FILE", help="The cluster; the pod's own without one."
-)
-@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.")
+@cluster_options("The cluster; the pod's own without one.")
 @click.option(
     "--namespace",
     default="stowage-operator",

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import click
 import msgspec
@@ -15,6 +15,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.cli.comparing import compared, print_comparison
 from scheduler.cli.explain_text import PodReport, print_note, print_report
 from scheduler.cli.inputs import BAD_INPUT
+from scheduler.cli.options import Output, output_option
 from scheduler.cli.recordings import recording_at, until
 from scheduler.engine import Engine
 from scheduler.engine.outcome import TakeOutcome
@@ -27,8 +28,6 @@ from scheduler.recording.records import Header, Record
 from scheduler.recording.replay import Difference, in_words, replay as replay_records, restore
 
 _DIFFERENT: Final = 1
-
-Output = Literal["text", "json"]
 
 
 @click.command(context_settings={"max_content_width": 100})
@@ -63,14 +62,7 @@ Output = Literal["text", "json"]
     metavar="MODULE:CLASS[=WEIGHT]",
     help="The same with this plugin enabled as well, in every profile. May be given several times.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs.",
-)
+@output_option()
 @click.option(
     "--decisions",
     "table",
@@ -228,15 +220,7 @@ class _Replay:
 
     def _explain(self, profiles: Profiles, engine: Engine, name: str) -> None:
         pod = _pod_called(engine, name)
-        story = [
-            {
-                "seconds": self._since_start(entry.time),
-                "attempt": entry.attempt,
-                "what": entry.what,
-                "detail": entry.detail,
-            }
-            for entry in engine.story(pod.uid)
-        ]
+        story = engine.story(pod.uid)
         core = engine.core
         core.cache.update_snapshot(core.snapshot)
         # The configuration may have changed since the recording began.
@@ -244,9 +228,18 @@ class _Replay:
         explainer = Explainer(engine, profiles.framework_of)
         if self._is_json:
             judgement = explainer.judge(pod, Depth.CHANGES)
-            self._said |= {"story": story, "pods": [judgement.json()]}
+            told = [
+                {
+                    "seconds": self._since_start(entry.time),
+                    "attempt": entry.attempt,
+                    "what": entry.what,
+                    "detail": entry.detail,
+                }
+                for entry in story
+            ]
+            self._said |= {"story": told, "pods": [judgement.json()]}
             return
-        for entry in engine.story(pod.uid):
+        for entry in story:
             detail = f" {entry.detail}" if entry.detail else ""
             seconds = self._since_start(entry.time)
             click.echo(f"+{seconds:.6f} attempt {entry.attempt} {entry.what}{detail}")

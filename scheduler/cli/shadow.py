@@ -1,7 +1,6 @@
 """`stowage shadow`: how another scheduler's bindings look to this one."""
 
 import sys
-from typing import Literal
 
 import click
 import uvloop
@@ -9,6 +8,7 @@ import uvloop
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT, NOT_ASKED, read_profiles
 from scheduler.cli.live import Place
+from scheduler.cli.options import Output, cluster_options, output_option
 from scheduler.cli.shadow_watch import ShadowWatch
 from scheduler.clock import SystemClock
 from scheduler.config.options import RunOptions
@@ -16,14 +16,9 @@ from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.offline.cluster import Profiles
 
-Output = Literal["text", "json"]
-
 
 @click.command(context_settings={"max_content_width": 100})
-@click.option(
-    "--kubeconfig", default="", metavar="FILE", help="The cluster to watch; as kubectl finds it."
-)
-@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.")
+@cluster_options("The cluster to watch; as kubectl finds it.")
 @click.option(
     "--config",
     "config_file",
@@ -54,14 +49,7 @@ Output = Literal["text", "json"]
     show_default=True,
     help="How many disagreements of each kind a summary explains.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or a line of JSON for each summary.",
-)
+@output_option("For people, or a line of JSON for each summary.")
 @click.option(
     "--secure-port",
     type=click.IntRange(0, 65535),

@@ -3,12 +3,13 @@
 import math
 import sys
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final
 
 import click
 import msgspec
 
 from scheduler.cli.inputs import BAD_INPUT, feature_gates_option, read_files, read_profiles
+from scheduler.cli.options import Output, output_option
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster
@@ -45,14 +46,7 @@ _NAMES_SHOWN: Final = 5
     "option, decides about the pods of default-scheduler and of stowage.",
 )
 @feature_gates_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs.",
-)
+@output_option()
 def simulate(
     *,
     files: tuple[str, ...],
@@ -60,7 +54,7 @@ def simulate(
     seed: int,
     config_file: str | None,
     feature_gates: frozenset[str],
-    output: Literal["text", "json"],
+    output: Output,
 ) -> None:
     """Schedule all waiting pods of a cluster described in files, and show where they go.
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from scheduler.cli.inputs import NOT_ASKED, feature_gates_option, read_files, read_profiles
+from scheduler.cli.options import cluster_options
 from scheduler.cli.recordings import RecordedSource
 from scheduler.framework.runtime.shared_states import kinds_to_watch
 from scheduler.offline.cluster import Profiles
@@ -109,15 +110,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Ask files instead of a cluster: objects in YAML or JSON (JSON is read much "
             "faster); - is standard input. May be given several times.",
         ),
-        click.option(
-            "--kubeconfig",
-            default="",
-            metavar="FILE",
-            help="The cluster to ask; as kubectl finds it.",
-        ),
-        click.option(
-            "--context", default="", metavar="NAME", help="Which context of the kubeconfig."
-        ),
+        cluster_options("The cluster to ask; as kubectl finds it."),
         click.option(
             "--config",
             "config_file",

@@ -5,6 +5,7 @@ import platform
 import click
 import msgspec
 
+from scheduler.cli.options import output_option
 from scheduler.observability.build_info import KUBERNETES_VERSION, git_commit, stowage_version
 
 
@@ -38,14 +39,7 @@ def this_version() -> Version:
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@output_option("How to print it.")
 def version(output: str) -> None:
     """Print the version, its commit, the kube-scheduler it equals, Python and platform.
 

@@ -4,13 +4,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 import click
 import msgspec
 
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT, read_files
+from scheduler.cli.options import Output, output_option
 from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
@@ -77,14 +78,7 @@ _NAMES_SHOWN: Final = 5
     show_default=True,
     help="Decides between equally good nodes; the same seed gives the same placements.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs.",
-)
+@output_option()
 @click.option(
     "--fail-on-homeless",
     is_flag=True,
@@ -101,7 +95,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
     deleted: tuple[str, ...],
     applied: tuple[str, ...],
     seed: int,
-    output: Literal["text", "json"],
+    output: Output,
     fail_on_homeless: bool,
 ) -> None:
     """Say who would move where, and who would be left without a node, if something changed.

@@ -37,7 +37,6 @@ _COMPLAIN_AGAIN_SECONDS: Final = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = get_logger(__name__)
-_aiohttp_log = logging.getLogger("aiohttp.server")
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -45,7 +44,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], ConnectionError))
 
 
-_aiohttp_log.addFilter(_is_news)
+logging.getLogger("aiohttp.server").addFilter(_is_news)
 
 
 class Server:
@@ -76,7 +75,6 @@ class Server:
         self._runner = web.AppRunner(
             app,
             access_log=None,
-            logger=_aiohttp_log,
             shutdown_timeout=_SHUTDOWN_SECONDS,
             keepalive_timeout=IDLE_SECONDS,
         )

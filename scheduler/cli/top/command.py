@@ -9,6 +9,7 @@ import click
 
 from scheduler.cli.inputs import BAD_INPUT, read_profiles
 from scheduler.cli.live import Place
+from scheduler.cli.options import cluster_options
 from scheduler.cli.top.sources import ClusterSource, RecordingSource, Source
 from scheduler.client.connection import load_connection
 from scheduler.clock import SystemClock
@@ -22,10 +23,7 @@ NOT_INSTALLED = (
 
 
 @click.command(context_settings={"max_content_width": 100})
-@click.option(
-    "--kubeconfig", default="", metavar="FILE", help="The cluster to watch; as kubectl finds it."
-)
-@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.")
+@cluster_options("The cluster to watch; as kubectl finds it.")
 @click.option(
     "--config",
     "config_file",
