@@ -20,7 +20,9 @@ from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.storage import Storage
 from e2e.support.stowage import start_stowage
+from e2e.support.varied_pods import PRIORITIES
 
 StartStowage = Callable[..., Program]
 
@@ -144,3 +146,22 @@ def pytest_runtest_makereport(
             except Exception as error:  # noqa: BLE001 -- the test's own failure matters more
                 report.sections.append(("cluster", f"could not be asked: {error!r}"))
     return report
+
+
+@pytest.fixture
+def storage(cluster: Cluster) -> Iterator[Storage]:
+    """Storage objects that go with the test."""
+    made = Storage(cluster)
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def priority_classes(cluster: Cluster) -> Iterator[None]:
+    """The priorities pods name; they belong to no namespace and must be removed again."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name, value in PRIORITIES.items():
+        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
+    yield
+    for name in PRIORITIES:
+        cluster.run(cluster.api.delete(f"{path}/{name}"))

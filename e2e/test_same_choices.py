@@ -15,7 +15,7 @@ from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.objects import Json
-from e2e.support.varied_pods import PRIORITIES, varied_nodes, varied_pod
+from e2e.support.varied_pods import varied_nodes, varied_pod
 from scheduler.offline.cases import answer_case
 from tests.parity.answering import ORACLE, oracle_command, running
 
@@ -54,17 +54,6 @@ def judge() -> Iterator[Judge]:
             yield ask
         else:
             yield lambda case: msgspec.to_builtins(answer_case(json.dumps(case)))
-
-
-@pytest.fixture
-def priority_classes(cluster: Cluster) -> Iterator[None]:
-    """The priorities pods name; they belong to no namespace and must be removed again."""
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    for name, value in PRIORITIES.items():
-        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
-    yield
-    for name in PRIORITIES:
-        cluster.run(cluster.api.delete(f"{path}/{name}"))
 
 
 @pytest.mark.usefixtures("priority_classes")

@@ -24,7 +24,7 @@ from e2e.support.objects import Json
 from e2e.support.processes import Program
 from e2e.support.rights import refused
 from e2e.support.storage import Storage, storage_cluster, uses
-from e2e.support.varied_pods import PRIORITIES, varied_nodes, varied_pod
+from e2e.support.varied_pods import varied_nodes, varied_pod
 from e2e.support.waiting import wait_for
 
 PODS = 2000
@@ -46,25 +46,6 @@ def shared_cluster(
     with storage_cluster(tmp_path_factory.mktemp("shadow")) as cluster:
         yield cluster
         pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
-
-
-@pytest.fixture
-def storage(cluster: Cluster) -> Iterator[Storage]:
-    """Storage objects that go with the test."""
-    made = Storage(cluster)
-    yield made
-    made.remove()
-
-
-@pytest.fixture
-def priority_classes(cluster: Cluster) -> Iterator[None]:
-    """The priorities pods name."""
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    for name, value in PRIORITIES.items():
-        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
-    yield
-    for name in PRIORITIES:
-        cluster.run(cluster.api.delete(f"{path}/{name}"))
 
 
 class Shadow:

@@ -39,14 +39,6 @@ def shared_cluster(
         pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
-@pytest.fixture
-def storage(cluster: Cluster) -> Iterator[Storage]:
-    """Storage objects that go with the test."""
-    made = Storage(cluster)
-    yield made
-    made.remove()
-
-
 def node_of(cluster: Cluster, namespace: str, pod: str) -> str:
     """Wait until a pod has a node, and return it."""
     found = wait_for(
