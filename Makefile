@@ -9,6 +9,7 @@ ROOM ?= engine
 COUNT ?= 30
 SEED ?=
 MINUTES ?= 20
+ROUNDS ?= 1
 HARNESS ?=
 IMAGE ?= stowage
 PLATFORMS ?= linux/amd64,linux/arm64
@@ -49,6 +50,10 @@ demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (3
 .PHONY: test
 test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests
 	$(BIN)/python -m pytest -n 2 -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+
+.PHONY: hunt
+hunt: $(VENV)/dev.stamp ## Try the laws on other random examples than `make test` does (ROUNDS=1)
+	for round in $$(seq $(ROUNDS)); do HYPOTHESIS_PROFILE=hunt $(BIN)/python -m pytest -n 2 -m hypothesis || exit; done
 
 .PHONY: lint
 lint: $(VENV)/dev.stamp ## Check style

@@ -1,7 +1,13 @@
 """Settings for all tests."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says more about the machine than about the code.
-settings.register_profile("stowage", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("stowage")
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+# A gate says the same of the same commit; new examples are looked for by `make hunt`.
+settings.register_profile("gate", COMMON, derandomize=True)
+settings.register_profile("hunt", COMMON, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))

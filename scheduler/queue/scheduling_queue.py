@@ -213,11 +213,11 @@ class SchedulingQueue:
         """
         for uid in uids:
             known = self.get(uid)
-            if known is not None:
-                self._unschedulable.doubt(kind_of(known))
+            if known is None:
+                continue
+            self._unschedulable.doubt(kind_of(known))
             if uid in self._in_flight:
-                latest = self._in_flight.latest(uid)
-                self._in_flight.record(self._observe(FORCE_ACTIVATE, None, latest))
+                self._in_flight.record(self._observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None:
                 self._push_active(uid, queued, _ACTIVATE_LABEL)
             elif (queued := self._unschedulable.remove(uid)) is not None:

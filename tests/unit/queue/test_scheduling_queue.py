@@ -693,6 +693,21 @@ def test_activating_a_pod_in_flight_concerns_only_that_pod() -> None:
     assert under_test.places() == {"a": "unschedulable", "b": "backoff"}
 
 
+def test_activating_a_pod_that_was_deleted_in_flight_concerns_nobody() -> None:
+    under_test = QueueUnderTest({"Fit": ()})
+    pods = [make_pod_info(name) for name in ("a", "deleted")]
+    for pod in pods:
+        under_test.queue.add(pod)
+    attempt = under_test.pop()
+    under_test.pop()
+
+    under_test.queue.delete(pods[1])
+    under_test.queue.activate([pods[1].uid])
+    under_test.fail(attempt, "Fit")
+
+    assert under_test.places() == {"a": "unschedulable", "deleted": "inFlight"}
+
+
 # --- flush ----------------------------------------------------------------------------------------
 
 
