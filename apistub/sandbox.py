@@ -134,7 +134,7 @@ class Sandbox:
     @property
     def open_watches(self) -> int:
         """How many watches there are."""
-        return len(self.faults.sessions)
+        return len(self.faults.watches)
 
     def create(self, *objects: Object, keep_status: bool = False) -> list[Object]:
         """Adds objects as a client would; they say themselves what they are.

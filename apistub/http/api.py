@@ -220,9 +220,6 @@ def _path_reply(call: Call) -> Reply:
     path = call.info.path.rstrip("/")
     if path.startswith(_HEALTH):
         return Reply(b"ok", content_type="text/plain")
-    if path in {"/api", "/apis"} and "apidiscovery.k8s.io;v=v2;" in call.accept:
-        content = msgspec.json.encode(discovery.aggregated(path))
-        return Reply(content, content_type=discovery.AGGREGATED)
     found = discovery.document(path)
     if found is None:
         raise no_such_path()

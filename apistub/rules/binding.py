@@ -43,7 +43,10 @@ def bind(registry: Registry, key: Key, binding: Object) -> None:
     if spec.get("schedulingGates"):
         raise conflict(PODS, key.name, "it has a scheduling gate")
     spec["nodeName"] = target["name"]
-    labels = {**(meta.get("labels") or {}), **topology_labels(registry.find(NODES, target["name"]))}
+    labels = {
+        **(meta.get("labels") or {}),
+        **topology_labels(registry.store.find(NODES, target["name"])),
+    }
     for field, added in (("annotations", meta.get("annotations")), ("labels", labels)):
         if added:
             pod["metadata"].setdefault(field, {}).update(added)

@@ -190,6 +190,11 @@ class Store:
         """All collections."""
         return iter(self._collections.values())
 
+    def find(self, kind: Kind, name: str) -> Object | None:
+        """The content of one object of the cluster, if it is there."""
+        entry = self.collection(kind).get(Key("", name))
+        return entry.content() if entry else None
+
     def put(self, collection: Collection, key: Key, content: Object) -> Entry:
         """Stores an object under the next version; it must not be used by the caller afterwards."""
         old = collection.get(key)
