@@ -6,7 +6,8 @@ from typing import Final
 
 from apistub.demo.cluster import Cluster
 from apistub.demo.connection import Connection
-from apistub.demo.load import GATE, NAMESPACE, URGENT, Load, Object
+from apistub.demo.load import GATE, NAMESPACE, URGENT, Load
+from apistub.storage.kinds import Object
 
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NODES: Final = "/api/v1/nodes"
