@@ -52,10 +52,6 @@ class Sandbox:
     """An API server in memory: over HTTP at `url`, and directly through the methods here.
 
     Everything happens in the event loop it was started in; the methods are not for other threads.
-
-    Args:
-        settings: how it behaves.
-        clock: for the times objects carry.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:

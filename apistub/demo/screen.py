@@ -30,14 +30,7 @@ _FRAMES_PER_SECOND: Final = 8
 
 
 class Screen(ABC):
-    """Where the demo shows what happens; leaving it shows the last state.
-
-    Args:
-        console: where to show.
-        cluster: what to show.
-        total: how many pods there will be.
-        seconds: the time since the start.
-    """
+    """Where the demo shows what happens; leaving it shows the last state."""
 
     def __init__(
         self, console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]

@@ -22,14 +22,7 @@ _HERALDS: Final = 10
 
 
 class Story:
-    """The acts of the demo.
-
-    Args:
-        connection: to the API server.
-        cluster: what is known of it.
-        load: what is created.
-        tell: called with a sentence for every act.
-    """
+    """The acts of the demo."""
 
     def __init__(
         self, connection: Connection, cluster: Cluster, load: Load, tell: Callable[[str], None]

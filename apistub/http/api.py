@@ -54,13 +54,7 @@ def json_reply(content: object, status: int = HTTPStatus.OK) -> Reply:
 
 
 class Api:
-    """Answers calls.
-
-    Args:
-        registry: the objects.
-        deleter: how they go.
-        clock: for ages in tables.
-    """
+    """Answers calls."""
 
     def __init__(self, registry: Registry, deleter: Deleter, clock: Clock) -> None:
         self._registry = registry

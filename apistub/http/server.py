@@ -27,16 +27,7 @@ class _Unanswered(Exception):  # noqa: N818 - it is not an error but the end of 
 
 
 class Server:
-    """Serves an API over HTTP.
-
-    Args:
-        api: what answers.
-        store: what watches look at.
-        faults: what is to go wrong, and the open watches.
-        requests: where requests are noted.
-        random: for the length of watches without a timeout.
-        bookmark_seconds: how often watches get a bookmark.
-    """
+    """Serves an API over HTTP."""
 
     def __init__(
         self,

@@ -22,13 +22,6 @@ _TRUE: Final = ("true", "1")
 class Watch:
     """The events of one watch request.
 
-    Args:
-        kind: what is watched.
-        store: where it is.
-        wanted: which objects of it.
-        renderer: how they are shown.
-        query: the parameters of the request.
-
     Raises:
         StatusError: 400 for contradictory parameters.
     """

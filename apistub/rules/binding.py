@@ -15,11 +15,6 @@ from apistub.storage.store import Key
 def bind(registry: Registry, key: Key, binding: Object) -> None:
     """Gives a pod its node.
 
-    Args:
-        registry: where the pod is.
-        key: the pod.
-        binding: the Binding object of the request.
-
     Raises:
         StatusError: 404 without the pod; 409 when it is bound, gated, being deleted or another
             one of the same name; 400 for a binding that makes no sense.

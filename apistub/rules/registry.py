@@ -50,13 +50,7 @@ class Written:
 
 
 class Registry:
-    """Creates and updates objects by the rules of their kinds.
-
-    Args:
-        store: where they are.
-        clock: for creation and deletion times.
-        random: for uids and generated names.
-    """
+    """Creates and updates objects by the rules of their kinds."""
 
     def __init__(self, store: Store, clock: Clock, random: Random) -> None:
         self.store = store

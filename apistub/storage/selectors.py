@@ -86,13 +86,7 @@ def parse_fields(text: str, positions: Mapping[str, int]) -> list[tuple[int, str
 def predicate(
     labels: Sequence[Requirement], fields: Sequence[tuple[int, str, bool]], namespace: str = ""
 ) -> Predicate | None:
-    """One function for all parts of a selection; None when everything is selected.
-
-    Args:
-        labels: requirements on labels.
-        fields: terms on fields.
-        namespace: the only namespace wanted, empty for all.
-    """
+    """One function for all parts of a selection; None when everything is selected."""
     terms = [*fields]
     if namespace:
         terms.append((_NAMESPACE_POSITION, namespace, True))

@@ -43,11 +43,6 @@ class Cluster:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        """Begin without anything.
-
-        Args:
-            seed: of the chance that breaks ties.
-        """
         self.reports: list[str] = []
         self._seed = seed
         self._document: Manifest = {"apiVersion": API_VERSION, "kind": KIND}
