@@ -166,18 +166,10 @@ class Sandbox:
         entry = self.store.collection(kind).get(_key(kind, namespace, name))
         return shown(kind, entry) if entry else None
 
-    def list(
-        self,
-        resource: str,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-    ) -> Iterable[Object]:
+    def list(self, resource: str, namespace: str = "") -> Iterable[Object]:
         """The objects of a kind, sorted by namespace and name."""
         kind = kind_of(resource)
-        query = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        entries = current(self.store.collection(kind), selection(kind, namespace, query))
+        entries = current(self.store.collection(kind), selection(kind, namespace, {}))
         return [shown(kind, entry) for entry in entries]
 
     def patch(
