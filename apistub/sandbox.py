@@ -52,10 +52,6 @@ class Sandbox:
     """An API server in memory: over HTTP at `url`, and directly through the methods here.
 
     Everything happens in the event loop it was started in; the methods are not for other threads.
-
-    Args:
-        settings: how it behaves.
-        clock: for the times objects carry.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -134,7 +130,7 @@ class Sandbox:
     @property
     def open_watches(self) -> int:
         """How many watches there are."""
-        return len(self.faults.sessions)
+        return len(self.faults.watches)
 
     def create(self, *objects: Object, keep_status: bool = False) -> list[Object]:
         """Adds objects as a client would; they say themselves what they are.
@@ -170,18 +166,10 @@ class Sandbox:
         entry = self.store.collection(kind).get(_key(kind, namespace, name))
         return shown(kind, entry) if entry else None
 
-    def list(
-        self,
-        resource: str,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-    ) -> Iterable[Object]:
+    def list(self, resource: str, namespace: str = "") -> Iterable[Object]:
         """The objects of a kind, sorted by namespace and name."""
         kind = kind_of(resource)
-        query = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        entries = current(self.store.collection(kind), selection(kind, namespace, query))
+        entries = current(self.store.collection(kind), selection(kind, namespace, {}))
         return [shown(kind, entry) for entry in entries]
 
     def patch(

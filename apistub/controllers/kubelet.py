@@ -16,12 +16,7 @@ _NODE_ADDRESSES: Final = 256
 
 
 class Kubelet:
-    """Follows all pods and does what their kubelets would.
-
-    Args:
-        registry: where pods are.
-        deleter: how they end.
-    """
+    """Follows all pods and does what their kubelets would."""
 
     def __init__(self, registry: Registry, deleter: Deleter) -> None:
         self._registry = registry

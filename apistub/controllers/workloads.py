@@ -22,12 +22,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 class Workloads:
-    """Keeps the pods of all Deployments and ReplicaSets as they are wanted.
-
-    Args:
-        registry: where objects are read and written.
-        deleter: how surplus pods go.
-    """
+    """Keeps the pods of all Deployments and ReplicaSets as they are wanted."""
 
     def __init__(self, registry: Registry, deleter: Deleter) -> None:
         self._registry = registry

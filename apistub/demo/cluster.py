@@ -165,12 +165,8 @@ class Cluster:
             self._recent.popleft()
         return len(self._recent)
 
-    def is_settled(self, expected: Iterable[str]) -> bool:
-        """Whether all these pods have a node, or had one until they were evicted."""
-        return not self.without_node(expected)
-
     def without_node(self, expected: Iterable[str]) -> list[str]:
-        """Which of these pods never got a node."""
+        """Which of these pods never got a node; those that were evicted had one."""
         pods, evicted = self.pods, set(self.evicted)
         return [
             name

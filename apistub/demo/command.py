@@ -4,9 +4,8 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from apistub.demo.connection import Connection
 from apistub.demo.keeping import how_to_go_on, stay
 from apistub.demo.load import URGENT, Load, make_load
 from apistub.demo.processes import DemoError, Program, died, start_daemon, start_sandbox
-from apistub.demo.screen import Screen, screen_for
+from apistub.demo.screen import LineScreen, LiveScreen, Screen
 from apistub.demo.story import NODES, PODS, Story
 from apistub.demo.verdict import judge, speed
 from apistub.storage.timestamps import time_text
@@ -37,16 +36,6 @@ _PATIENCE_SECONDS: Final = 3.0
 _START_LIMIT_SECONDS: Final = 60.0
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line says."""
-
-    nodes: int
-    pods: int
-    seed: int
-    keep: bool
 
 
 @click.command()
@@ -87,9 +76,8 @@ def demo(nodes: int, pods: int, seed: int, *, keep: bool) -> None:
             f"--pods {pods}: {nodes} nodes take at most {nodes * _PODS_PER_NODE} pods here, "
             "give more --nodes"
         )
-    options = Options(nodes, pods, seed, keep)
     try:
-        sys.exit(uvloop.run(_run(options, SystemClock())))
+        sys.exit(uvloop.run(_run(nodes, pods, seed, SystemClock(), keep=keep)))
     except DemoError as problem:
         click.echo(f"stowage demo: {problem}", err=True)
         sys.exit(1)
@@ -99,7 +87,7 @@ def demo(nodes: int, pods: int, seed: int, *, keep: bool) -> None:
         sys.exit(_TERMINATED)
 
 
-async def _run(options: Options, clock: Clock) -> int:
+async def _run(nodes: int, pods: int, seed: int, clock: Clock, *, keep: bool) -> int:
     start = clock.monotonic()
 
     def seconds() -> float:
@@ -107,7 +95,7 @@ async def _run(options: Options, clock: Clock) -> int:
 
     _end_on_sigterm()
     console = Console()
-    load = make_load(options.nodes, options.pods, options.seed, time_text(clock.wall()))
+    load = make_load(nodes, pods, seed, time_text(clock.wall()))
     cluster = Cluster()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stowage-demo-")))
@@ -117,13 +105,14 @@ async def _run(options: Options, clock: Clock) -> int:
         daemon = await start_daemon(kubeconfig, folder / "stowage.log")
         await stack.enter_async_context(daemon)
         connection = Connection(await stack.enter_async_context(Connection.session(url)))
-        screen = screen_for(console, cluster, len(load.expected), seconds)
+        kind = LiveScreen if console.is_terminal else LineScreen
+        screen = kind(console, cluster, len(load.expected), seconds)
         stage = _Stage(seconds, connection, cluster, load, screen)
-        async with _shown(screen):
+        with screen:
             screen.tell(f"an API server in memory (the sandbox, a stand-in) listens on {url}")
             await stage.play(daemon)
         is_good = _report(console, stage)
-        if options.keep:
+        if keep:
             await stay(console, kubeconfig, daemon, show=is_good)
         else:
             how_to_go_on(console)
@@ -137,25 +126,8 @@ def _end_on_sigterm() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
-@asynccontextmanager
-async def _shown(screen: Screen) -> AsyncIterator[None]:
-    screen.begin()
-    try:
-        yield
-    finally:
-        screen.end()
-
-
 class _Stage:
-    """One run of the demo.
-
-    Args:
-        seconds: the time since the start.
-        connection: to the API server.
-        cluster: what is known of it.
-        load: what is created.
-        screen: where it is shown.
-    """
+    """One run of the demo."""
 
     def __init__(
         self,
@@ -211,7 +183,7 @@ class _Stage:
 
     def _has_finished(self) -> bool:
         """Whether all that fits has a node, or nothing happens any more though it is late."""
-        if self._is_performed and self.cluster.is_settled({*self.load.expected, URGENT}):
+        if self._is_performed and not self.cluster.without_node({*self.load.expected, URGENT}):
             return True
         seconds = self.seconds()
         if self.cluster.first_bound_at is None:

@@ -7,8 +7,8 @@ from typing import Any, Final, Generic, TypeVar
 import aiohttp
 import msgspec
 
-from apistub.demo.load import Object
 from apistub.demo.processes import DemoError
+from apistub.storage.kinds import Object
 
 _CONCURRENCY: Final = 16
 _LONGEST_LINE: Final = 2**20
@@ -24,11 +24,7 @@ class _Event(msgspec.Struct, Generic[T]):
 
 
 class Connection:
-    """Requests to the API server.
-
-    Args:
-        session: an HTTP session with the server as its base.
-    """
+    """Requests to the API server."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session

@@ -7,11 +7,10 @@ that is meant to fit does, and one sees the nodes fill up.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from apistub.samples import sample_node
-
-Object = dict[str, Any]
+from apistub.storage.kinds import Object
 
 NAMESPACE: Final = "demo"
 SCHEDULER: Final = "stowage"
@@ -34,6 +33,7 @@ _GPUS_PER_NODE: Final = 4
 _LICENSED_NODE: Final = 2
 _LICENCE: Final = "demo.stowage.dev/licence"
 _LICENCES: Final = 2
+_LICENSED: Final = {"limits": {_LICENCE: "1"}}
 _IMPORTANT: Final = "demo-important"
 _EVERY_BATCH_NODE: Final = 9
 _EVERY_GPU_NODE: Final = 12
@@ -85,9 +85,7 @@ def make_load(nodes: int, pods: int, seed: int, ready_since: str = "") -> Load:
         late_nodes=[_late_node(nodes + index, ready_since) for index in range(late)],
         pods=_pods(nodes, late, pods, random),
         important={"metadata": {"name": _IMPORTANT}, "value": 1000},
-        urgent=_pod(
-            URGENT, URGENT, {"cpu": "10m"}, {**_licence(), "priorityClassName": _IMPORTANT}
-        ),
+        urgent=_pod(URGENT, URGENT, {"cpu": "10m"}, {**_LICENSED, "priorityClassName": _IMPORTANT}),
         licensed=sample_node(_LICENSED_NODE, ZONES)["metadata"]["name"],
     )
 
@@ -118,14 +116,14 @@ def _late_node(index: int, ready_since: str) -> Object:
 def _pods(nodes: int, late: int, count: int, random: Random) -> list[Object]:
     cpu = min(max(_FILL * nodes * _CPU_PER_NODE_MILLI / count, _SMALLEST_CPU_MILLI),
               _LARGEST_CPU_MILLI)  # fmt: skip
-    sizes = _Sizes(round(cpu), random)
+    sizes = _sizes(round(cpu), random)
     special = [
         *_named("db", min(count // 30, nodes // 6), sizes, _apart("db")),
-        *_named("gpu", min(count // 40, nodes // _EVERY_GPU_NODE), sizes, _with_gpu()),
-        *_named(EVICTABLE, _LICENCES, sizes, _licence()),
+        *_named("gpu", min(count // 40, nodes // _EVERY_GPU_NODE), sizes, {"limits": {_GPU: "1"}}),
+        *_named(EVICTABLE, _LICENCES, sizes, _LICENSED),
         *_named("report", min(count // 20, late * 3), sizes, _in_pool(LATE_POOL)),
         *_named("gated", count // 25, sizes, {"schedulingGates": [{"name": GATE}]}),
-        _giant(),
+        _pod(GIANT, GIANT, {"cpu": "1000", "memory": "4Ti"}, {}),
         _pod(FOREIGN, "foreign", {"cpu": "100m"}, {"schedulerName": FOREIGN_SCHEDULER}),
     ]
     batch = list(_named("batch", count // 15, sizes, _batch()))
@@ -142,41 +140,28 @@ def _pods(nodes: int, late: int, count: int, random: Random) -> list[Object]:
     return common[:position] + special + common[position:]
 
 
-class _Sizes:
-    """Requests around an average."""
-
-    def __init__(self, cpu_milli: int, random: Random) -> None:
-        self._cpu_milli = cpu_milli
-        self._random = random
-
-    def draw(self) -> Object:
-        cpu = max(round(self._cpu_milli * self._random.choice(_SIZES)), 10)
-        return {"cpu": f"{cpu}m", "memory": f"{max(cpu * _MEMORY_MIB_PER_CPU // 1000, 8)}Mi"}
+def _sizes(cpu_milli: int, random: Random) -> Iterator[Object]:
+    """Requests around an average, for ever."""
+    while True:
+        cpu = max(round(cpu_milli * random.choice(_SIZES)), 10)
+        yield {"cpu": f"{cpu}m", "memory": f"{max(cpu * _MEMORY_MIB_PER_CPU // 1000, 8)}Mi"}
 
 
-def _named(app: str, count: int, sizes: _Sizes, spec: Object) -> Iterator[Object]:
+def _named(app: str, count: int, sizes: Iterator[Object], spec: Object) -> Iterator[Object]:
     for index in range(count):
-        yield _pod(f"{app}-{index:04d}", app, sizes.draw(), spec)
+        yield _pod(f"{app}-{index:04d}", app, next(sizes), spec)
 
 
 def _pod(name: str, app: str, requests: Object, spec: Object) -> Object:
-    extended = {key: value for key, value in spec.items() if key == "limits"}
-    container = {
-        "name": app,
-        "image": f"demo.stowage.dev/{app}:1",
-        "resources": {"requests": requests, **extended},
-    }
-    rest = {key: value for key, value in spec.items() if key != "limits"}
+    rest = dict(spec)
+    resources = {"requests": requests, "limits": rest.pop("limits", {})}
+    container = {"name": app, "image": f"demo.stowage.dev/{app}:1", "resources": resources}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": app}},
         "spec": {"schedulerName": SCHEDULER, "containers": [container], **rest},
     }
-
-
-def _giant() -> Object:
-    return _pod(GIANT, GIANT, {"cpu": "1000", "memory": "4Ti"}, {})
 
 
 def _apart(app: str) -> Object:
@@ -204,14 +189,6 @@ def _preferring_large() -> Object:
             "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}
         }
     }
-
-
-def _with_gpu() -> Object:
-    return {"limits": {_GPU: "1"}}
-
-
-def _licence() -> Object:
-    return {"limits": {_LICENCE: "1"}}
 
 
 def _in_pool(pool: str) -> Object:

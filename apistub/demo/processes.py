@@ -26,13 +26,7 @@ class DemoError(SchedulerError):
 
 
 class Program:
-    """A child process.
-
-    Args:
-        name: how messages call it.
-        process: the process.
-        log: where its output goes, if it is kept.
-    """
+    """A child process."""
 
     def __init__(self, name: str, process: Process, log: Path | None) -> None:
         self.name = name

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import Final
+from typing import Final, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -30,14 +30,7 @@ _FRAMES_PER_SECOND: Final = 8
 
 
 class Screen(ABC):
-    """Where the demo shows what happens.
-
-    Args:
-        console: where to show.
-        cluster: what to show.
-        total: how many pods there will be.
-        seconds: the time since the start.
-    """
+    """Where the demo shows what happens; leaving it shows the last state."""
 
     def __init__(
         self, console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
@@ -47,9 +40,6 @@ class Screen(ABC):
         self._total = total
         self._seconds = seconds
 
-    def begin(self) -> None:  # noqa: B027 - lines need no beginning
-        """Starts to show."""
-
     @abstractmethod
     def tell(self, sentence: str) -> None:
         """Says that something was done."""
@@ -58,17 +48,11 @@ class Screen(ABC):
     def show(self) -> None:
         """Shows the state as it is."""
 
-    def end(self) -> None:
-        """Shows the last state and stops."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self.show()
-
-
-def screen_for(
-    console: Console, cluster: Cluster, total: int, seconds: Callable[[], float]
-) -> Screen:
-    """A live view on a terminal, else lines; arguments as for `Screen`."""
-    kind = LiveScreen if console.is_terminal else LineScreen
-    return kind(console, cluster, total, seconds)
 
 
 class LineScreen(Screen):
@@ -103,9 +87,9 @@ class LineScreen(Screen):
                 self._print(f"  pending {_counted(app, count)}: {message}")
 
     @override
-    def end(self) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._next_line = 0.0
-        super().end()
+        self.show()
 
     def _print(self, text: str) -> None:
         self._console.print(
@@ -126,8 +110,9 @@ class LiveScreen(Screen):
         )
 
     @override
-    def begin(self) -> None:
+    def __enter__(self) -> Self:
         self._live.start()
+        return self
 
     @override
     def tell(self, sentence: str) -> None:
@@ -139,8 +124,8 @@ class LiveScreen(Screen):
         self._live.update(self.picture(), refresh=True)
 
     @override
-    def end(self) -> None:
-        super().end()
+    def __exit__(self, *_error: object) -> None:
+        self.show()
         self._live.stop()
 
     def picture(self) -> RenderableType:

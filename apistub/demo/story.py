@@ -6,7 +6,8 @@ from typing import Final
 
 from apistub.demo.cluster import Cluster
 from apistub.demo.connection import Connection
-from apistub.demo.load import GATE, NAMESPACE, URGENT, Load, Object
+from apistub.demo.load import GATE, NAMESPACE, URGENT, Load
+from apistub.storage.kinds import Object
 
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NODES: Final = "/api/v1/nodes"
@@ -21,14 +22,7 @@ _HERALDS: Final = 10
 
 
 class Story:
-    """The acts of the demo.
-
-    Args:
-        connection: to the API server.
-        cluster: what is known of it.
-        load: what is created.
-        tell: called with a sentence for every act.
-    """
+    """The acts of the demo."""
 
     def __init__(
         self, connection: Connection, cluster: Cluster, load: Load, tell: Callable[[str], None]

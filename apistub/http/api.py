@@ -54,13 +54,7 @@ def json_reply(content: object, status: int = HTTPStatus.OK) -> Reply:
 
 
 class Api:
-    """Answers calls.
-
-    Args:
-        registry: the objects.
-        deleter: how they go.
-        clock: for ages in tables.
-    """
+    """Answers calls."""
 
     def __init__(self, registry: Registry, deleter: Deleter, clock: Clock) -> None:
         self._registry = registry
@@ -220,9 +214,6 @@ def _path_reply(call: Call) -> Reply:
     path = call.info.path.rstrip("/")
     if path.startswith(_HEALTH):
         return Reply(b"ok", content_type="text/plain")
-    if path in {"/api", "/apis"} and "apidiscovery.k8s.io;v=v2;" in call.accept:
-        content = msgspec.json.encode(discovery.aggregated(path))
-        return Reply(content, content_type=discovery.AGGREGATED)
     found = discovery.document(path)
     if found is None:
         raise no_such_path()

@@ -3,26 +3,17 @@
 The OpenAPI documents hold what kubectl asks them before it writes: which kinds there are, and that
 the server looks at fields itself. They describe no fields; kubectl then merges by the types it was
 built with.
-Source: k8s.io/apiserver pkg/endpoints/discovery, apidiscovery.k8s.io/v2.
+Source: k8s.io/apiserver pkg/endpoints/discovery.
 """
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from apistub.storage.kinds import KINDS, Kind, Object
 
 VERSION: Final = "v1.36.3+stowage-apistub"
-AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERBS: Final = ["create", "delete", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCE_KINDS: Final = {"binding": ("", "Binding"), "eviction": ("policy", "Eviction")}
 _GROUPS: Final = tuple(dict.fromkeys(kind.group for kind in KINDS))
-
-
-class _Subresource(NamedTuple):
-    name: str
-    group: str
-    kind: str
-    verbs: list[str]
 
 
 def document(path: str) -> Object | None:  # noqa: PLR0911 - a table of paths
@@ -51,40 +42,6 @@ def document(path: str) -> Object | None:  # noqa: PLR0911 - a table of paths
             return None
 
 
-def aggregated(path: str) -> Object:
-    """All of `/api` or `/apis` in one answer."""
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": [
-            {
-                "metadata": {"name": group} if group else {},
-                "versions": [
-                    {
-                        "version": "v1",
-                        "resources": [_discovery(kind) for kind in _kinds_of(group)],
-                        "freshness": "Current",
-                    }
-                ],
-            }
-            for group in _GROUPS
-            if (group == "") is (path == "/api")
-        ],
-    }
-
-
-def _kinds_of(group: str) -> Iterator[Kind]:
-    return (kind for kind in KINDS if kind.group == group)
-
-
-def _subresources(kind: Kind) -> Iterator[_Subresource]:
-    for name in kind.subresources:
-        group, its_kind = _SUBRESOURCE_KINDS.get(name, (kind.group, kind.kind))
-        verbs = ["get", "patch", "update"] if name == "status" else ["create"]
-        yield _Subresource(name, group, its_kind, verbs)
-
-
 def _group_path(group: str) -> str:
     return f"apis/{group}/v1" if group else "api/v1"
 
@@ -96,41 +53,24 @@ def _group(group: str) -> Object:
 
 def _resource_list(group: str) -> Object:
     resources: list[Object] = []
-    for kind in _kinds_of(group):
+    for kind in KINDS:
+        if kind.group != group:
+            continue
         common = {"namespaced": kind.namespaced, "singularName": kind.kind.lower()}
         names = {"shortNames": kind.short_names, "categories": kind.categories}
         resources.append(
             {"name": kind.resource, "kind": kind.kind, "verbs": _VERBS, **common, **names}
         )
-        resources += [
-            {**common, "name": f"{kind.resource}/{sub.name}", "kind": sub.kind,
-             "group": sub.group, "version": "v1", "verbs": sub.verbs}
-            for sub in _subresources(kind)
-        ]  # fmt: skip
+        for name in kind.subresources:
+            its_group, its_kind = _SUBRESOURCE_KINDS.get(name, (group, kind.kind))
+            resources.append(
+                {**common, "name": f"{kind.resource}/{name}", "kind": its_kind,
+                 "group": its_group, "version": "v1",
+                 "verbs": ["get", "patch", "update"] if name == "status" else ["create"]}
+            )  # fmt: skip
     version = f"{group}/v1" if group else "v1"
     head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version}
     return {**head, "resources": resources}
-
-
-def _discovery(kind: Kind) -> Object:
-    return {
-        "resource": kind.resource,
-        "responseKind": _type(kind.group, kind.kind),
-        "scope": "Namespaced" if kind.namespaced else "Cluster",
-        "singularResource": kind.kind.lower(),
-        "verbs": _VERBS,
-        "shortNames": kind.short_names,
-        "categories": kind.categories,
-        "subresources": [
-            {"subresource": sub.name, "responseKind": _type(sub.group, sub.kind),
-             "verbs": sub.verbs}
-            for sub in _subresources(kind)
-        ],
-    }  # fmt: skip
-
-
-def _type(group: str, kind: str) -> Object:
-    return {"group": group, "version": "v1", "kind": kind}
 
 
 def _openapi(path: str) -> Object | None:
@@ -155,6 +95,10 @@ def _patch_operation(kind: Kind) -> Object:
         "parameters": parameters,
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",
-        "x-kubernetes-group-version-kind": _type(kind.group, kind.kind),
+        "x-kubernetes-group-version-kind": {
+            "group": kind.group,
+            "version": "v1",
+            "kind": kind.kind,
+        },
     }
     return {"patch": operation}

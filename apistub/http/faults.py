@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, TypedDict, Unpack
 
-from apistub.http.sessions import WatchSession
-from apistub.storage.status import StatusError, told_to_answer
+from apistub.http.watching import Watch
+from apistub.storage.status import StatusError
 
 _FOR_EVER: Final = 1e6
 
@@ -57,7 +57,7 @@ class Faults:
     """
 
     def __init__(self) -> None:
-        self.sessions: dict[WatchSession, None] = {}
+        self.watches: dict[Watch, None] = {}
         """The open watches, in the order they began."""
         self._faults: list[Fault] = []
         self.answers_gone_as_status = False
@@ -73,7 +73,10 @@ class Faults:
         **requests: Unpack[Requests],
     ) -> Fault:
         """Has matching requests answered with an error status."""
-        error = told_to_answer(code, message, retry_after_seconds)
+        details: dict[str, object] = {"retryAfterSeconds": retry_after_seconds}
+        error = StatusError(
+            code, message or f"told to answer {code}", details if retry_after_seconds else None
+        )
         return self._add(Fault(error=error, **requests))
 
     def hang(self, **requests: Unpack[Requests]) -> Fault:
@@ -100,32 +103,32 @@ class Faults:
 
     def close_watches(self, resource: str = "*", *, abort: bool = False) -> None:
         """Ends the open watches of a resource, or cuts their connections."""
-        for session in self._watching(resource):
-            session.close(abort=abort)
+        for watch in self._watching(resource):
+            watch.close(abort=abort)
 
     def expire_watches(self, resource: str = "*") -> None:
         """Ends the open watches of a resource with the error event 410."""
-        for session in self._watching(resource):
-            session.expire()
+        for watch in self._watching(resource):
+            watch.expire()
 
     def silence_watches(self, resource: str = "*") -> None:
         """Makes the open watches of a resource half-open: no event, no end."""
-        for session in self._watching(resource):
-            session.is_silent = True
+        for watch in self._watching(resource):
+            watch.is_silent = True
 
     def inject(self, line: bytes, resource: str = "*") -> int:
         """Puts a line, such as a malformed object, into the open watches of a resource.
 
         The answer is how many there are: none of them sees the line unless it is open.
         """
-        sessions = self._watching(resource)
-        for session in sessions:
-            session.inject(line)
-        return len(sessions)
+        watches = self._watching(resource)
+        for watch in watches:
+            watch.inject(line)
+        return len(watches)
 
-    def _watching(self, resource: str) -> list[WatchSession]:
+    def _watching(self, resource: str) -> list[Watch]:
         """The open watches of a resource, of all with `*`."""
-        return [one for one in self.sessions if resource in {"*", one.kind.resource}]
+        return [one for one in self.watches if resource in {"*", one.kind.resource}]
 
     def take(self, verb: str, path: str) -> Fault | None:
         """What is to happen to a request, if anything; counts it. The server calls this."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from typing_extensions import override
@@ -19,57 +19,23 @@ _LINE_HEADS: Final = {
 }
 
 
-class Renderer(Protocol):
-    """How one client wants to see one kind."""
-
-    def one(self, entry: Entry) -> bytes:
-        """A single object."""
-        ...
-
-    def many(self, page: Page) -> bytes:
-        """A list."""
-        ...
-
-    def line(self, change: ChangeType, entry: Entry) -> bytes:
-        """One line of a watch."""
-        ...
-
-    def bookmark(self, version: int, *, ends_initial_events: bool = False) -> bytes:
-        """The line that only says how far a watch has come."""
-        ...
-
-
-def renderer_for(
-    kind: Kind, accept: str, query: Mapping[str, str], now: Callable[[], datetime]
-) -> Renderer:
-    """What the Accept header asks for: a table if that is its first choice in JSON."""
-    first = next((choice for choice in accept.split(",") if "json" in choice), "")
-    if "as=Table" in first:
-        return TableRenderer(kind, query.get("includeObject", ""), now)
-    return JsonRenderer(kind)
-
-
 def typed_line(event_type: str, content: object) -> bytes:
     """A line of a watch with any object."""
     return msgspec.json.encode({"type": event_type, "object": content}) + b"\n"
 
 
-class JsonRenderer(Renderer):
-    """Objects in full, from their stored bytes.
-
-    Args:
-        kind: what is shown.
-    """
+class Renderer:
+    """How one client wants to see one kind: objects in full, from their stored bytes."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
 
-    @override
     def one(self, entry: Entry) -> bytes:
+        """A single object."""
         return b"{" + self._kind.type_meta + shown_body(self._kind, entry)
 
-    @override
     def many(self, page: Page) -> bytes:
+        """A list."""
         kind = self._kind
         head = f'{{"kind":"{kind.kind}List","apiVersion":"{kind.api_version}","metadata":'.encode()
         # As on the real server, items carry neither kind nor apiVersion.
@@ -77,19 +43,24 @@ class JsonRenderer(Renderer):
         metadata = msgspec.json.encode(_list_metadata(page))
         return head + metadata + b',"items":[' + b",".join(items) + b"]}"
 
-    @override
     def line(self, change: ChangeType, entry: Entry) -> bytes:
+        """One line of a watch."""
         return _LINE_HEADS[change] + self._kind.type_meta + shown_body(self._kind, entry) + b"}\n"
 
-    @override
     def bookmark(self, version: int, *, ends_initial_events: bool = False) -> bytes:
-        metadata = _bookmark_metadata(version, ends_initial_events=ends_initial_events)
+        """The line that only says how far a watch has come."""
+        metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+        if ends_initial_events:
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+        return typed_line("BOOKMARK", self._marked(metadata))
+
+    def _marked(self, metadata: Object) -> Object:
+        """The object of a bookmark."""
         kind = self._kind
-        content = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        return typed_line("BOOKMARK", content)
+        return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
 
 
-class TableRenderer(Renderer):
+class _TableRenderer(Renderer):
     """Rows of cells.
 
     Args:
@@ -101,7 +72,7 @@ class TableRenderer(Renderer):
     """
 
     def __init__(self, kind: Kind, include: str, now: Callable[[], datetime]) -> None:
-        self._kind = kind
+        super().__init__(kind)
         self._include = include
         self._now = now
         self._columns = COLUMNS.get(kind.storage_key, DEFAULT_COLUMNS)
@@ -125,11 +96,9 @@ class TableRenderer(Renderer):
         return typed_line(change.value, content)
 
     @override
-    def bookmark(self, version: int, *, ends_initial_events: bool = False) -> bytes:
-        metadata = _bookmark_metadata(version, ends_initial_events=ends_initial_events)
+    def _marked(self, metadata: Object) -> Object:
         content = {**self._table([], {}), "columnDefinitions": None}
-        content["rows"] = [{"cells": [], "object": _partial(metadata)}]
-        return typed_line("BOOKMARK", content)
+        return {**content, "rows": [{"cells": [], "object": _partial(metadata)}]}
 
     def _table(self, entries: Iterable[Entry], metadata: Object) -> Object:
         definitions = [
@@ -171,8 +140,11 @@ def _list_metadata(page: Page) -> Object:
     return metadata | ({"continue": page.next_token} if page.next_token else {})
 
 
-def _bookmark_metadata(version: int, *, ends_initial_events: bool) -> Object:
-    metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
-    if ends_initial_events:
-        metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
-    return metadata
+def renderer_for(
+    kind: Kind, accept: str, query: Mapping[str, str], now: Callable[[], datetime]
+) -> Renderer:
+    """What the Accept header asks for: a table if that is its first choice in JSON."""
+    first = next((choice for choice in accept.split(",") if "json" in choice), "")
+    if "as=Table" in first:
+        return _TableRenderer(kind, query.get("includeObject", ""), now)
+    return Renderer(kind)

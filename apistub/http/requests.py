@@ -36,12 +36,7 @@ class RequestInfo:
 
 
 def request_info(method: str, target: str) -> RequestInfo:
-    """Reads a request line.
-
-    Args:
-        method: the HTTP method.
-        target: path and query as sent.
-    """
+    """Reads a request line."""
     raw_path, _, raw_query = target.partition("?")
     query = dict(parse_qsl(raw_query, keep_blank_values=True)) if raw_query else {}
     path = unquote(raw_path) if "%" in raw_path else raw_path

@@ -11,7 +11,6 @@ from aiohttp import web
 from apistub.http.api import Api, Call, Reply, json_reply, kind_at
 from apistub.http.faults import Faults
 from apistub.http.requests import RequestInfo, RequestLog, request_info
-from apistub.http.sessions import WatchSession
 from apistub.http.watching import Watch
 from apistub.storage.reading import number_in, selection
 from apistub.storage.status import StatusError
@@ -28,16 +27,7 @@ class _Unanswered(Exception):  # noqa: N818 - it is not an error but the end of 
 
 
 class Server:
-    """Serves an API over HTTP.
-
-    Args:
-        api: what answers.
-        store: what watches look at.
-        faults: what is to go wrong, and the open watches.
-        requests: where requests are noted.
-        random: for the length of watches without a timeout.
-        bookmark_seconds: how often watches get a bookmark.
-    """
+    """Serves an API over HTTP."""
 
     def __init__(
         self,
@@ -132,17 +122,16 @@ class Server:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         self._requests.record(info, response.status)
-        session = WatchSession(kind, watch)
-        self._faults.sessions[session] = None
-        unsubscribe = self._store.collection(kind).subscribe(session.wake.set)
+        self._faults.watches[watch] = None
+        unsubscribe = self._store.collection(kind).subscribe(watch.wake.set)
         try:
-            await self._stream(session, response, self._watch_seconds(info))
+            await self._stream(watch, response, self._watch_seconds(info))
         except ConnectionResetError:
             return response
         finally:
             unsubscribe()
-            self._faults.sessions.pop(session, None)
-        if session.is_aborted:
+            self._faults.watches.pop(watch, None)
+        if watch.is_aborted:
             raise _Unanswered
         return response
 
@@ -150,33 +139,24 @@ class Server:
         asked = number_in(info.query, "timeoutSeconds")
         return asked or _SHORTEST_WATCH_SECONDS * (1 + self._random.random())
 
-    async def _stream(
-        self, session: WatchSession, response: web.StreamResponse, seconds: float
-    ) -> None:
-        """Sends a watch's lines until it is over, closed, or its time is up."""
+    async def _stream(self, watch: Watch, response: web.StreamResponse, seconds: float) -> None:
+        """Sends a watch's lines until it is over, or its time is up."""
         now = asyncio.get_running_loop().time
         end, next_bookmark = now() + seconds, now() + self._bookmark_seconds
-        watch = session.watch
-        while not session.is_closed and now() < end:
-            session.wake.clear()
-            if session.is_silent:
-                await session.wake.wait()
-                continue
-            if injected := session.take_injected():
-                await response.write(injected)
-            if watch.has_more:
-                if lines := watch.take():
-                    await response.write(lines)
-                if watch.is_over:
-                    return
+        while not watch.is_over and now() < end:
+            watch.wake.clear()
+            if watch.is_silent:
+                await watch.wake.wait()
+            elif watch.has_more:
+                await _write(response, watch.take())
                 # Writing waits only when the client is slow; others need the loop as well.
                 await asyncio.sleep(0)
-                continue
-            if now() >= next_bookmark:
-                next_bookmark += self._bookmark_seconds
-                await _write(response, watch.bookmark())
-            await _wait(session.wake, min(end, next_bookmark) - now())
-        if not session.is_closed:
+            else:
+                if now() >= next_bookmark:
+                    next_bookmark += self._bookmark_seconds
+                    await _write(response, watch.bookmark())
+                await _wait(watch.wake, min(end, next_bookmark) - now())
+        if not watch.is_over:
             await _write(response, watch.bookmark())
 
 

@@ -3,6 +3,7 @@
 Source: k8s.io/apiserver pkg/storage/cacher (cache_watcher.go, watch_cache.go) and KEP-3157.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
@@ -21,13 +22,6 @@ _TRUE: Final = ("true", "1")
 class Watch:
     """The events of one watch request.
 
-    Args:
-        kind: what is watched.
-        store: where it is.
-        wanted: which objects of it.
-        renderer: how they are shown.
-        query: the parameters of the request.
-
     Raises:
         StatusError: 400 for contradictory parameters.
     """
@@ -40,12 +34,21 @@ class Watch:
         renderer: Renderer,
         query: Mapping[str, str],
     ) -> None:
+        self.kind = kind
+        self.wake = asyncio.Event()
+        """Set whenever there may be something to do for the connection."""
+        self.is_over = False
+        """Whether nothing more is sent, not even a bookmark."""
+        self.is_aborted = False
+        """Whether the connection is cut without an end of the answer."""
+        self.is_silent = False
+        """Whether it never sends anything again, without ending, as a half-open connection."""
+        self._injected: list[bytes] = []
         self._store = store
         self._collection: Collection = store.collection(kind)
         self._wanted = wanted
         self._renderer = renderer
         self._wants_bookmarks = query.get("allowWatchBookmarks") in _TRUE
-        self.is_over = False
         asked = number_in(query, "resourceVersion")
         streams_list = _streams_list(query)
         self._initial: Iterator[Entry] | None = None
@@ -64,13 +67,17 @@ class Watch:
     def has_more(self) -> bool:
         """Whether `take` would give something now."""
         return not self.is_over and (
-            self.failure is not None
+            bool(self._injected)
+            or self.failure is not None
             or self._initial is not None
             or self._cursor < self._collection.end_cursor
         )
 
     def take(self) -> bytes:
         """The next lines, at most a batch of events; the watch may be over afterwards."""
+        if self._injected:
+            lines, self._injected = self._injected, []
+            return b"".join(lines)
         if self.failure is None and self._cursor < self._collection.first_cursor:
             self.failure = expired("the watch is too far behind")
         if self.failure is not None:
@@ -93,9 +100,20 @@ class Watch:
                 lines.append(self._renderer.bookmark(version, ends_initial_events=True))
         return b"".join(lines)
 
+    def close(self, *, abort: bool = False) -> None:
+        """Ends the answer, or cuts the connection."""
+        self.is_over, self.is_aborted = True, abort
+        self.wake.set()
+
     def expire(self) -> None:
         """Ends the watch with the error that its version is too old."""
         self.failure = expired("told to say so")
+        self.wake.set()
+
+    def inject(self, line: bytes) -> None:
+        """Sends a line of any content between the events."""
+        self._injected.append(line)
+        self.wake.set()
 
     def bookmark(self) -> bytes:
         """A bookmark at the version this watch has come to; nothing if none are wanted."""

@@ -15,11 +15,6 @@ from apistub.storage.store import Key
 def bind(registry: Registry, key: Key, binding: Object) -> None:
     """Gives a pod its node.
 
-    Args:
-        registry: where the pod is.
-        key: the pod.
-        binding: the Binding object of the request.
-
     Raises:
         StatusError: 404 without the pod; 409 when it is bound, gated, being deleted or another
             one of the same name; 400 for a binding that makes no sense.
@@ -43,7 +38,10 @@ def bind(registry: Registry, key: Key, binding: Object) -> None:
     if spec.get("schedulingGates"):
         raise conflict(PODS, key.name, "it has a scheduling gate")
     spec["nodeName"] = target["name"]
-    labels = {**(meta.get("labels") or {}), **topology_labels(registry.find(NODES, target["name"]))}
+    labels = {
+        **(meta.get("labels") or {}),
+        **topology_labels(registry.store.find(NODES, target["name"])),
+    }
     for field, added in (("annotations", meta.get("annotations")), ("labels", labels)):
         if added:
             pod["metadata"].setdefault(field, {}).update(added)

@@ -11,12 +11,11 @@ from typing import Any, Final
 from apistub.storage.kinds import Object
 from apistub.storage.status import Fault
 from scheduler.api.quantity import QuantityError, parse
+from scheduler.config.names import label_key_error, label_value_error
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_WORD: Final = re.compile("[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SUBDOMAIN_MAX: Final = 253
-_WORD_MAX: Final = 63
 
 
 @lru_cache(maxsize=65536)
@@ -28,14 +27,13 @@ def is_name(text: str) -> bool:
 @lru_cache(maxsize=65536)
 def is_key(text: str) -> bool:
     """Whether a label, an annotation, a taint or a resource may have this name."""
-    prefix, slash, name = text.rpartition("/")
-    return (not slash or is_name(prefix)) and name != "" and is_value(name)
+    return label_key_error(text) is None
 
 
 @lru_cache(maxsize=65536)
 def is_value(text: str) -> bool:
     """Whether a label or a taint may have this value."""
-    return text == "" or (len(text) <= _WORD_MAX and _WORD.fullmatch(text) is not None)
+    return label_value_error(text) is None
 
 
 def metadata_faults(meta: Object) -> Iterator[Fault]:
@@ -43,16 +41,11 @@ def metadata_faults(meta: Object) -> Iterator[Fault]:
     name = meta.get("name", "")
     if not is_name(name):
         yield Fault("metadata.name", f"{name!r} is not a name of lower case letters, digits, '-.'")
-    yield from label_faults("metadata.labels", meta.get("labels") or {})
-
-
-def label_faults(field: str, labels: Mapping[str, str]) -> Iterator[Fault]:
-    """Faults of a map of labels."""
-    for key, value in labels.items():
+    for key, value in (meta.get("labels") or {}).items():
         if not is_key(key):
-            yield Fault(field, f"{key!r} is not a label key")
+            yield Fault("metadata.labels", f"{key!r} is not a label key")
         if not is_value(value):
-            yield Fault(field, f"{value!r} is not a label value")
+            yield Fault("metadata.labels", f"{value!r} is not a label value")
 
 
 def quantity_faults(field: str, quantities: Mapping[str, Any]) -> Iterator[Fault]:

@@ -2,22 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
-from apistub.storage.kinds import Kind, Object
+from apistub.storage.kinds import Object
 from apistub.storage.status import Fault
-
-
-class Cluster(Protocol):
-    """The other objects an admission rule may look at."""
-
-    def find(self, kind: Kind, name: str) -> Object | None:
-        """The content of one object of the cluster, if it is there."""
-        ...
-
-    def all_of(self, kind: Kind) -> Iterable[Object]:
-        """The contents of all objects of a kind."""
-        ...
+from apistub.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +14,7 @@ class Rules:
 
     default: Callable[[Object], None] = lambda _content: None
     """Fills in what the user left out; runs on every write."""
-    admit: Callable[[Object, Cluster], None] = lambda _content, _cluster: None
+    admit: Callable[[Object, Store], None] = lambda _content, _store: None
     """Changes or refuses a new object by what else is in the cluster (raises StatusError)."""
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     """Sets what the server owns in a changed object: (new, old)."""

@@ -38,12 +38,7 @@ class Deleted:
 
 
 class Deleter:
-    """Deletes objects by the rules of their kinds.
-
-    Args:
-        registry: where the objects are looked up.
-        clock: for deletion times.
-    """
+    """Deletes objects by the rules of their kinds."""
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry

@@ -1,7 +1,7 @@
 """Rules for the other kinds, and the table of all. A kind not in it is stored as it comes."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from apistub.rules import pods
 from apistub.rules.checks import is_key, is_value, quantity_faults
@@ -17,6 +17,19 @@ SYSTEM_PRIORITIES: Final = {
 }
 _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _filled(**defaults: Any) -> Callable[[Object], None]:
+    """Fills in these fields where they are absent."""
+    return lambda content: _fill(content, defaults)
+
+
+def _fill(content: Object, defaults: Object) -> None:
+    for name, value in defaults.items():
+        if isinstance(value, dict):
+            _fill(content.setdefault(name, {}), value)
+        else:
+            content.setdefault(name, value)
 
 
 def _default_node(node: Object) -> None:
@@ -44,11 +57,6 @@ def _default_namespace(namespace: Object) -> None:
     meta.setdefault("labels", {})["kubernetes.io/metadata.name"] = meta.get("name", "")
 
 
-def _default_priority_class(priority_class: Object) -> None:
-    priority_class.setdefault("value", 0)
-    priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
 def _validate_priority_class(priority_class: Object) -> Iterator[Fault]:
     name, value = priority_class["metadata"].get("name", ""), priority_class["value"]
     if name.startswith("system-"):
@@ -62,25 +70,6 @@ def _validate_priority_class_update(new: Object, old: Object) -> Iterator[Fault]
     for field in ("value", "preemptionPolicy"):
         if new[field] != old[field]:
             yield Fault(field, "cannot be changed")
-
-
-def _default_budget(budget: Object) -> None:
-    budget.setdefault("status", {}).setdefault("disruptionsAllowed", 0)
-
-
-def _default_claim(claim: Object) -> None:
-    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-    claim.setdefault("status", {}).setdefault("phase", "Pending")
-
-
-def _default_volume(volume: Object) -> None:
-    volume.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-    volume.setdefault("status", {}).setdefault("phase", "Available")
-
-
-def _default_storage_class(storage_class: Object) -> None:
-    storage_class.setdefault("reclaimPolicy", "Delete")
-    storage_class.setdefault("volumeBindingMode", "Immediate")
 
 
 def _default_service(service: Object) -> None:
@@ -119,19 +108,25 @@ _RULES: Final[Mapping[str, Rules]] = {
     "nodes": Rules(default=_default_node, validate=_validate_node),
     "namespaces": Rules(default=_default_namespace),
     "services": Rules(default=_default_service),
-    "persistentvolumeclaims": Rules(default=_default_claim),
-    "persistentvolumes": Rules(default=_default_volume),
+    "persistentvolumeclaims": Rules(
+        default=_filled(spec={"volumeMode": "Filesystem"}, status={"phase": "Pending"})
+    ),
+    "persistentvolumes": Rules(
+        default=_filled(spec={"volumeMode": "Filesystem"}, status={"phase": "Available"})
+    ),
     "deployments.apps": _WORKLOAD,
     "replicasets.apps": _WORKLOAD,
     "statefulsets.apps": _WORKLOAD,
     "replicationcontrollers": Rules(default=_default_workload),
-    "poddisruptionbudgets.policy": Rules(default=_default_budget),
+    "poddisruptionbudgets.policy": Rules(default=_filled(status={"disruptionsAllowed": 0})),
     "priorityclasses.scheduling.k8s.io": Rules(
-        default=_default_priority_class,
+        default=_filled(value=0, preemptionPolicy="PreemptLowerPriority"),
         validate=_validate_priority_class,
         validate_update=_validate_priority_class_update,
     ),
-    "storageclasses.storage.k8s.io": Rules(default=_default_storage_class),
+    "storageclasses.storage.k8s.io": Rules(
+        default=_filled(reclaimPolicy="Delete", volumeBindingMode="Immediate")
+    ),
 }
 _NO_RULES: Final = Rules()
 

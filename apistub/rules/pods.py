@@ -9,9 +9,10 @@ from decimal import Decimal
 from typing import Final
 
 from apistub.rules.checks import is_name, quantity_faults
-from apistub.rules.contract import Cluster, Rules
+from apistub.rules.contract import Rules
 from apistub.storage.kinds import NODES, PODS, PRIORITY_CLASSES, Object
 from apistub.storage.status import Fault, forbidden
+from apistub.storage.store import Store
 from scheduler.api.quantity import parse
 
 _CONTAINER_LISTS: Final = ("containers", "initContainers")
@@ -59,11 +60,11 @@ def _default_pod(pod: Object) -> None:
             holder["requests"] = {**holder["limits"], **holder.get("requests", {})}
 
 
-def _admit_pod(pod: Object, cluster: Cluster) -> None:
-    _admit_priority(pod, cluster)
+def _admit_pod(pod: Object, store: Store) -> None:
+    _admit_priority(pod, store)
     _admit_tolerations(pod["spec"])
     if node_name := pod["spec"].get("nodeName"):
-        labels = topology_labels(cluster.find(NODES, node_name))
+        labels = topology_labels(store.find(NODES, node_name))
         pod["metadata"].setdefault("labels", {}).update(labels)
     pod["status"] = {"phase": "Pending", "qosClass": _qos_class(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
@@ -84,15 +85,16 @@ def topology_labels(node: Object | None) -> dict[str, str]:
     return {label: labels[label] for label in _TOPOLOGY_LABELS if label in labels}
 
 
-def _admit_priority(pod: Object, cluster: Cluster) -> None:
+def _admit_priority(pod: Object, store: Store) -> None:
     spec, name = pod["spec"], pod["metadata"].get("name", "")
     class_name = spec.get("priorityClassName")
     if class_name:
-        found = cluster.find(PRIORITY_CLASSES, class_name)
+        found = store.find(PRIORITY_CLASSES, class_name)
         if found is None:
             raise forbidden(PODS, name, f"there is no PriorityClass {class_name}")
     else:
-        defaults = (one for one in cluster.all_of(PRIORITY_CLASSES) if one.get("globalDefault"))
+        classes = (entry.content() for entry in store.collection(PRIORITY_CLASSES).entries())
+        defaults = (one for one in classes if one.get("globalDefault"))
         found = min(defaults, key=lambda one: int(one.get("value", 0)), default={})
     if found:
         spec["priorityClassName"] = found["metadata"]["name"]

@@ -50,13 +50,7 @@ class Written:
 
 
 class Registry:
-    """Creates and updates objects by the rules of their kinds.
-
-    Args:
-        store: where they are.
-        clock: for creation and deletion times.
-        random: for uids and generated names.
-    """
+    """Creates and updates objects by the rules of their kinds."""
 
     def __init__(self, store: Store, clock: Clock, random: Random) -> None:
         self.store = store
@@ -66,15 +60,6 @@ class Registry:
     def now(self) -> str:
         """The time as objects carry it."""
         return time_text(self._clock.wall())
-
-    def find(self, kind: Kind, name: str) -> Object | None:
-        """The content of one object of the cluster, if it is there."""
-        entry = self.store.collection(kind).get(Key("", name))
-        return entry.content() if entry else None
-
-    def all_of(self, kind: Kind) -> Iterable[Object]:
-        """The contents of all objects of a kind."""
-        return (entry.content() for entry in self.store.collection(kind).entries())
 
     def get(self, kind: Kind, key: Key) -> Entry:
         """One object.
@@ -123,7 +108,7 @@ class Registry:
         status = content.get("status") if kind is NODES else content.pop("status", None)
         rules.default(content)
         _refuse(kind, content, [*metadata_faults(meta), *rules.validate(content)])
-        rules.admit(content, self)
+        rules.admit(content, self.store)
         if keep_status and status:
             content["status"] = {**content.get("status", {}), **status}
         key = Key(meta.get("namespace", ""), meta["name"])

@@ -4,51 +4,15 @@ Source: k8s.io/apimachinery pkg/labels (Parse, Requirement.Matches) and pkg/fiel
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from apistub.storage.kinds import Object
 from apistub.storage.status import bad_request
+from apistub.storage.store import Entry
+from scheduler.api.selectors import Operator, Requirement
 
-
-class Selectable(Protocol):
-    """What a selector looks at."""
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Its labels."""
-        ...
-
-    @property
-    def fields(self) -> Sequence[str]:
-        """The values of the fields its kind is selected by, see `Kind.field_positions`."""
-        ...
-
-
-Predicate = Callable[[Selectable], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One part of a label selector."""
-
-    key: str
-    operator: str
-    values: frozenset[str] = frozenset()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels fulfils the requirement."""
-        value = labels.get(self.key)
-        match self.operator:
-            case "In":
-                return value in self.values
-            case "NotIn":
-                return value not in self.values
-            case "Exists":
-                return value is not None
-            case _:
-                return value is None
+Predicate = Callable[[Entry], bool]
 
 
 _KEY: Final = r"(?P<key>[^\s=!<>(),]+)"
@@ -56,8 +20,8 @@ _SET: Final = re.compile(rf"{_KEY}\s+(?P<operator>in|notin)\s*\((?P<values>[^()]
 _PAIR: Final = re.compile(rf"{_KEY}\s*(?P<operator>==|!=|=)\s*(?P<values>[^\s=!<>(),]*)")
 _PRESENCE: Final = re.compile(rf"(?P<operator>!?)\s*{_KEY}(?P<values>)")
 _OPERATORS: Final = {
-    "in": "In", "notin": "NotIn", "=": "In", "==": "In", "!=": "NotIn", "": "Exists",
-    "!": "DoesNotExist",
+    "in": Operator.IN, "=": Operator.IN, "==": Operator.IN, "notin": Operator.NOT_IN,
+    "!=": Operator.NOT_IN, "": Operator.EXISTS, "!": Operator.DOES_NOT_EXIST,
 }  # fmt: skip
 _OUTER_COMMA: Final = re.compile(r",(?![^(]*\))")
 _UNESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
@@ -87,11 +51,16 @@ def selects(selector: Object | None, labels: Mapping[str, str]) -> bool:
     """Whether a label selector of an object, which selects nothing if absent, matches labels."""
     if selector is None:
         return False
-    expressions = selector.get("matchExpressions") or ()
-    return (selector.get("matchLabels") or {}).items() <= labels.items() and all(
-        Requirement(one["key"], one["operator"], frozenset(one.get("values") or ())).matches(labels)
-        for one in expressions
-    )
+    requirements = [
+        Requirement(one["key"], Operator(one["operator"]), frozenset(one.get("values") or ()))
+        for one in selector.get("matchExpressions") or ()
+    ]
+    demanded = selector.get("matchLabels") or {}
+    return demanded.items() <= labels.items() and _hold(requirements, labels)
+
+
+def _hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    return all(one.matches_value(labels.get(one.key)) for one in requirements)
 
 
 def parse_fields(text: str, positions: Mapping[str, int]) -> list[tuple[int, str, bool]]:
@@ -117,25 +86,18 @@ def parse_fields(text: str, positions: Mapping[str, int]) -> list[tuple[int, str
 def predicate(
     labels: Sequence[Requirement], fields: Sequence[tuple[int, str, bool]], namespace: str = ""
 ) -> Predicate | None:
-    """One function for all parts of a selection; None when everything is selected.
-
-    Args:
-        labels: requirements on labels.
-        fields: terms on fields.
-        namespace: the only namespace wanted, empty for all.
-    """
+    """One function for all parts of a selection; None when everything is selected."""
     terms = [*fields]
     if namespace:
         terms.append((_NAMESPACE_POSITION, namespace, True))
     if not terms and not labels:
         return None
 
-    def matches(entry: Selectable) -> bool:
+    def matches(entry: Entry) -> bool:
         values = entry.fields
         for position, value, wanted in terms:
             if (values[position] == value) is not wanted:
                 return False
-        held = entry.labels
-        return all(requirement.matches(held) for requirement in labels)
+        return _hold(labels, entry.labels)
 
     return matches

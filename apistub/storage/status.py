@@ -135,11 +135,3 @@ def forbidden(kind: Kind, name: str, why: str) -> StatusError:
 def expired(message: str) -> StatusError:
     """The asked-for version of the world is no longer kept."""
     return StatusError(410, message)
-
-
-def told_to_answer(code: int, message: str = "", retry_after_seconds: int = 0) -> StatusError:
-    """An answer of any code, because a test wants it."""
-    details: dict[str, object] = {}
-    if retry_after_seconds:
-        details["retryAfterSeconds"] = retry_after_seconds
-    return StatusError(code, message or f"told to answer {code}", details)

@@ -72,10 +72,6 @@ class Change:
 class Collection:
     """All objects of one kind, and the changes that led to them.
 
-    Args:
-        kind: whose objects these are.
-        history_limit: how many changes are kept at least.
-
     Invariant:
         `changes` is in the order of versions and holds every change above `floor`.
     """
@@ -170,11 +166,7 @@ class Collection:
 
 
 class Store:
-    """All collections under one version counter.
-
-    Args:
-        history_limit: how many changes each collection remembers at least.
-    """
+    """All collections under one version counter."""
 
     def __init__(self, history_limit: int = DEFAULT_HISTORY) -> None:
         self.version = 1
@@ -189,6 +181,11 @@ class Store:
     def collections(self) -> Iterator[Collection]:
         """All collections."""
         return iter(self._collections.values())
+
+    def find(self, kind: Kind, name: str) -> Object | None:
+        """The content of one object of the cluster, if it is there."""
+        entry = self.collection(kind).get(Key("", name))
+        return entry.content() if entry else None
 
     def put(self, collection: Collection, key: Key, content: Object) -> Entry:
         """Stores an object under the next version; it must not be used by the caller afterwards."""

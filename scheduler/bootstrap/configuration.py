@@ -15,10 +15,6 @@ def read_configuration(
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
     """The configuration, and what people should know of it, one sentence each.
 
-    Args:
-        options: flags.
-        out_of_tree: plugin classes by name.
-
     Raises:
         ConfigError: it cannot be read or used, or asks for what this version does not do and
             nobody has allowed that.

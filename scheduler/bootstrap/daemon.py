@@ -19,10 +19,7 @@ from scheduler.bootstrap.dumping import Dumper
 from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.explaining import LiveExplainer
 from scheduler.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
-from scheduler.bootstrap.measuring import (
-    counted,
-    watch_sizes,
-)
+from scheduler.bootstrap.measuring import counted, watch_sizes
 from scheduler.bootstrap.other_leader import warn_of_another
 from scheduler.bootstrap.recording import Recorders, without_secrets
 from scheduler.bootstrap.reloading import Reloader
@@ -241,7 +238,7 @@ class RunningDaemon:
         )
         shown = Shown(
             metrics=self.metrics.registry,
-            reset_metrics=self.metrics.reset,
+            reset_metrics=self.metrics.instruments.reset,
             configuration=lambda: to_object(without_secrets(self.reloader.in_force)),
             flags=self._options.given,
             checks=scheduler_checks(

@@ -5,6 +5,8 @@ import asyncio
 from scheduler.driver.driver import Driver
 from scheduler.extender import Verb
 from scheduler.framework.runtime import PluginSet
+from scheduler.framework.runtime.pod_classes import PodClasses
+from scheduler.observability.instruments import EMPTY
 from scheduler.observability.metrics import SchedulerMetrics
 
 
@@ -25,10 +27,10 @@ def counted(plugins: PluginSet) -> dict[str, list[str]]:
 
 def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
     """Let scrapes ask queue, cache, binding cycles and pod classes how large they are."""
-    engine = driver.engine.core
+    engine, queue, cache = driver.engine, driver.engine.core.queue, driver.engine.core.cache
 
     def pending() -> dict[str, float]:
-        counts = engine.queue.counts()
+        counts = queue.counts()
         return {
             "active": counts.active,
             "backoff": counts.backoff,
@@ -36,28 +38,37 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
             "gated": counts.gated,
         }
 
-    def sizes() -> dict[str, float]:
-        cache = engine.cache
-        return {
+    def hearings() -> dict[str, float]:
+        return dict(zip(("asking", "line"), engine.attempts.hearing_counts(), strict=True))
+
+    def classes() -> list[PodClasses]:
+        return [framework.classes for framework in engine.core.frameworks.values()]
+
+    metrics.queue.pending_pods.from_source(pending)
+    metrics.queue.inflight_events.from_source(queue.in_flight_event_counts)
+    metrics.cache_size.from_source(
+        lambda: {
             "nodes": cache.node_count(),
             "pods": cache.pod_count(),
             "assumed_pods": cache.assumed_pod_count(),
         }
-
-    def requests() -> dict[str, float]:
-        classes = [framework.classes for framework in engine.frameworks.values()]
-        return {
-            "hit": sum(c.hits for c in classes),
-            "miss": sum(c.misses for c in classes),
-        }
-
-    metrics.watch_queue(pending, lambda: dict(engine.queue.in_flight_event_counts()))
-    metrics.watch_cache(sizes)
-    metrics.watch_work(lambda: driver.in_flight, lambda: driver.questions.count(Verb.PRIORITIZE))
-    metrics.watch_loop(lambda: len(asyncio.all_tasks()), lambda: driver.outbox.owed)
-    metrics.watch_hearings(
-        lambda: dict(zip(("asking", "line"), driver.engine.attempts.hearing_counts(), strict=True))
     )
-    metrics.watch_class_cache(
-        requests, lambda: sum(f.classes.size_bytes for f in engine.frameworks.values())
+    metrics.goroutines.from_source(
+        lambda: {
+            "binding": driver.in_flight,
+            "prioritizing_extender": driver.questions.count(Verb.PRIORITIZE),
+        }
+    )
+    metrics.binds_in_flight.from_source(lambda: {EMPTY: driver.in_flight})
+    metrics.tasks.from_source(lambda: {EMPTY: len(asyncio.all_tasks())})
+    metrics.writes_owed.from_source(lambda: driver.outbox.owed)
+    metrics.extenders.asking_attempts.from_source(hearings)
+    metrics.class_cache_requests.from_source(
+        lambda: {
+            "hit": sum(each.hits for each in classes()),
+            "miss": sum(each.misses for each in classes()),
+        }
+    )
+    metrics.class_cache_bytes.from_source(
+        lambda: {EMPTY: sum(each.size_bytes for each in classes())}
     )

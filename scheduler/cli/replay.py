@@ -251,7 +251,7 @@ class _Replay:
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:
     core = engine.core
-    waiting, _ = core.queue.pending_pods()
+    waiting = core.queue.pending_pods()
     assigned = [pod for pod, _ in core.cache.pods().values()]
     for pod in (*waiting, *assigned):
         if name in (pod.name, pod.key):

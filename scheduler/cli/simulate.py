@@ -1,6 +1,5 @@
 """`stowage simulate`: where all waiting pods would go."""
 
-import math
 import sys
 from collections.abc import Iterable
 from typing import Final
@@ -10,11 +9,11 @@ import msgspec
 
 from scheduler.cli.inputs import BAD_INPUT, feature_gates_option, read_files, read_profiles
 from scheduler.cli.options import Output, output_option
-from scheduler.cli.tables import print_table
+from scheduler.cli.tables import print_table, print_use
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster
 from scheduler.offline.simulate import Outcome, Placement, simulate as simulate_pods
-from scheduler.offline.utilisation import Utilisation, utilisation_of
+from scheduler.offline.utilisation import changed, utilisation_of
 
 _NAMES_SHOWN: Final = 5
 
@@ -82,7 +81,9 @@ def simulate(
         sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
         return
     _print(outcome, seed)
-    _print_utilisation(before, utilisation_of(cluster.snapshot))
+    after = utilisation_of(cluster.snapshot)
+    if cluster.snapshot.table.count:
+        print_use(changed(before, after), after.nodes)
     _print_notes(cluster, notices)
 
 
@@ -111,35 +112,6 @@ def _print_pending(pending: list[Placement]) -> None:
         click.echo(f"{count} pending: {message or 'no reason is known'}")
         more = f" and {len(pods) - _NAMES_SHOWN} more" if len(pods) > _NAMES_SHOWN else ""
         click.echo(f"  {', '.join(pods[:_NAMES_SHOWN])}{more}\n")
-
-
-def _print_utilisation(before: Utilisation, after: Utilisation) -> None:
-    if not after.nodes[-1]:
-        return
-    known = {name: i for i, name in enumerate(before.resources)}
-    click.echo("Requested of what the nodes have, before and after:")
-    rows = []
-    for z, zone in enumerate(after.zones):
-        cells = [
-            _change(
-                before.shares[z][known[name]] if name in known else math.nan, after.shares[z][r]
-            )
-            for r, name in enumerate(after.resources)
-        ]
-        rows.append((zone, str(after.nodes[z]), *cells))
-    print_table(("zone", "nodes", *after.resources), rows)
-
-
-def _change(before: float, after: float) -> str:
-    if math.isnan(after):
-        return "-"
-    was = 0.0 if math.isnan(before) else before
-    if f"{was:.0%}" != f"{after:.0%}" or was == after:
-        texts = f"{was:.0%}", f"{after:.0%}"
-    else:
-        # Of a large cluster a few pods are less than a percent.
-        texts = f"{was:.1%}", f"{after:.1%}"
-    return " -> ".join(dict.fromkeys(texts))
 
 
 def _print_notes(cluster: Cluster, notices: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import click
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from scheduler.observability.visible import visible
+from scheduler.offline.utilisation import Share
 
 _WIDE: Final = 4000
 """In a pipe, tables are as wide as what is in them."""
@@ -52,6 +53,31 @@ def print_table(
         console.print(table)
     for line in capture.get().splitlines():
         click.echo(f"{' ' * _INDENT}{line.rstrip()}")
+
+
+def print_use(
+    use: Mapping[str, Mapping[str, Share]], nodes: Mapping[str, int] | None = None
+) -> None:
+    """Print what is requested of nodes by zone and resource, with their number if it is given."""
+    resources = list(dict.fromkeys(name for shares in use.values() for name in shares))
+    counts = {} if nodes is None else {zone: (str(nodes[zone]),) for zone in use}
+    rows = [
+        (zone, *counts.get(zone, ()), *(_change(shares.get(name)) for name in resources))
+        for zone, shares in use.items()
+    ]
+    click.echo("Requested of what the nodes have, before and after:")
+    print_table(("zone", *(("nodes",) if counts else ()), *resources), rows)
+
+
+def _change(share: Share | None) -> str:
+    if share is None or share.after is None:
+        return "-"
+    before = 0.0 if share.before is None else share.before
+    texts = (f"{before:.0%}", f"{share.after:.0%}")
+    if texts[0] == texts[1] and before != share.after:
+        # Of a large cluster a few pods are less than a percent.
+        texts = (f"{before:.1%}", f"{share.after:.1%}")
+    return " -> ".join(dict.fromkeys(texts))
 
 
 def terminal_width() -> int | None:

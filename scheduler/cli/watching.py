@@ -51,13 +51,6 @@ async def watching(
 ) -> AsyncIterator[Watched]:
     """Watch pods, nodes, namespaces and what the plugins of profiles watch.
 
-    Args:
-        place: which cluster.
-        profiles: who decides.
-        submit: is told what happens.
-        clock: the time.
-        instruments: where it is counted.
-
     Raises:
         ConnectionConfigError: it cannot be worked out how to reach the cluster.
     """

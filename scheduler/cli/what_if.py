@@ -13,11 +13,11 @@ from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT, read_files
 from scheduler.cli.options import Output, output_option
 from scheduler.cli.sources import Source, recorded_options, source_options
-from scheduler.cli.tables import print_table
+from scheduler.cli.tables import print_table, print_use
 from scheduler.errors import SchedulerError
 from scheduler.offline import alterations
 from scheduler.offline.reading import InputError
-from scheduler.offline.what_if import Alteration, Homeless, Share, WhatIf, what_if as find_out
+from scheduler.offline.what_if import Alteration, Homeless, WhatIf, what_if as find_out
 
 _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
@@ -178,7 +178,7 @@ def _print(found: WhatIf, seed: int) -> None:
             click.echo(f"Evicted to make room for {each.pod}: {', '.join(each.victims)}\n")
     _print_homeless([pod for pod in found.homeless if not pod.has_waited], "would be homeless")
     _print_homeless([pod for pod in found.homeless if pod.has_waited], "would go on waiting")
-    _print_use(found.use)
+    print_use(found.use)
 
 
 def _pods(number: int) -> str:
@@ -193,24 +193,3 @@ def _print_homeless(pods: list[Homeless], fate: str) -> None:
         more = f" and {number - _NAMES_SHOWN} more" if number > _NAMES_SHOWN else ""
         click.echo(f"{number} pod{'s' * (number > 1)} {fate}: {message or 'no reason is known'}")
         click.echo(f"  {', '.join(named[:_NAMES_SHOWN])}{more}\n")
-
-
-def _print_use(use: dict[str, dict[str, Share]]) -> None:
-    if not use:
-        return
-    resources = list(dict.fromkeys(name for shares in use.values() for name in shares))
-    click.echo("Requested of what the nodes have, before and after:")
-    rows = [
-        (zone, *(_change(shares.get(name)) for name in resources)) for zone, shares in use.items()
-    ]
-    print_table(("zone", *resources), rows)
-
-
-def _change(share: Share | None) -> str:
-    if share is None or share.after is None:
-        return "-"
-    before = 0.0 if share.before is None else share.before
-    texts = (f"{before:.0%}", f"{share.after:.0%}")
-    if texts[0] == texts[1] and before != share.after:
-        texts = (f"{before:.1%}", f"{share.after:.1%}")
-    return " -> ".join(dict.fromkeys(texts))

@@ -5,7 +5,7 @@ config = default_configuration()                        # when no file is given
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -47,13 +47,6 @@ _REMOVED_FIELDS: Final = {
 """Fields of earlier versions, with what to do instead."""
 
 
-class _Others(NamedTuple):
-    """What is known of out-of-tree plugins."""
-
-    implements: Implements
-    args_types: ArgsTypes
-
-
 def load(
     text: str | bytes,
     *,
@@ -77,9 +70,15 @@ def load(
         ConfigError: with everything that is wrong.
     """
     problems = Problems()
-    value = parse(text, problems)
-    others = _Others(out_of_tree or {}, args_types or {})
-    return _load(value, problems, source, others, default_scheduler_name, feature_gates)
+    return load_object(
+        parse(text, problems),
+        source=source,
+        out_of_tree=out_of_tree,
+        args_types=args_types,
+        default_scheduler_name=default_scheduler_name,
+        feature_gates=feature_gates,
+        problems=problems,
+    )
 
 
 def load_object(
@@ -90,14 +89,40 @@ def load_object(
     args_types: ArgsTypes | None = None,
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME,
     feature_gates: Collection[str] = (),
+    problems: Problems | None = None,
 ) -> KubeSchedulerConfiguration:
     """Like `load`, for a configuration that is decoded already.
 
     Raises:
-        ConfigError: with everything that is wrong.
+        ConfigError: with everything that is wrong, what was wrong before included.
     """
-    others = _Others(out_of_tree or {}, args_types or {})
-    return _load(value, Problems(), source, others, default_scheduler_name, feature_gates)
+    problems = Problems() if problems is None else problems
+    args_types = args_types or {}
+    document = _document(value, problems)
+    if document is None:
+        raise ConfigError(source, problems)
+    written = decode(KubeSchedulerConfiguration, document, (), problems, _hint)
+    written = replace(
+        written,
+        profiles=tuple(
+            _decode_args(profile, args_types, ("profiles", i), problems)
+            for i, profile in enumerate(written.profiles)
+        ),
+    )
+    if STORAGE_CAPACITY_SCORING not in feature_gates:
+        _refuse_shapes(written, problems)
+    config = defaults.complete(written, default_scheduler_name, feature_gates)
+    config = replace(
+        config,
+        profiles=tuple(
+            _with_default_args(profile, args_types, ("profiles", i), problems)
+            for i, profile in enumerate(config.profiles)
+        ),
+    )
+    validate(config, {**IN_TREE, **(out_of_tree or {})}, problems, written)
+    if problems:
+        raise ConfigError(source, problems)
+    return config
 
 
 def default_configuration(
@@ -122,41 +147,6 @@ def check(
     validate(config, {**IN_TREE, **(out_of_tree or {})}, problems)
     if problems:
         raise ConfigError(source, problems)
-
-
-def _load(
-    value: Value,
-    problems: Problems,
-    source: str,
-    others: _Others,
-    default_scheduler_name: str,
-    feature_gates: Collection[str],
-) -> KubeSchedulerConfiguration:
-    document = _document(value, problems)
-    if document is None:
-        raise ConfigError(source, problems)
-    written = decode(KubeSchedulerConfiguration, document, (), problems, _hint)
-    written = replace(
-        written,
-        profiles=tuple(
-            _decode_args(profile, others.args_types, ("profiles", i), problems)
-            for i, profile in enumerate(written.profiles)
-        ),
-    )
-    if STORAGE_CAPACITY_SCORING not in feature_gates:
-        _refuse_shapes(written, problems)
-    config = defaults.complete(written, default_scheduler_name, feature_gates)
-    config = replace(
-        config,
-        profiles=tuple(
-            _with_default_args(profile, others.args_types, ("profiles", i), problems)
-            for i, profile in enumerate(config.profiles)
-        ),
-    )
-    validate(config, {**IN_TREE, **others.implements}, problems, written)
-    if problems:
-        raise ConfigError(source, problems)
-    return config
 
 
 def _document(value: Value, problems: Problems) -> dict[str, Value] | None:

@@ -36,11 +36,7 @@ def unsupported(
 
 
 def not_in_effect(config: KubeSchedulerConfiguration) -> Iterator[str]:
-    """What is accepted and changes nothing, one sentence each.
-
-    Args:
-        config: as `load` returns it.
-    """
+    """What is accepted and changes nothing, one sentence each."""
     if config.delay_cache_until_active:
         yield (
             "delayCacheUntilActive has no effect: a standby always keeps its cache warm, so that "

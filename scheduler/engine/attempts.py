@@ -70,12 +70,6 @@ class Attempts:
     """All attempts that have not come to their end."""
 
     def __init__(self, core: Core, make_room: Callable[[PodInfo, PostFilterResult], None]) -> None:
-        """Begin without any.
-
-        Args:
-            core: the engine's state.
-            make_room: does what PostFilter has decided.
-        """
         self._core = core
         self._make_room = make_room
         self._attempts: dict[int, Attempt] = {}

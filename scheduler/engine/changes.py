@@ -128,7 +128,7 @@ class PodChanges:
     def profiles_gone(self, names: Collection[str]) -> None:
         """Forget the pods of some profiles; who is on its way to a node goes on, but only there."""
         core = self._core
-        waiting = [pod for pod in core.queue.pending_pods()[0] if _is_of(pod, names)]
+        waiting = [pod for pod in core.queue.pending_pods() if _is_of(pod, names)]
         on_their_way = (queued.pod_info for attempt in self._attempts for queued in attempt.members)
         for pod in (*waiting, *(pod for pod in on_their_way if _is_of(pod, names))):
             # As a victim it is not leaving: the watch is still to show that.

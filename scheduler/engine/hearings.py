@@ -32,12 +32,6 @@ class Hearings:
     """
 
     def __init__(self, core: Core, advance: Callable[[Attempt, AttemptEvent, str], None]) -> None:
-        """Begin without any.
-
-        Args:
-            core: the engine's state.
-            advance: tells the table of attempts what happened, and people the detail.
-        """
         self._core = core
         self._advance = advance
         self.extenders: Final = core.extenders

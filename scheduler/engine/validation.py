@@ -81,7 +81,7 @@ def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
 
 def _unserved(core: Core) -> Iterator[str]:
     """Pods of profiles that are gone do not wait."""
-    for pod in core.queue.pending_pods()[0]:
+    for pod in core.queue.pending_pods():
         if pod.spec.scheduler_name not in core.frameworks:
             yield f"{pod.key} waits for {pod.spec.scheduler_name}, which is no profile"
 

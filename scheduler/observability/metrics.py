@@ -8,7 +8,7 @@ restclient (1.36.3). Differs: metrics of parts that do not exist here are absent
 batching, the asynchronous API dispatcher, pod groups, devices, volume binder cache).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -23,16 +23,13 @@ from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.feature_gates import declare_feature_gates
 from scheduler.observability.framework_metrics import FrameworkMetrics
-from scheduler.observability.instruments import EMPTY, Instruments
+from scheduler.observability.instruments import Instruments
 from scheduler.observability.loop_shares import LoopMetrics
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.volume_metrics import VolumeMetrics
 
 _EVALUATED_AT: Final = frozenset(("PreFilter", "Filter", "PreScore", "Score"))
 """The extension points plugin_evaluation_total counts."""
-
-Sizes = Callable[[], Mapping[str, float]]
-"""Gives numbers by label value when metrics are scraped; must be quick."""
 
 
 class SchedulerMetrics:
@@ -60,50 +57,6 @@ class SchedulerMetrics:
         VolumeMetrics(self.instruments)
         self._declare_shared()
         self._declare_own()
-
-    def reset(self) -> None:
-        """Set everything that accumulates to zero, as DELETE /metrics does."""
-        self.instruments.reset()
-
-    def watch_queue(self, pending: Sizes, in_flight_events: Sizes) -> None:
-        """Take queue lengths at each scrape.
-
-        Args:
-            pending: pods by queue: active, backoff, unschedulable, gated.
-            in_flight_events: events kept for pods in flight, by label.
-        """
-        self.queue.pending_pods.from_source(pending)
-        self.queue.inflight_events.from_source(in_flight_events)
-
-    def watch_cache(self, sizes: Sizes) -> None:
-        """Take what the cache holds at each scrape: nodes, pods, assumed_pods."""
-        self.cache_size.from_source(sizes)
-
-    def watch_work(self, in_flight: Callable[[], int], prioritizing: Callable[[], int]) -> None:
-        """Take the number of bindings and of requests for scores under way at each scrape."""
-        self.goroutines.from_source(
-            lambda: {"binding": in_flight(), "prioritizing_extender": prioritizing()}
-        )
-        self.binds_in_flight.from_source(lambda: {EMPTY: in_flight()})
-
-    def watch_loop(self, tasks: Callable[[], int], owed: Sizes) -> None:
-        """Take the number of the loop's tasks, and of writes that wait, at each scrape.
-
-        Args:
-            tasks: all of them.
-            owed: writes that wait or are under way: binds, evictions, patches, events.
-        """
-        self.tasks.from_source(lambda: {EMPTY: tasks()})
-        self.writes_owed.from_source(owed)
-
-    def watch_hearings(self, sizes: Sizes) -> None:
-        """Take the number of attempts that have to do with extenders at each scrape."""
-        self.extenders.asking_attempts.from_source(sizes)
-
-    def watch_class_cache(self, requests: Sizes, size_bytes: Callable[[], int]) -> None:
-        """Take hits and misses, and the size in bytes, of the equivalence classes."""
-        self.class_cache_requests.from_source(requests)
-        self.class_cache_bytes.from_source(lambda: {EMPTY: size_bytes()})
 
     def declare_plugins(self, profile: str, plugins: Mapping[str, Iterable[str]]) -> None:
         """Begin counting at zero for every plugin of a profile, so that a first error shows.

@@ -8,15 +8,17 @@ from typing import Final
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import PODS
 from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, ObjectSet, PreBound
-from scheduler.engine.instructions import Bind, RunPreBind
+from scheduler.engine.events import Decide, ObjectSet
+from scheduler.engine.instructions import Bind, Evict
 from scheduler.framework.runtime import Framework
 from scheduler.framework.status import Status
 from scheduler.offline.alterations import copy_of
+from scheduler.offline.driving import Driving
 from scheduler.snapshot import Snapshot
 
 MAX_PODS: Final = 100_000
@@ -97,35 +99,33 @@ def _each_node_alone(
     raise AssertionError("counting does not end by itself")
 
 
+class _Counting(Driving):
+    """Notes on which nodes pods of a kind find room."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.taken: Counter[str] = Counter()
+
+    @override
+    def bind(self, bind: Bind) -> None:
+        self.taken[bind.node] += 1
+        super().bind(bind)
+
+    @override
+    def evict(self, evict: Evict) -> None:
+        """Nobody is."""
+
+
 def _one_by_one(engine: Engine, kind: PodInfo) -> tuple[Counter[str], bool]:
     """As many as the engine places: where a pod goes decides where the next one fits."""
-    taken: Counter[str] = Counter()
-    now = engine.core.now
+    driving = _Counting(engine)
     for number in range(MAX_PODS):
-        pod = copy_of(kind, f"{_NAME}-{number}")
-        engine.handle(ObjectSet("pods", pod), now)
-        node = ""
-        while not node and engine.has_ready:
-            node = _decide(engine, pod, now)
-        if not node:
-            return taken, False
-        taken[node] += 1
-    return taken, True
-
-
-def _decide(engine: Engine, pod: PodInfo, now: float) -> str:
-    """Try the next pod; where it went, if it was this one."""
-    node = ""
-    todo = list(engine.handle(Decide(), now))
-    while todo:
-        instruction = todo.pop(0)
-        if isinstance(instruction, RunPreBind):
-            todo += engine.handle(PreBound(instruction.attempt), now)
-        elif isinstance(instruction, Bind):
-            if instruction.uid == pod.uid:
-                node = instruction.node
-            todo += engine.handle(Bound(instruction.attempt), now)
-    return node
+        driving.handle(ObjectSet("pods", copy_of(kind, f"{_NAME}-{number}")))
+        while driving.taken.total() == number:
+            if not engine.has_ready:
+                return driving.taken, False
+            driving.handle(Decide())
+    return driving.taken, True
 
 
 def _limits(last: Mapping[str, Status]) -> dict[str, int]:

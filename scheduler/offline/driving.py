@@ -15,12 +15,6 @@ class Driving:
     """
 
     def __init__(self, engine: Engine, asker: Asker | None = None) -> None:
-        """Take what is driven.
-
-        Args:
-            engine: what decides.
-            asker: asks extenders; needed where the engine has any.
-        """
         self.engine = engine
         self._asker = asker
         self.now = engine.core.now

@@ -4,7 +4,6 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.api.resources import PODS
 from scheduler.snapshot import Snapshot
@@ -18,16 +17,19 @@ class Utilisation(msgspec.Struct, frozen=True):
     """Shares of what nodes have that is requested.
 
     Attributes:
-        zones: names; the last one stands for all nodes.
-        nodes: how many nodes each has.
-        resources: names of the resources that nodes have.
-        shares: by zone and resource, 0 to 1 (above when over-committed); NaN where there is none.
+        nodes: how many each zone has; the last one stands for all nodes.
+        shares: by zone and resource, 0 to 1 (above when over-committed); None where there is none.
     """
 
-    zones: tuple[str, ...]
-    nodes: tuple[int, ...]
-    resources: tuple[str, ...]
-    shares: NDArray[np.float64]
+    nodes: dict[str, int]
+    shares: dict[str, dict[str, float | None]]
+
+
+class Share(msgspec.Struct, frozen=True):
+    """How much of a resource is requested, before and after; None where there is none of it."""
+
+    before: float | None
+    after: float | None
 
 
 def utilisation_of(snapshot: Snapshot) -> Utilisation:
@@ -39,16 +41,24 @@ def utilisation_of(snapshot: Snapshot) -> Utilisation:
     has = np.vstack((table.allocatable[:, rows], table.max_pods[rows]))
     takes = np.vstack((table.requested[:, rows], table.pod_count[rows]))
     resources = (*table.resources.values[: len(table.allocatable)], PODS)
-    masks = [np.array([zone == name for zone in zones], np.bool_) for name in names]
-    masks.append(np.ones(len(rows), np.bool_))
-    shown = np.flatnonzero(has.sum(axis=1) > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = [takes[:, mask].sum(axis=1) / has[:, mask].sum(axis=1) for mask in masks]
-    matrix = np.array(shares)[:, shown]
-    matrix[~np.isfinite(matrix)] = np.nan
-    return Utilisation(
-        (*(name or NO_ZONE for name in names), ALL_ZONES),
-        tuple(int(mask.sum()) for mask in masks),
-        tuple(resources[i] for i in shown.tolist()),
-        matrix,
-    )
+    masks = {name or NO_ZONE: np.array([zone == name for zone in zones]) for name in names}
+    masks[ALL_ZONES] = np.ones(len(rows), np.bool_)
+    shown = np.flatnonzero(has.sum(axis=1) > 0).tolist()
+    shares: dict[str, dict[str, float | None]] = {}
+    for zone, mask in masks.items():
+        taken, there = takes[:, mask].sum(axis=1).tolist(), has[:, mask].sum(axis=1).tolist()
+        shares[zone] = {
+            resources[i]: round(taken[i] / there[i], 4) if there[i] else None for i in shown
+        }
+    return Utilisation({zone: int(mask.sum()) for zone, mask in masks.items()}, shares)
+
+
+def changed(before: Utilisation, after: Utilisation) -> dict[str, dict[str, Share]]:
+    """Both, by zone and resource, of the zones that there are afterwards."""
+    return {
+        zone: {
+            resource: Share(before.shares.get(zone, {}).get(resource), share)
+            for resource, share in shares.items()
+        }
+        for zone, shares in after.shares.items()
+    }

@@ -11,7 +11,7 @@ from scheduler.offline.alterations import controller_of, waiting_again
 from scheduler.offline.cluster import Cluster, Profiles
 from scheduler.offline.reading import ClusterObjects
 from scheduler.offline.simulate import Placement, simulate
-from scheduler.offline.utilisation import Utilisation, utilisation_of
+from scheduler.offline.utilisation import Share, changed, utilisation_of
 
 Alteration: TypeAlias = Callable[[ClusterObjects], Iterable[PodInfo]]
 """See `scheduler.offline.alterations`."""
@@ -50,13 +50,6 @@ class Homeless(msgspec.Struct, frozen=True, rename={"came_from": "from", "has_wa
     message: str
     came_from: str | None = None
     has_waited: bool = False
-
-
-class Share(msgspec.Struct, frozen=True):
-    """How much of a resource is requested, before and after; None where there is none of it."""
-
-    before: float | None
-    after: float | None
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -129,7 +122,7 @@ def what_if(
         tuple(moved),
         tuple(homeless),
         tuple(victims),
-        _use(use_before, utilisation_of(cluster.snapshot)),
+        changed(use_before, utilisation_of(cluster.snapshot)),
         tuple(objects.warnings),
     )
 
@@ -173,24 +166,3 @@ def _left_to_others(
         and was_on.get(pod.key)
         and pod.spec.scheduler_name not in profiles.frameworks
     ]
-
-
-def _use(before: Utilisation, after: Utilisation) -> dict[str, dict[str, Share]]:
-    old = _shares(before)
-    return {
-        zone: {
-            resource: Share(old.get(zone, {}).get(resource), share)
-            for resource, share in shares.items()
-        }
-        for zone, shares in _shares(after).items()
-    }
-
-
-def _shares(use: Utilisation) -> dict[str, dict[str, float | None]]:
-    return {
-        zone: {
-            name: None if share != share else round(share, 4)  # noqa: PLR0124 - NaN: nothing there
-            for name, share in zip(use.resources, row.tolist(), strict=True)
-        }
-        for zone, row in zip(use.zones, use.shares, strict=True)
-    }

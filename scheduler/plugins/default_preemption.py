@@ -57,19 +57,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         return ()
 
     @override
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """See `PreEnqueuePlugin.pre_enqueue`."""
         return HELD if self._handle.shared(Evictions).hold(pod.uid) else SUCCESS
 
     @override
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """See `PostFilterPlugin.post_filter`."""
         found = cast("runtime.Diagnosis", diagnosis)
         if found.reviewed is None:
             self._attempts.inc()

@@ -54,7 +54,6 @@ class DynamicResources(
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         return ()
 
     @override
@@ -66,7 +65,6 @@ class DynamicResources(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """See `PreFilterPlugin.pre_filter`."""
         if pod.spec.resource_claims:
             return None, unresolvable(REASON)
         state.write(_PREPARED, value=True)
@@ -86,7 +84,6 @@ class DynamicResources(
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return ()
 
     @override

@@ -70,14 +70,12 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
 
     @override
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        """See `EnqueueExtensions.events_to_register`."""
         return ()
 
     @override
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """See `PostFilterPlugin.post_filter`."""
         found = cast("runtime.Diagnosis", diagnosis)
         rows = rows_that_may_help(snapshot, found)
         if not len(rows):
@@ -100,7 +98,6 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
 
     @override
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """See `ReservePlugin.reserve`."""
         self._waits.pop(_kind(pod), None)
         return SUCCESS
 

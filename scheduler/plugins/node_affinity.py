@@ -108,7 +108,6 @@ class NodeAffinity(
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         event = ClusterEvent(EventResource.NODE, node_changes)
         return (ClusterEventWithHint(event, self.is_schedulable_after_node_change),)
@@ -144,7 +143,6 @@ class NodeAffinity(
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         required = state.get(_REQUIRED) or required_node_affinity_of(pod.spec)
         matched = required.matches(snapshot, rows)
         bits = None if matched is None or matched.all() else np.where(matched, np.uint64(0), _POD)
@@ -157,7 +155,6 @@ class NodeAffinity(
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return REASONS
 
     @override

@@ -57,7 +57,6 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions, Sig
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
         return (
             ClusterEventWithHint(
@@ -89,13 +88,11 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions, Sig
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         table = snapshot.table
         return state.read(_LACKING).of(table.feature_sets, table.feature_set[rows])
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return REASONS
 
 

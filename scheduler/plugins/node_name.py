@@ -40,7 +40,6 @@ class NodeName(FilterPlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         return (ClusterEventWithHint(NODE_ADD),)
 
     @override
@@ -52,7 +51,6 @@ class NodeName(FilterPlugin, EnqueueExtensions, SignPlugin):
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         if not pod.node_name:
             return None
         table = snapshot.table
@@ -64,5 +62,4 @@ class NodeName(FilterPlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return REASONS

@@ -75,7 +75,6 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         return (
             ClusterEventWithHint(
                 ClusterEvent(EventResource.POD, ActionType.DELETE), is_schedulable_after_pod_deleted
@@ -102,7 +101,6 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         holders = _holders(state.read(_WANTED), snapshot)
         return None if holders is None else (holders[rows] > 0).astype(np.uint64)
 
@@ -124,7 +122,6 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return REASONS
 
     @override

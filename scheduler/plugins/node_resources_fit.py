@@ -186,7 +186,6 @@ class NodeResourcesFit(
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         pod_changes = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         return (
@@ -220,7 +219,6 @@ class NodeResourcesFit(
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         fit = state.read(_FIT)
         table = snapshot.table
         if fit.columns.layout is not table.layout:
@@ -251,7 +249,6 @@ class NodeResourcesFit(
         rows: NDArray[np.intp],
         others: OtherPods,
     ) -> Counting:
-        """See `CountingFilterPlugin.counting`."""
         fit = state.read(_FIT)
         if fit.columns.layout is not snapshot.table.layout:
             fit = _prepare_fit(state, pod, snapshot, fit.names)
@@ -259,7 +256,6 @@ class NodeResourcesFit(
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return state.read(_FIT).reasons()
 
     @override
@@ -271,7 +267,6 @@ class NodeResourcesFit(
         answer: int,
         row: int | None = None,
     ) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons_in`."""
         fit = state.read(_FIT)
         if fit.combinations is None:
             return super().reasons_in(state, pod, snapshot, answer, row)
@@ -318,7 +313,6 @@ class NodeResourcesFit(
 
     @override
     def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
-        """See `FilterPlugin.excess`."""
         fit = state.read(_FIT)
         table, columns = snapshot.table, fit.columns
         if columns.layout is not table.layout or table.has_oversized:

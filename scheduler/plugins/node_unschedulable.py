@@ -45,7 +45,6 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
         return (
             ClusterEventWithHint(
@@ -66,7 +65,6 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions, SignPlugin):
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         cordoned = snapshot.table.unschedulable[rows]
         if not cordoned.any() or tolerates_cordon(pod):
             return None
@@ -74,7 +72,6 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return REASONS
 
 

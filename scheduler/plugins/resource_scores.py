@@ -63,7 +63,6 @@ class LeastAllocated(Strategy):
 
     @override
     def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
-        """See `Strategy.score`."""
         free = allocatable - requested
         free *= MAX_NODE_SCORE
         return _mean(free, allocatable, weights)
@@ -74,7 +73,6 @@ class MostAllocated(Strategy):
 
     @override
     def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
-        """See `Strategy.score`."""
         used = np.minimum(requested, allocatable)
         used *= MAX_NODE_SCORE
         return _mean(used, allocatable, weights)

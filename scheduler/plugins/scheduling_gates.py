@@ -29,7 +29,6 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         gates_gone = ClusterEvent(
             EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         )

@@ -71,7 +71,6 @@ class TaintToleration(
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
         return (
             ClusterEventWithHint(
@@ -92,7 +91,6 @@ class TaintToleration(
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         judged = state.get(_REJECTED)
         if judged is None:
             tolerations = Tolerations(pod.spec.tolerations)
@@ -104,7 +102,6 @@ class TaintToleration(
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return REASONS
 
     @override

@@ -113,7 +113,6 @@ class VolumeBinding(
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         return EVENTS
 
     @override
@@ -163,7 +162,6 @@ class VolumeBinding(
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return _REASONS
 
     @override

@@ -94,7 +94,6 @@ class VolumeRestrictions(
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         return (
             ClusterEventWithHint(
                 ClusterEvent(EventResource.POD, ActionType.DELETE),
@@ -141,7 +140,6 @@ class VolumeRestrictions(
     def add_pod(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
     ) -> Status:
-        """See `PreFilterExtensions.add_pod`."""
         state.read(_EXCLUSIVE).count(added, 1)
         return SUCCESS
 
@@ -149,7 +147,6 @@ class VolumeRestrictions(
     def remove_pod(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
     ) -> Status:
-        """See `PreFilterExtensions.remove_pod`."""
         state.read(_EXCLUSIVE).count(removed, -1)
         return SUCCESS
 
@@ -157,7 +154,6 @@ class VolumeRestrictions(
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`."""
         exclusive = state.read(_EXCLUSIVE)
         bits = np.zeros(snapshot.table.size, np.uint64)
         if exclusive.users > 0:
@@ -170,7 +166,6 @@ class VolumeRestrictions(
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         return REASONS
 
 

@@ -66,7 +66,6 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """See `EnqueueExtensions.events_to_register`."""
         add_or_update = ActionType.ADD | ActionType.UPDATE
         return (
             ClusterEventWithHint(
@@ -120,7 +119,6 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """See `FilterPlugin.reasons`."""
         if state.get(_TOPOLOGIES):
             return REASONS
         found = self._topologies(pod)

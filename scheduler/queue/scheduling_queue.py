@@ -469,15 +469,10 @@ class SchedulingQueue:
             in_flight=len(self._in_flight),
         )
 
-    def pending_pods(self) -> tuple[list[PodInfo], str]:
-        """All pods that wait, and a summary in one line."""
+    def pending_pods(self) -> list[PodInfo]:
+        """All pods that wait."""
         waiting = chain(self._active, self._backoff, self._unschedulable)
-        pods = [queued.pod_info for queued in waiting]
-        summary = (
-            f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; "
-            f"unschedulablePods:{len(self._unschedulable)}"
-        )
-        return pods, summary
+        return [queued.pod_info for queued in waiting]
 
     def in_flight_event_counts(self) -> Counter[str]:
         """How many events are kept for pods in flight by label; metric inflight_events."""

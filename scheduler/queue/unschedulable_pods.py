@@ -26,12 +26,6 @@ class UnschedulablePods:
     """
 
     def __init__(self, hints: QueueingHints, shares: Callable[[QueuedPodInfo], bool]) -> None:
-        """Begin without any.
-
-        Args:
-            hints: what plugins say to events.
-            shares: whether the rejection of a pod stands for all that are equal to it.
-        """
         self._hints = hints
         self._shares = shares
         self._group_of: dict[str, Group] = {}

@@ -43,11 +43,6 @@ class Cluster:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        """Begin without anything.
-
-        Args:
-            seed: of the chance that breaks ties.
-        """
         self.reports: list[str] = []
         self._seed = seed
         self._document: Manifest = {"apiVersion": API_VERSION, "kind": KIND}
@@ -267,7 +262,7 @@ class Cluster:
     def _find(self, name: str) -> PodInfo:
         core = self._ready.engine.core
         known = [pod for pod, _ in core.cache.pods().values()]
-        waiting, _ = core.queue.pending_pods()
+        waiting = core.queue.pending_pods()
         for pod in (*known, *waiting):
             if name in (pod.name, pod.key):
                 return pod

@@ -58,13 +58,7 @@ class Source(Protocol):
 
 
 class ClusterSource(Source):
-    """A cluster, watched. The engine decides nothing, and nothing is written.
-
-    Args:
-        place: which cluster.
-        profiles: who decides.
-        clock: the time.
-    """
+    """A cluster, watched. The engine decides nothing, and nothing is written."""
 
     def __init__(self, place: Place, profiles: Profiles, clock: Clock) -> None:
         self.profiles = profiles

@@ -148,7 +148,7 @@ def _zones(engine: Engine) -> dict[str, tuple[Cell, ...]]:
 def _waiting(engine: Engine, profiles: Profiles) -> tuple[Waiting, ...]:
     """Equal pods are judged once."""
     kinds: dict[tuple[int, int], list[PodInfo]] = {}
-    for pod in engine.core.queue.pending_pods()[0]:
+    for pod in engine.core.queue.pending_pods():
         kinds.setdefault((id(pod.shape), id(pod.label_set)), []).append(pod)
     explainer = Explainer(engine, profiles.framework_of)
     by_message: dict[str, list[PodInfo]] = {}

@@ -11,7 +11,6 @@ from tests.support.clock import FakeClock
 from tests.unit.apistub.support import LEASES, NODES, PODS, Client, Object, node, pod, serve
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def printed(table: Object, *, wide: bool = False) -> list[list[object]]:
@@ -152,36 +151,22 @@ def test_a_watch_of_tables_names_its_columns_once() -> None:
     serve(story)
 
 
-def test_discovery_tells_all_kinds_in_both_ways() -> None:
-    """Legacy and aggregated discovery agree on every resource, scope and verb."""
+def test_discovery_tells_all_kinds() -> None:
+    """Every kind is listed with its scope; groups and versions are found from the root."""
 
     async def story(_sandbox: Sandbox, client: Client) -> None:
-        aggregated: set[tuple[str, str, str, bool, tuple[str, ...]]] = set()
-        for root in ("/api", "/apis"):
-            answer = await client.get(root, Accept=AGGREGATED)
-            assert answer.headers["Content-Type"] == AGGREGATED
-            for group in answer.object["items"]:
-                for resource in group["versions"][0]["resources"]:
-                    aggregated.add(
-                        (
-                            group["metadata"].get("name", ""),
-                            resource["resource"],
-                            resource["responseKind"]["kind"],
-                            resource["scope"] == "Namespaced",
-                            tuple(resource["verbs"]),
-                        )
-                    )
         groups = (await client.get("/apis")).object["groups"]
         paths = {"": "/api/v1", **{group["name"]: f"/apis/{group['name']}/v1" for group in groups}}
-        legacy = {
-            (group, found["name"], found["kind"], found["namespaced"], tuple(found["verbs"]))
+        listed = {
+            (group, found["name"], found["kind"], found["namespaced"])
             for group, path in paths.items()
             for found in (await client.get(path)).object["resources"]
-            if "/" not in found["name"]
         }
 
-        assert legacy == aggregated
-        assert len(legacy) == len(KINDS)
+        whole = {(kind.group, kind.resource, kind.kind, kind.namespaced) for kind in KINDS}
+        parts = {found for found in listed if "/" in found[1]}
+        assert listed - parts == whole
+        assert ("", "pods/eviction", "Eviction", True) in parts
         assert (await client.get("/apis/apps")).object["preferredVersion"]["version"] == "v1"
         assert (await client.get("/api")).object["versions"] == ["v1"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import uvloop
 from aiohttp import web
+from prometheus_client import generate_latest
 
 from scheduler.bootstrap.daemon import RunningDaemon
 from scheduler.client.connection import load_connection
@@ -96,6 +97,44 @@ def test_back_off_is_as_configured() -> None:
             return places
 
     assert uvloop.run(story()) == ["backoff", "active"]
+
+
+def test_sizes_are_taken_at_each_scrape() -> None:
+    """Nothing is counted twice: whoever holds pods and writes is asked how many they are."""
+
+    async def story() -> str:
+        async with put_together({}) as daemon:
+            driver = daemon.driver
+            driver.submit(ObjectSet("nodes", make_node("n")))
+            for pod in (
+                make_pod_info("rejected", node_selector={"disk": "ssd"}),
+                make_pod_info("binding"),
+            ):
+                driver.submit(ObjectSet("pods", pod))
+                driver.submit(Decide())
+            driver.submit(ObjectSet("pods", make_pod_info("gated", gates=["g"])))
+            return generate_latest(daemon.metrics.registry).decode()
+
+    text = uvloop.run(story())
+
+    for line in (
+        'scheduler_pending_pods{queue="active"} 0.0',
+        'scheduler_pending_pods{queue="unschedulable"} 1.0',
+        'scheduler_pending_pods{queue="gated"} 1.0',
+        'scheduler_inflight_events{event="PodPopped"} 0.0',
+        'scheduler_cache_size{type="nodes"} 1.0',
+        'scheduler_cache_size{type="assumed_pods"} 1.0',
+        'scheduler_goroutines{operation="binding"} 1.0',
+        'scheduler_goroutines{operation="prioritizing_extender"} 0.0',
+        "stowage_binds_in_flight 1.0",
+        "stowage_tasks 1.0",
+        'stowage_writes_owed{what="binds"} 1.0',
+        'stowage_writes_owed{what="patches"} 1.0',
+        'stowage_asking_attempts{place="line"} 0.0',
+        'stowage_class_cache_requests_total{result="miss"} 2.0',
+    ):
+        assert f"{line}\n" in text
+    assert float(text.partition("\nstowage_class_cache_bytes ")[2].partition("\n")[0]) > 0
 
 
 @pytest.mark.parametrize(

@@ -419,7 +419,7 @@ class Cluster:
         placed = {pod.uid for attempt in attempts for pod in attempt.placed}
         running = {uid for uid, pod in self.known.items() if pod.node_name}
         assert set(cached) == placed | running, "room is leaked"
-        queued = {pod.uid for pod in core.queue.pending_pods()[0]}
+        queued = {pod.uid for pod in core.queue.pending_pods()}
         assert queued <= set(self.known), "pods wait that are gone"
 
     def check_columns(self) -> None:

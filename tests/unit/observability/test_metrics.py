@@ -85,34 +85,6 @@ def test_a_bound_pod_counts_everywhere() -> None:
     assert metrics.pod_scheduled_after_flush.value == 1
 
 
-def test_sizes_are_taken_at_each_scrape() -> None:
-    """Nothing is counted twice: queue and cache are asked for their lengths."""
-    metrics = SchedulerMetrics(CollectorRegistry())
-    metrics.watch_queue(lambda: {"active": 3}, lambda: {"PodPopped": 1})
-    metrics.watch_cache(lambda: {"nodes": 5})
-    metrics.watch_work(lambda: 7, lambda: 2)
-    metrics.watch_loop(lambda: 8, lambda: {"patches": 3})
-    metrics.watch_hearings(lambda: {"asking": 4, "line": 6})
-    metrics.watch_class_cache(lambda: {"hit": 9, "miss": 1}, lambda: 4096)
-
-    text = generate_latest(metrics.registry).decode()
-
-    for line in (
-        'scheduler_pending_pods{queue="active"} 3.0',
-        'scheduler_inflight_events{event="PodPopped"} 1.0',
-        'scheduler_cache_size{type="nodes"} 5.0',
-        'scheduler_goroutines{operation="binding"} 7.0',
-        'scheduler_goroutines{operation="prioritizing_extender"} 2.0',
-        'stowage_asking_attempts{place="line"} 6.0',
-        "stowage_binds_in_flight 7.0",
-        "stowage_tasks 8.0",
-        'stowage_writes_owed{what="patches"} 3.0',
-        'stowage_class_cache_requests_total{result="hit"} 9.0',
-        "stowage_class_cache_bytes 4096.0",
-    ):
-        assert f"{line}\n" in text
-
-
 def test_plugins_begin_at_zero() -> None:
     """As with kube-scheduler, a plugin that never took part is a zero and not a gap."""
     metrics = SchedulerMetrics(CollectorRegistry())

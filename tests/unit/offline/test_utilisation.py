@@ -1,8 +1,6 @@
 """How full a cluster is, by zone."""
 
-import numpy as np
-
-from scheduler.offline.utilisation import utilisation_of
+from scheduler.offline.utilisation import Share, changed, utilisation_of
 from scheduler.snapshot import NodeSet, PodAdded, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 
@@ -14,25 +12,27 @@ def test_shares_by_zone() -> None:
     for name, zone, more in (("n1", "b", {"example.com/gpu": 4}), ("n2", "a", {}), ("n3", "", {})):
         node = make_node(name, zone=zone, allocatable={**room, **more})
         snapshot.update([NodeSet(make_node_info(node), node)])
+    before = utilisation_of(snapshot)
     requests = {"cpu": "2", "memory": "2Gi", "example.com/gpu": 1}
     snapshot.update([PodAdded(make_pod_info("p", node_name="n1", requests=requests))])
 
     found = utilisation_of(snapshot)
 
-    assert found.zones == ("a", "b", "(no zone)", "all")
-    assert found.nodes == (1, 1, 1, 3)
-    assert found.resources == ("cpu", "memory", "example.com/gpu", "pods")
-    expected = [
-        [0, 0, np.nan, 0],
-        [1 / 2, 1 / 4, 1 / 4, 1 / 10],
-        [0, 0, np.nan, 0],
-        [1 / 6, 1 / 12, 1 / 4, 1 / 30],
-    ]
-    np.testing.assert_allclose(found.shares, expected)
+    assert list(found.nodes.items()) == [("a", 1), ("b", 1), ("(no zone)", 1), ("all", 3)]
+    empty = {"cpu": 0, "memory": 0, "example.com/gpu": None, "pods": 0}
+    assert found.shares == {
+        "a": empty,
+        "b": {"cpu": 0.5, "memory": 0.25, "example.com/gpu": 0.25, "pods": 0.1},
+        "(no zone)": empty,
+        "all": {"cpu": 0.1667, "memory": 0.0833, "example.com/gpu": 0.25, "pods": 0.0333},
+    }
+    change = changed(before, found)
+    assert change["all"]["cpu"] == Share(0, 0.1667)
+    assert change["a"]["example.com/gpu"] == Share(None, None)
 
 
 def test_a_cluster_without_nodes() -> None:
     """Has one line, of nothing."""
     found = utilisation_of(Snapshot())
 
-    assert (found.zones, found.nodes, found.resources) == (("all",), (0,), ())
+    assert (found.nodes, found.shares) == ({"all": 0}, {"all": {}})

@@ -763,13 +763,12 @@ def test_counts_tell_where_pods_are() -> None:
     """Each pod is counted once."""
     under_test = full_queue()
 
-    pods, summary = under_test.queue.pending_pods()
+    pods = under_test.queue.pending_pods()
 
     assert under_test.queue.counts() == QueueCounts(
         active=1, backoff=1, unschedulable=1, gated=1, in_flight=1
     )
     assert [pod.name for pod in pods] == ["active", "failed", "rejected", "gated"]
-    assert summary == "activeQ:1; backoffQ:1; unschedulablePods:2"
 
 
 def test_the_dump_tells_each_pods_story() -> None:

@@ -100,7 +100,7 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
     given = {"bind_address": "127.0.0.1", "secure_port": port, **options}
     shown = Shown(
         metrics=metrics.registry,
-        reset_metrics=metrics.reset,
+        reset_metrics=metrics.instruments.reset,
         configuration=lambda: {"kind": "KubeSchedulerConfiguration"},
         flags=(("secure-port", str(port)),),
         checks=scheduler_checks(

@@ -16,7 +16,7 @@ from apistub.demo.load import (
     Load,
     make_load,
 )
-from apistub.demo.screen import LineScreen, LiveScreen, screen_for
+from apistub.demo.screen import LineScreen, LiveScreen
 from apistub.demo.verdict import judge, speed
 from scheduler.api.objects import Node, Pod
 
@@ -203,16 +203,14 @@ def test_without_a_terminal_there_are_lines() -> None:
     seconds = [0.0]
     output = io.StringIO()
     cluster = cluster_of(pod("a", "n0"), pod("b-1", reason="Unschedulable"))
-    screen = screen_for(Console(file=output), cluster, 2, lambda: seconds[0])
+    screen = LineScreen(Console(file=output), cluster, 2, lambda: seconds[0])
 
-    screen.begin()
-    screen.tell("cordoned n1")
-    for moment in (0.0, 0.5, 1.5):
-        seconds[0] = moment
-        screen.show()
-    screen.end()
+    with screen:
+        screen.tell("cordoned n1")
+        for moment in (0.0, 0.5, 1.5):
+            seconds[0] = moment
+            screen.show()
 
-    assert isinstance(screen, LineScreen)
     lines = output.getvalue().splitlines()
     assert lines[0] == "  0.0s * cordoned n1"
     assert lines[1].startswith("  0.0s   1/2 bound, ")
@@ -226,14 +224,12 @@ def test_on_a_terminal_everything_is_at_a_glance() -> None:
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=120, height=40)
     cluster = cluster_of(pod("a", "n0"), pod("c", "n1"), pod("b-1", reason="Unschedulable"))
-    screen = screen_for(console, cluster, 3, lambda: 7.0)
+    screen = LiveScreen(console, cluster, 3, lambda: 7.0)
 
-    screen.begin()
-    screen.tell("cordoned n1")
-    screen.show()
-    screen.end()
+    with screen:
+        screen.tell("cordoned n1")
+        screen.show()
 
-    assert isinstance(screen, LiveScreen)
     shown = output.getvalue()
     for part in ("2/3 bound", "z", "2 nodes, 2 pods", "25% full", "a → n0", "no room", "cordoned"):
         assert part in shown
@@ -244,8 +240,7 @@ def test_what_stands_in_brackets_is_shown() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
     said = "waiting for scheduling gates: [example.com/quota]"
     waiting = pod("b-1", reason="SchedulingGated", message=said, gated=True)
-    screen = screen_for(console, cluster_of(waiting), 1, lambda: 7.0)
-    assert isinstance(screen, LiveScreen)
+    screen = LiveScreen(console, cluster_of(waiting), 1, lambda: 7.0)
 
     lines = console.render_lines(screen.picture(), pad=False)
 
@@ -258,8 +253,7 @@ def test_it_fits_a_small_terminal() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
     pods = [pod(f"a-rather-long-name-{index}", "n0") for index in range(20)]
     waiting = [pod(f"b{index}-1", reason="no room " * 30) for index in range(8)]
-    screen = screen_for(console, cluster_of(*pods, *waiting), 598, lambda: 7.0)
-    assert isinstance(screen, LiveScreen)
+    screen = LiveScreen(console, cluster_of(*pods, *waiting), 598, lambda: 7.0)
     for _ in range(9):
         screen.tell("something happened that takes many words to tell " * 3)
 
