@@ -1,8 +1,8 @@
 """Everything that is written to the API server about pods, in one queue.
 
-Binds go first, then changes of status, then events. What is owed is bounded by number: a bind
-leaves only while there is room for the event it will bring, and no pod is decided about while
-there is none. So a process that is killed takes few events with it, and decisions slow down to
+Binds go first, then evictions, changes of status, and events. What is owed is bounded by number: a
+bind or an eviction leaves only while there is room for the event it will bring, and no pod is
+decided about while there is none. So a process that is killed takes few events with it, and decisions slow down to
 what the API server takes.
 """
 
@@ -51,7 +51,7 @@ from scheduler.observability.loop_shares import (
 )
 
 MAX_OWED: Final = 256
-"""Events that may be owed, those of binds under way included."""
+"""Events that may be owed, those of binds and evictions under way included."""
 CONCURRENCY: Final = 32
 """Requests at a time."""
 FOR_BINDS: Final = 8
@@ -176,7 +176,11 @@ class Outbox:
         room = settings.concurrency * AHEAD - len(self._binds)
         if not settings.max_owed:
             return room
-        return min(room, settings.max_owed - self.events_owed - self.binds_owed)
+        # Evictions that wait are no reason to decide less: whoever needs them is held back.
+        return min(room, settings.max_owed - self._owed_by_sent() - self._binds_waiting())
+
+    def _binds_waiting(self) -> int:
+        return self.binds_owed - self._binds_in_flight
 
     @property
     def is_empty(self) -> bool:
@@ -263,8 +267,8 @@ class Outbox:
     def _owe(self, occurrences: list[Occurrence], *, can_be_dropped: bool = False) -> None:
         limit = self._settings.max_owed
         for occurrence in occurrences:
-            # Binds leave only while there is room for their events, and keep it. Others may come in
-            # a burst; what they say is said again at the next attempt.
+            # Binds and evictions leave only while there is room for their events, and keep it. Others
+            # may come in a burst; what they say is said again at the next attempt.
             if can_be_dropped and limit and self._owed_by_sent() >= limit:
                 self._on_dropped("queue_full")
             else:
@@ -329,8 +333,7 @@ class Outbox:
 
     def _next(self) -> Awaitable[None] | None:
         """The most important thing that may be sent now."""
-        limit = self._settings.max_owed
-        if self._binds and (not limit or self._owed_by_sent() < limit):
+        if self._binds and self._has_room_for_event():
             return self._timed(BINDS, self._bind(self._binds.popleft()))
         if self._reads:
             return self._timed(OTHER_WRITES, self._read(self._reads.popleft()))
@@ -342,7 +345,7 @@ class Outbox:
         return None
 
     def _next_other(self) -> Awaitable[None] | None:
-        if self._evicts:
+        if self._evicts and self._has_room_for_event():
             return self._timed(OTHER_WRITES, self._evict(self._evicts.popleft()))
         for uid in self._patches:
             if uid not in self._patching:
@@ -355,9 +358,15 @@ class Outbox:
         self._events_in_flight += 1
         return self._timed(EVENTS, self._deliver(self._events.popleft()))
 
+    def _has_room_for_event(self) -> bool:
+        """Whether what brings an event may leave."""
+        limit = self._settings.max_owed
+        return not limit or self._owed_by_sent() < limit
+
     def _owed_by_sent(self) -> int:
-        """Events that are owed, and that the binds under way will owe."""
-        return self.events_owed + self._binds_in_flight
+        """Events that are owed, and that the binds and evictions under way will owe."""
+        evicts_in_flight = self._evicts_owed - len(self._evicts)
+        return self.events_owed + self._binds_in_flight + evicts_in_flight
 
     async def _bind(self, bind: Bind) -> None:
         self._binds_in_flight += 1

@@ -156,7 +156,7 @@ def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -
         f"{note} (in kube-scheduler memory)." if in_memory else note,
         preemptor.spec.scheduler_name,
         related=reference(preemptor),
-        is_repeatable=False,
+        is_repeatable=in_memory,
     )
 
 

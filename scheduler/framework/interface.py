@@ -265,7 +265,7 @@ class Counting(Protocol):
     """What a pod of each kind adds to each counter. Shape (counters, kinds)."""
 
     @abstractmethod
-    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+    def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
         """The reasons that reject rows; None when no row is rejected.
 
         Args:
@@ -273,9 +273,7 @@ class Counting(Protocol):
             changes: by how much the counters of each differ, shape (counters, rows).
         """
 
-    def rejects(
-        self, at: NDArray[np.intp], changes: NDArray[np.float64]
-    ) -> NDArray[np.bool_] | None:
+    def rejects(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_] | None:
         """Which rows `judge` rejects, where nobody asks why; None when it is none."""
         answer = self.judge(at, changes)
         return None if answer is None else answer != 0

@@ -14,7 +14,7 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import Bits, Counting
 from scheduler.plugins.own_affinity_terms import OwnTerms, speaks_of
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
 from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.pod_selectors import pod_selector_of
@@ -96,10 +96,11 @@ class Company(Counting):
         ).reshape(len(self._counters), len(others))
 
     @override
-    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
-        found = np.zeros(len(at), np.uint64)
+    def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
+        count = changes.shape[1]
+        found = np.zeros(count, np.uint64)
         affinity: list[tuple[NDArray[np.bool_], NDArray[np.float64]]] = []
-        places = np.full(len(at), self._places)
+        places = np.full(count, self._places)
         for i, (reason, _) in enumerate(self._counters):
             has_key = self._ids[i][at] != ABSENT
             before = self._held[i][at]

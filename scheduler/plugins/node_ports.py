@@ -62,7 +62,7 @@ class _Held(Counting):
         self.weights = np.array([held], np.float64)
 
     @override
-    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+    def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
         taken = self._held[at] + changes[0] > 0
         return taken.astype(np.uint64) if taken.any() else None
 

@@ -126,7 +126,10 @@ _SCORE: Final[StateKey[ScoreState]] = StateKey("NodeResourcesFit/score")
 
 
 class _Room(Counting):
-    """Counts pods and what they take of the resources that are asked for."""
+    """Counts pods and what they take of the resources that are asked for.
+
+    How much more a row could hold beside the pod is found once: places, then resources.
+    """
 
     def __init__(
         self, fit: FitState, snapshot: Snapshot, rows: NDArray[np.intp], others: OtherPods
@@ -134,27 +137,25 @@ class _Room(Counting):
         table = snapshot.table
         allocatable = fit.columns.allocatable(table, rows)
         self._fit = fit
-        self._amounts = fit.columns.amounts
-        self._free = allocatable - fit.columns.requested(table, rows)
-        self._free_places = table.max_pods[rows] - table.pod_count[rows]
-        self._is_hopeless: Mask = np.any(self._amounts > allocatable, axis=0)
+        free = allocatable - fit.columns.requested(table, rows)
+        places = table.max_pods[rows] - table.pod_count[rows]
+        self._most = np.vstack((places - 1, free - fit.columns.amounts))
+        self._is_hopeless: Mask = np.any(fit.columns.amounts > allocatable, axis=0)
         self._is_hopeless |= fit.lacks_column
         taken = [others.column(("occupied", name), _taker(name)) for name in fit.columns.names]
         self.weights = np.array([np.ones(len(others)), *taken])
 
     @override
-    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
-        is_full = changes[0] >= self._free_places[at]
-        is_short = self._amounts > self._free[:, at] - changes[1:]
+    def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
+        exceeds = changes > self._most[:, at]
         fit = self._fit
-        if not (fit.lacks_column or is_full.any() or is_short.any()):
+        if not (fit.lacks_column or exceeds.any()):
             return None
-        return fit.answers(is_full, is_short, self._is_hopeless[at])
+        return fit.answers(exceeds[0], exceeds[1:], self._is_hopeless[at])
 
     @override
-    def rejects(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Mask | None:
-        rejected: Mask = changes[0] >= self._free_places[at]
-        rejected |= (self._amounts > self._free[:, at] - changes[1:]).any(axis=0)
+    def rejects(self, at: Rows, changes: NDArray[np.float64]) -> Mask | None:
+        rejected: Mask = (changes > self._most[:, at]).any(axis=0)
         rejected |= self._is_hopeless[at]
         return rejected
 

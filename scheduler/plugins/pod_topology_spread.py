@@ -142,7 +142,7 @@ class _Skews(Counting):
         )
 
     @override
-    def judge(self, at: NDArray[np.intp], changes: NDArray[np.float64]) -> Bits | None:
+    def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
         rejected: Bits | None = None
         hard = self._hard
         for i, (all_ids, eligible) in enumerate(self._domains):

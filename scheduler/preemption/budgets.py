@@ -49,6 +49,7 @@ class Budgets:
             places: the place of each pod's kind among `others`.
         """
         violates = np.zeros(len(pods), np.bool_)
+        allowed = np.array([b.disruptions_allowed for b in self._budgets], np.int64)
         found = [self._speaking_of(pod) for pod in others]
         counts = np.array([len(numbers) for numbers in found], np.intp)
         if not counts.any():
@@ -63,15 +64,14 @@ class Budgets:
         pod, budget = pod[spent], budget[spent]
         if not len(pod):
             return violates
-        purse = budget * (int(pods.at.max()) + 1) + pods.at[pod]
-        # Pods come node by node, so what is spent of a budget on a node is together then.
-        order = stable_order(budget)
-        purse = purse[order]
-        starts = np.flatnonzero(np.concatenate(([True], purse[1:] != purse[:-1])))
-        lengths = np.diff(np.append(starts, len(purse)))
-        nth = np.arange(len(purse)) - np.repeat(starts, lengths) + 1
-        allowed = np.array([b.disruptions_allowed for b in self._budgets], np.int64)
-        violates[pod[order[nth > allowed[budget[order]]]]] = True
+        order = stable_order(pods.at[pod])
+        order = order[stable_order(budget[order])]
+        pod, budget = pod[order], budget[order]
+        # What is spent of a budget on a node lies together now, in order of importance.
+        at = pods.at[pod]
+        starts = np.flatnonzero((np.diff(budget, prepend=-1) != 0) | (np.diff(at, prepend=-1) != 0))
+        nth = np.arange(len(pod)) - np.repeat(starts, np.diff(np.append(starts, len(pod))))
+        violates[pod[nth >= allowed[budget]]] = True
         return violates
 
     def _is_spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> NDArray[np.bool_]:

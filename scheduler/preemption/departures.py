@@ -14,7 +14,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.runtime.changed_rows import ChangedRows
 from scheduler.framework.runtime.diagnosis import Diagnosis
 from scheduler.framework.runtime.verdicts import FEASIBLE
-from scheduler.preemption.importance import Importance, Indices, RankedPods
+from scheduler.preemption.importance import Importance, Indices, PodsAt
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 
@@ -66,7 +66,7 @@ def soonest_start(
     """
     if diagnosis.attempt is None or not len(rows):
         return None
-    ranked = importance.ranked(snapshot, rows)
+    ranked = importance.ranked(snapshot, rows).by_node()
     ends = np.array([end_of(pod) for pod in ranked.pods()], np.str_)
     stays = ends == NEVER
     ranked, ends = ranked.take(~stays), ends[~stays]
@@ -93,7 +93,7 @@ def soonest_start(
     return Start(snapshot.table.names[int(rows[place])], "" if unknown else time, unknown)
 
 
-def _leave(changed: ChangedRows, pods: RankedPods, kinds: Indices) -> dict[int, int]:
+def _leave(changed: ChangedRows, pods: PodsAt, kinds: Indices) -> dict[int, int]:
     """Let pods leave all rows one by one in the order given, until the pod fits.
 
     Returns:

@@ -22,7 +22,7 @@ from scheduler.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Status, error, unresolvable
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.importance import Importance, Indices, RankedPods, stable_order
+from scheduler.preemption.importance import Importance, Indices, PodsAt, RankedPods
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 
@@ -51,7 +51,7 @@ class Tried(msgspec.Struct):
     """
 
     rows: Indices
-    victims: RankedPods
+    victims: PodsAt
     violations: Indices
     is_candidate: NDArray[np.bool_]
     rejected: list[tuple[Status, int]]
@@ -114,40 +114,39 @@ class DryRun:
         return batches
 
     def _try(self, rows: Indices) -> Tried:
-        ranked = self._importance.ranked(self._snapshot, rows)
-        lower = ranked.take(ranked.priorities < self._below)
-        has_lower = np.bincount(lower.at, minlength=len(rows)) > 0
-        rejected: list[tuple[Status, int]] = []
-        without = len(rows) - int(np.count_nonzero(has_lower))
-        if without:
-            rejected.append((NO_VICTIMS, without))
-        nobody = lower.take(np.zeros(0, np.intp))
-        tried = Tried(rows, nobody, np.zeros(len(rows), np.intp), has_lower, rejected)
-        if without < len(rows):
+        lower = self._importance.ranked(self._snapshot, rows, self._below)
+        count = len(rows)
+        without = count - len(lower.nodes)
+        tried = Tried(
+            rows,
+            lower.by_node(slice(0)),
+            np.zeros(count, np.intp),
+            np.zeros(count, np.bool_),
+            [(NO_VICTIMS, without)] if without else [],
+        )
+        if len(lower):
             self._select_victims(tried, lower)
         return tried
 
     def _select_victims(self, tried: Tried, lower: RankedPods) -> None:
         """Find out who can stay, on all nodes that have anybody to lose."""
-        rows, kinds, others = self._without(tried.rows, lower.at, lower.kinds, lower.pods)
-        emptied = np.flatnonzero(tried.is_candidate)
-        found = rows.judge(emptied)
+        emptied = tried.rows[lower.nodes]
+        rows, kinds, others = self._without(emptied, lower.at, lower.kinds, lower.pods)
+        found = rows.judge()
         fits = found.first == FEASIBLE
-        tried.is_candidate[emptied[~fits]] = False
         tried.rejected.extend((status, len(which)) for status, which in found.groups())
-        kept = tried.is_candidate[lower.at]
-        lower, kinds = lower.take(kept), kinds[kept]
+        kinds, lower = kinds[fits[lower.at]], lower.only(fits)
         violates = self._budgets.violating(lower, others, kinds)
-        leaves = _reprieve(rows, lower, kinds, violates)
-        tried.victims = lower.take(leaves)
+        leaves = _reprieve(rows, np.flatnonzero(fits), lower, kinds, violates)
+        tried.victims = lower.by_node(leaves)
         count = len(tried.rows)
-        tried.violations = np.bincount(lower.at[leaves & violates], minlength=count)
-        unharmed = tried.is_candidate & (np.bincount(tried.victims.at, minlength=count) == 0)
-        tried.is_candidate &= ~unharmed
+        tried.violations = np.bincount(lower.nodes[lower.at[leaves & violates]], minlength=count)
+        tried.is_candidate[tried.victims.at] = True
+        unharmed = lower.nodes[~tried.is_candidate[lower.nodes]]
         names = self._snapshot.table.names
         tried.rejected.extend(
             (error(_NO_REPRIEVE_ERROR.format(names[row])), 1)
-            for row in tried.rows[unharmed].tolist()
+            for row in tried.rows[np.sort(unharmed)].tolist()
         )
 
     def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
@@ -220,28 +219,57 @@ def _nominate(rows: ChangedRows, before: Nominated, kinds: Indices, snapshot: Sn
 
 
 def _reprieve(
-    rows: ChangedRows, lower: RankedPods, kinds: Indices, violates: NDArray[np.bool_]
+    rows: ChangedRows,
+    places: Indices,
+    lower: RankedPods,
+    kinds: Indices,
+    violates: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Bring pods back while the preemptor fits: on each node those first that no budget covers.
+
+    Args:
+        rows: among which the nodes are.
+        places: the place of each node there.
+        lower: all pods that have left these nodes.
+        kinds: the place of the kind of each.
+        violates: which of them leave against a budget.
 
     Returns:
         Which of the pods must leave.
     """
+    turns = _turns(lower, violates)
+    kinds = kinds[turns]
     leaves = np.zeros(len(lower), np.bool_)
-    order = stable_order(2 * lower.at + ~violates)
-    at = lower.at[order]
-    starts = np.flatnonzero(np.diff(at, prepend=-1))
-    step = np.arange(len(at)) - np.repeat(starts, np.diff(np.append(starts, len(at))))
-    by_step = stable_order(step)
-    ends = np.cumsum(np.bincount(step)) if len(step) else np.zeros(0, np.intp)
-    for chosen in np.split(order[by_step], ends[:-1]):
-        # One pod of each of some nodes.
-        leaves[chosen] = rows.try_back(
-            lower.at[chosen],
-            kinds[chosen],
-            lambda chosen=chosen: lower.pods(chosen),  # type: ignore[misc] # the pods of this step
+    is_all = len(places) == len(rows.rows)
+    for rank in lower.ranks():
+        width = rank.stop - rank.start
+        leaves[rank] = rows.try_back(
+            slice(width) if is_all else places[:width],
+            kinds[rank],
+            lambda rank=rank: lower.pods(turns[rank]),  # type: ignore[misc] # the pods of this step
         )
-    return leaves
+    must = np.zeros(len(lower), np.bool_)
+    must[turns[leaves]] = True
+    return must
+
+
+def _turns(lower: RankedPods, violates: NDArray[np.bool_]) -> Indices:
+    """The order in which pods are brought back, laid out as their ranks are."""
+    every = np.arange(len(lower))
+    if not violates.any():
+        return every
+    before = np.zeros(len(lower), np.intp)
+    so_far = np.zeros(len(lower.nodes), np.intp)
+    for rank in lower.ranks():
+        here = so_far[: rank.stop - rank.start]
+        before[rank] = here
+        here += violates[rank]
+    ranks = np.repeat(np.arange(len(lower.widths)), lower.widths)
+    turn = np.where(violates, before, so_far[lower.at] + ranks - before)
+    starts = np.cumsum([0, *lower.widths])
+    turns = np.zeros(len(lower), np.intp)
+    turns[starts[turn] + lower.at] = every
+    return turns
 
 
 def _cut(tried: Tried, wanted: int, clean: int, total: int) -> tuple[int, int]:

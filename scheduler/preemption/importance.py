@@ -6,7 +6,7 @@ thousands of pods, of which few have changed since the last one.
 Source: kubernetes pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime) v1.36.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -22,6 +22,8 @@ _NOW: Final = "~"
 _SMALL: Final = 2**16
 _LATEST: Final = 10**15
 _WRITTEN_BY_SERVERS: Final = len("2026-01-01T00:00:00Z")
+
+_PRIORITY, _KIND, _START = range(3)
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -51,54 +53,124 @@ def start_number(pod: PodInfo) -> int:
     return int(digits) if digits.isdecimal() else _LATEST
 
 
-class RankedPods:
-    """Pods of several nodes in one column: node by node, most important first.
+class PodsAt:
+    """Pods of several nodes in one column.
 
     Attributes:
-        at: the place of each pod's row among the rows asked for.
-        priorities: of each pod.
-        kinds: the number of each pod's kind.
-        starts: when each started, as a number that grows with time.
+        at: the place of each pod's node among some nodes.
     """
 
-    __slots__ = ("_every", "_slots", "at", "kinds", "priorities", "starts")
+    __slots__ = ("_columns", "_every", "_slots", "at")
 
     def __init__(
-        self, every: Sequence[PodInfo], slots: Indices, at: Indices, columns: NDArray[np.int64]
+        self, every: Sequence[PodInfo], columns: NDArray[np.int64], slots: Indices, at: Indices
     ) -> None:
         """Name some pods.
 
         Args:
             every: where they are.
+            columns: priority, kind and start of all that are there.
             slots: the place there of each.
             at: see above.
-            columns: priority, kind and start of each.
         """
         self._every = every
+        self._columns = columns
         self._slots = slots
         self.at = at
-        self.priorities: NDArray[np.int64] = columns[0]
-        self.kinds: Indices = columns[1]
-        self.starts: NDArray[np.int64] = columns[2]
 
     def __len__(self) -> int:
         return len(self.at)
 
-    def take(self, chosen: NDArray[np.bool_] | Indices) -> "RankedPods":
+    @property
+    def priorities(self) -> NDArray[np.int64]:
+        """Of each pod."""
+        return self._columns[_PRIORITY][self._slots]
+
+    @property
+    def kinds(self) -> Indices:
+        """The number of each pod's kind."""
+        return self._columns[_KIND][self._slots]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """When each started, as a number that grows with time."""
+        return self._columns[_START][self._slots]
+
+    def take(self, chosen: NDArray[np.bool_] | Indices) -> "PodsAt":
         """Only some of the pods, in the order given."""
-        if chosen.dtype == np.bool_ and chosen.all():
-            return self
-        part = object.__new__(RankedPods)
-        part._every = self._every
-        part.at, part._slots = self.at[chosen], self._slots[chosen]
-        part.priorities, part.kinds = self.priorities[chosen], self.kinds[chosen]
-        part.starts = self.starts[chosen]
-        return part
+        return PodsAt(self._every, self._columns, self._slots[chosen], self.at[chosen])
 
     def pods(self, chosen: Indices | slice = slice(None)) -> list[PodInfo]:
         """The pods themselves."""
         every = self._every
         return [every[slot] for slot in self._slots[chosen].tolist()]
+
+
+class RankedPods(PodsAt):
+    """Pods of several nodes: first the most important one of each node, then each second one.
+
+    Nodes with more pods come before those with fewer. So the pods of a rank lie together, and are
+    those of the first so many nodes: what all nodes do in step is done to slices.
+
+    Attributes:
+        nodes: the nodes that have any, as places among the rows asked for; `at` is a place in it.
+        widths: how many nodes have a pod of each rank.
+    """
+
+    __slots__ = ("nodes", "widths")
+
+    def __init__(
+        self,
+        every: Sequence[PodInfo],
+        columns: NDArray[np.int64],
+        firsts: Indices,
+        nodes: Indices,
+        widths: Sequence[int],
+    ) -> None:
+        """Name some pods.
+
+        Args:
+            every: where they are; those of a node lie together, most important first.
+            columns: priority, kind and start of all that are there.
+            firsts: the place there of the first pod of each node.
+            nodes: see above.
+            widths: see above.
+        """
+        count = np.arange(len(nodes))
+        slots = [firsts[:width] + rank for rank, width in enumerate(widths)]
+        at = [count[:width] for width in widths]
+        super().__init__(every, columns, _joined(slots), _joined(at))
+        self.nodes = nodes
+        self.widths = widths
+
+    def ranks(self) -> Iterator[slice]:
+        """Where the pods of each rank are."""
+        end = 0
+        for width in self.widths:
+            start, end = end, end + width
+            yield slice(start, end)
+
+    def only(self, kept: NDArray[np.bool_]) -> "RankedPods":
+        """The pods of some of the nodes."""
+        if kept.all():
+            return self
+        left = np.concatenate(([0], np.cumsum(kept)))
+        widths = [width for width in left[[*self.widths]].tolist() if width]
+        firsts = self._slots[: len(kept)][kept]
+        return RankedPods(self._every, self._columns, firsts, self.nodes[kept], widths)
+
+    def by_node(self, chosen: NDArray[np.bool_] | slice = slice(None)) -> PodsAt:
+        """Some of the pods, node by node in the order of the rows asked for; `at` is a place there.
+
+        Those of a node come most important first.
+        """
+        slots, at = self._slots[chosen], self.nodes[self.at[chosen]]
+        order = stable_order(at)
+        return PodsAt(self._every, self._columns, slots[order], at[order])
+
+
+def _joined(parts: Sequence[Indices]) -> Indices:
+    return np.concatenate(parts) if parts else np.zeros(0, np.intp)
 
 
 def stable_order(values: Indices) -> Indices:
@@ -121,8 +193,8 @@ class Importance:
         """Up to where changes are taken over."""
         self._forget(0)
 
-    def ranked(self, snapshot: Snapshot, rows: Indices) -> RankedPods:
-        """The pods on some rows.
+    def ranked(self, snapshot: Snapshot, rows: Indices, below: float = np.inf) -> RankedPods:
+        """The pods on some rows, or only those of a priority below one.
 
         Cost: a few column operations, and O(pods on the row) for each row that has changed since it
         was last seen.
@@ -131,8 +203,18 @@ class Importance:
         unknown = rows[self._starts[rows] == _UNKNOWN]
         if len(unknown):
             self._rank(unknown, snapshot)
-        at, slots = self._slots(rows)
-        return RankedPods(self._pods, slots, at, self._columns[:, slots])
+        firsts, lengths = self._starts[rows], self._lengths[rows]
+        is_lower = self._columns[_PRIORITY, : len(self._pods)] < below
+        if not is_lower.all():
+            # They are the last ones of each block.
+            lower = np.concatenate(([0], np.cumsum(is_lower)))
+            ends = firsts + lengths
+            lengths = lower[ends] - lower[firsts]
+            firsts = ends - lengths
+        most = int(lengths.max(initial=0))
+        nodes = stable_order(most - lengths)[: np.count_nonzero(lengths)]
+        widths = len(rows) - np.cumsum(np.bincount(lengths, minlength=1))[:most]
+        return RankedPods(self._pods, self._columns, firsts[nodes], nodes, widths.tolist())
 
     def _forget(self, capacity: int) -> None:
         self._starts = np.full(capacity, _UNKNOWN, np.intp)
@@ -186,18 +268,13 @@ class Importance:
     def _compact(self) -> None:
         """Give up the blocks that are out of date."""
         rows = np.flatnonzero(self._starts != _UNKNOWN)
-        _, slots = self._slots(rows)
+        lengths = self._lengths[rows]
+        ends = np.cumsum(lengths)
+        moved_by = self._starts[rows] - (ends - lengths)
+        slots = np.arange(self._used) + np.repeat(moved_by, lengths)
         self._pods = [self._pods[slot] for slot in slots.tolist()]
         self._columns = self._columns[:, slots]
-        lengths = self._lengths[rows]
-        self._starts[rows] = np.cumsum(lengths) - lengths
-
-    def _slots(self, rows: Indices) -> tuple[Indices, Indices]:
-        """For each pod of some rows, the place of its row among them, and its own."""
-        lengths = self._lengths[rows]
-        at = np.repeat(np.arange(len(rows)), lengths)
-        first = np.cumsum(lengths) - lengths
-        return at, np.arange(len(at)) + (self._starts[rows] - first)[at]
+        self._starts[rows] = ends - lengths
 
 
 _UNKNOWN: Final = -1

@@ -33,7 +33,7 @@ from scheduler.framework.runtime.adapters import NodeFilterAdapter, written_plug
 from scheduler.framework.runtime.judging import FilterAttempt, IndexedFilter, judge, merge
 from scheduler.framework.runtime.plugin_set import is_row_local
 from scheduler.framework.runtime.verdicts import FEASIBLE, First, Verdicts, blank_verdicts
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
 
 Indices: TypeAlias = NDArray[np.intp]
@@ -137,7 +137,7 @@ class ChangedRows:
         if self._moves is not None:
             self._moves.note(at, pods(), -1)
 
-    def try_back(self, at: Indices, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
+    def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
         """Let pods come back to rows on which the pod fits, one to each, where it still does then.
 
         Args:
@@ -152,14 +152,12 @@ class ChangedRows:
             PluginError: a plugin failed.
         """
         more = self._weights[:, kinds]
-        self._changes[:, at] += more
         if self._moves is None:
-            misses = self._misses(at)
+            misses = self._misses(at, self._changes[:, at] + more)
         else:
-            self._moves.note(at, pods(), 1)
-            misses = self.judge(at).first != FEASIBLE
-            self._moves.note(at[misses], [*compress(pods(), misses.tolist())], -1)
-        self._changes[:, at[misses]] -= more[:, misses]
+            misses = self._misses_of_any(self._places[at], more, pods())
+        more *= ~misses
+        self._changes[:, at] += more
         return misses
 
     def nominate(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
@@ -188,23 +186,36 @@ class ChangedRows:
             with_nominated.bits[again] = without.bits
         return with_nominated
 
-    def _misses(self, at: Indices) -> NDArray[np.bool_]:
+    def _misses_of_any(
+        self, at: Indices, more: NDArray[np.float64], pods: Sequence[PodInfo]
+    ) -> NDArray[np.bool_]:
+        """On which of some rows the pod fits no more with one pod more, by all filters."""
+        before = self._changes[:, at]
+        self._changes[:, at] += more
+        if self._moves is not None:
+            self._moves.note(at, pods, 1)
+        misses: NDArray[np.bool_] = self.judge(at).first != FEASIBLE
+        if self._moves is not None:
+            self._moves.note(at[misses], [*compress(pods, misses.tolist())], -1)
+        self._changes[:, at] = before
+        return misses
+
+    def _misses(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
         """On which of some rows the pod fits no more; by the filters that count, nobody asks why.
 
         Whatever no change concerns lets these rows pass, as the pod fitted there before.
         """
-        changes = self._changes[:, at]
         misses = self._rejected(at, changes)
         nominated = self._has_nominated[at] & ~misses
         if nominated.any():
-            here = at[nominated]
+            here = self._places[at][nominated]
             together = changes[:, nominated] + self._nominated[:, here]
             misses[nominated] = self._rejected(here, together)
         return misses
 
-    def _rejected(self, at: Indices, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _rejected(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
         attempt = self._attempt
-        rejected = np.zeros(len(at), np.bool_)
+        rejected = np.zeros(changes.shape[1], np.bool_)
         for counted in self._counted:
             each, lines = counted.filter, changes[counted.lines]
             answer: NDArray[np.bool_] | None
@@ -212,8 +223,15 @@ class ChangedRows:
                 ask = counted.counting.rejects
                 answer = attempt.calls.call(each.plugin, "Filter", None, None, ask, at, lines)
             else:
+                places = self._places[at]
                 bits = attempt.calls.call(
-                    each.plugin, "Filter", answers.bits, len(at), counted.counting.judge, at, lines
+                    each.plugin,
+                    "Filter",
+                    answers.bits,
+                    len(places),
+                    counted.counting.judge,
+                    places,
+                    lines,
                 )
                 answer = None if bits is None else bits != 0
             if answer is not None:

@@ -65,7 +65,7 @@ class World:
     Attributes:
         answers: what the engine was told.
         dropped: why events were lost.
-        tells: whether the engine tells of each pod that is bound, as the real one does.
+        tells: whether the engine tells of each pod bound or evicted, as the real one does.
         most_owed: the most events that were ever owed.
     """
 
@@ -91,6 +91,8 @@ class World:
         self.answers.append(event)
         if self.tells and isinstance(event, Bound):
             self.outbox.tell(tell(f"e{event.attempt}"))
+        if self.tells and isinstance(event, Evicted) and event.was_there:
+            self.outbox.tell(tell(f"of {event.uid}"))
         self._look()
 
     def _sent(self) -> None:
@@ -374,6 +376,42 @@ def test_no_more_events_are_owed_than_allowed_while_none_gets_through() -> None:
     assert len(world.answers) == len(world.writes.names("event")) == 3 * MAX_OWED
     assert world.most_owed == MAX_OWED
     assert world.dropped == []
+
+
+def test_evictions_leave_only_while_there_is_room_for_their_events() -> None:
+    """Together with binds; status goes on, and so do decisions while evictions only wait."""
+
+    async def story(world: World) -> None:
+        world.tells = True
+        world.writes.held = {"evict", "event"}
+        for number in range(3 * MAX_OWED):
+            world.outbox.evict(evict(f"v{number}"))
+        await settle()
+        under_way = world.writes.hanging("evict")
+        assert world.outbox.has_room
+        for number in range(2 * MAX_OWED):
+            world.outbox.tell(tell(f"q{number}", once=False))
+        assert world.outbox.events_owed == MAX_OWED - under_way
+        assert not world.outbox.has_room
+
+        world.writes.held = {"event"}
+        world.writes.release("evict")
+        world.outbox.bind(bind("b"))
+        world.outbox.patch(patch("s"))
+        await settle()
+        assert len(world.answers) == under_way
+        assert world.outbox.events_owed == MAX_OWED
+        assert world.writes.names("patch") == ["s"]
+
+        world.writes.held = set()
+        world.writes.release("event")
+        await settle()
+        await settle()
+        assert world.outbox.is_empty
+
+    world = play(story)
+    assert len(world.answers) == 3 * MAX_OWED + 1
+    assert world.most_owed == MAX_OWED
 
 
 def test_a_burst_of_other_events_leaves_the_room_of_binds_under_way() -> None:

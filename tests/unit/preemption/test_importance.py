@@ -1,13 +1,15 @@
 """The order of the pods of each node stays right whatever comes, goes or changes."""
 
+from collections.abc import Iterable
 from random import Random
 
 import numpy as np
 import pytest
 
+from scheduler.api.pods import PodInfo
 from scheduler.cache import Cache
 from scheduler.preemption import Importance
-from scheduler.preemption.importance import importance, start_number
+from scheduler.preemption.importance import RankedPods, importance, start_number
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 
@@ -60,19 +62,41 @@ class History:
         rows = snapshot.table.live_rows()
         rows = np.array(self.draw.sample(rows.tolist(), len(rows) // 2), np.intp)
 
-        ranked = known.ranked(snapshot, rows)
+        below = self.draw.choice((1, 6, 2**31))
+
+        ranked = known.ranked(snapshot, rows, below)
 
         infos = [snapshot.info(row) for row in rows.tolist()]
-        expected = [(at, pod) for at, i in enumerate(infos) for pod in _sorted(i.pods.values())]
-        assert list(zip(ranked.at.tolist(), ranked.pods(), strict=True)) == expected
+        lower = [[p for p in _sorted(i.pods.values()) if p.priority < below] for i in infos]
+        check_layout(ranked, lower)
+        kept = np.array([self.draw.random() < 0.7 for _ in ranked.nodes], np.bool_)
+        left = frozenset(ranked.nodes[kept].tolist())
+        lower = [pods if at in left else [] for at, pods in enumerate(lower)]
+        ranked = ranked.only(kept)
+        check_layout(ranked, lower)
+        expected = [(at, pod) for at, pods in enumerate(lower) for pod in pods]
+        by_node = ranked.by_node()
+        assert list(zip(by_node.at.tolist(), by_node.pods(), strict=True)) == expected
         pods = [pod for _, pod in expected]
-        assert ranked.priorities.tolist() == [pod.priority for pod in pods]
-        assert ranked.starts.tolist() == [*map(start_number, pods)]
-        assert ranked.kinds.tolist() == [*map(snapshot.kinds.number_of, pods)]
+        assert by_node.priorities.tolist() == [pod.priority for pod in pods]
+        assert by_node.starts.tolist() == [*map(start_number, pods)]
+        assert by_node.kinds.tolist() == [*map(snapshot.kinds.number_of, pods)]
 
 
-def _sorted(pods: object) -> list[object]:
-    return sorted(pods, key=importance)  # type: ignore[call-overload, no-any-return] # any pods
+def check_layout(ranked: RankedPods, expected: list[list[PodInfo]]) -> None:
+    """Rank by rank, the nodes with most pods first, without those that have none."""
+    nodes = [at for at, pods in enumerate(expected) if pods]
+    nodes.sort(key=lambda at: -len(expected[at]))
+    assert ranked.nodes.tolist() == nodes
+    for rank, pods in enumerate(ranked.ranks()):
+        there = [at for at in nodes if len(expected[at]) > rank]
+        assert ranked.nodes[ranked.at[pods]].tolist() == there
+        assert ranked.pods(pods) == [expected[at][rank] for at in there]
+    assert len(ranked) == sum(map(len, expected)) == sum(ranked.widths)
+
+
+def _sorted(pods: Iterable[PodInfo]) -> list[PodInfo]:
+    return sorted(pods, key=importance)
 
 
 @pytest.mark.parametrize("seed", range(6))
