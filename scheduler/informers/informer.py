@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from scheduler.client.direct import Response
 from scheduler.client.errors import (
     ApiError,
     GoneError,
@@ -95,7 +96,7 @@ class InformerOptions:
     short_watch: float = 1.0
     backoff_base: float = BASE_SECONDS
     backoff_cap: float = CAP_SECONDS
-    is_list_streamed: bool = True
+    is_list_streamed: bool = False
     page_size: int = 500
 
 
@@ -161,6 +162,8 @@ class Informer(Generic[T]):
         self._stream_failures = 0
         self._page_size = PageSize(self._options.page_size)
         self._continue = ""
+        self._ahead: asyncio.Task[tuple[str, Response]] | None = None
+        """The request for the page after the one that is being taken in."""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
         self._seen: set[str] = set()
@@ -191,10 +194,13 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Lists and watches for ever. Run it as a task; only a bug in a handler ends it."""
-        while True:
-            pause = await self._step()
-            if pause > 0:
-                await asyncio.sleep(pause)
+        try:
+            while True:
+                pause = await self._step()
+                if pause > 0:
+                    await asyncio.sleep(pause)
+        finally:
+            self._drop_ahead()
 
     async def _step(self) -> float:
         """Does what the state asks for; answers how many seconds to wait before the next step."""
@@ -264,12 +270,11 @@ class Informer(Generic[T]):
     # --- lists ----------------------------------------------------------------------------------
 
     async def _list_page(self) -> None:
-        kind = self.kind
         if self.state is State.EMPTY:
             self._begin_list()
-        path = f"{kind.path}?{list_query(kind.field_selector, self._page_size.now, self._continue)}"
+        ahead, self._ahead = self._ahead or self._ask_page(), None
         try:
-            answer = await self._session.request("GET", path, timeout=self._options.list_timeout)
+            path, answer = await ahead
         except TooLargeError:
             if self._page_size.shrink():
                 return
@@ -278,16 +283,32 @@ class Informer(Generic[T]):
         page = self._page(path, answer.body)
         if page is None:
             return
+        self._page_size.took(len(page.items or ()), len(answer.body))
+        self._continue = page.metadata.continue_
+        if self._continue:
+            # The server makes the next page while this one is taken in.
+            self._ahead = asyncio.create_task(self._ask_page())
         for raw in page.items or ():
             self._take_listed(raw)
             if self._pacer.is_due:
                 await self._pacer.pause()
-        self._page_size.took(len(page.items or ()), len(answer.body))
-        self._continue = page.metadata.continue_
         if self._continue:
             self._advance(Outcome.PAGE)
         else:
             self._complete_list(page.metadata.resource_version)
+
+    async def _ask_page(self) -> tuple[str, Response]:
+        kind = self.kind
+        path = f"{kind.path}?{list_query(kind.field_selector, self._page_size.now, self._continue)}"
+        return path, await self._session.request(
+            "GET", path, timeout=self._options.list_timeout
+        )
+
+    def _drop_ahead(self) -> None:
+        """What was asked for ahead is not wanted any more."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and not ahead.cancel() and not ahead.cancelled():
+            ahead.exception()  # nobody else will ask
 
     def _page(self, path: str, body: bytes) -> Page | None:
         """The page, if it is one; None when a smaller one must show what cannot be read in it.
@@ -312,6 +333,7 @@ class Informer(Generic[T]):
         return page
 
     def _begin_list(self) -> None:
+        self._drop_ahead()
         self._continue = ""
         self._seen = set()
 

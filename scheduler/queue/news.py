@@ -71,6 +71,10 @@ class News:
         asked = sum(1 if sort.too_many else len(sort.happened) for sort in self.sorts.values())
         return asked + bool(self.helped) + (self.late is not None)
 
+    def __bool__(self) -> bool:
+        """Whether there is anything; asked after each event of the engine."""
+        return bool(self.sorts or self.helped) or self.late is not None
+
     def add(self, happened: Happened, helped: list[Group]) -> None:
         """Something has happened.
 
