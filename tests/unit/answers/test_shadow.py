@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.bindings import AROUND_SECONDS
 from scheduler.answers.model import Disagreement
+from scheduler.answers.orders import AROUND_SECONDS
 from scheduler.answers.shadow import MAX_OPEN, Shadow
 from scheduler.api.pods import PodInfo
 from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
@@ -66,7 +66,8 @@ class Watched:
 
     def after(self, seconds: float) -> None:
         self.now += seconds
-        self.shadow.look_again(self.now)
+        while self.shadow.look_again(self.now):
+            pass
 
     @property
     def results(self) -> dict[str, int]:
