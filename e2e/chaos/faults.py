@@ -1,6 +1,7 @@
 """The catalogue: what can be made to go wrong, and how it is put right again."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -21,6 +22,8 @@ _SHARE = 0.5
 """Of requests that a fault about requests meets."""
 _LAG_SECONDS = 4.0
 _MEBIBYTE = 1 << 20
+FILLER = "filler"
+"""What fills a small disk."""
 
 
 class Fault(ABC):
@@ -371,7 +374,7 @@ class DiskFull(Fault):
 
     @override
     def begin(self, world: World) -> None:
-        self._filler = world.leader().recordings / "filler"
+        self._filler = world.leader().recordings / FILLER
         fill(self._filler)
 
     @override
@@ -435,9 +438,15 @@ def mount_small(path: Path, mebibytes: int) -> bool:
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
-def unmount(path: Path) -> None:
+def unmount(path: Path, *, keeps: bool) -> None:
+    """Takes a small file system away; what was recorded on it stays in its place, if wanted."""
+    kept = path.with_name(f"{path.name}-kept")
+    if keeps:
+        shutil.copytree(path, kept, ignore=shutil.ignore_patterns(FILLER))
     command = ["umount", str(path)]
     subprocess.run(command, check=False, capture_output=True)
+    if keeps:
+        kept.replace(path)
 
 
 CATALOGUE: tuple[type[Fault], ...] = (

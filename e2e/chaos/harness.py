@@ -137,7 +137,7 @@ class Harness:
                 for replica in world.replicas:
                     replica.close()
                 for replica in mounted:
-                    unmount(replica.recordings)
+                    unmount(replica.recordings, keeps=self._directory is not None)
         return self.report
 
     def _give_disks(self, world: World) -> list[Replica]:

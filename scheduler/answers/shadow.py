@@ -4,25 +4,23 @@ A binding is judged on the cluster as it was before it. What the other scheduler
 may have been a little different: it counts a pod when it decides, we when the watch tells; and
 each kind of object has a watch of its own. So a binding that does not look right is looked at a
 second time when all that happened around it is known, with the pods that came and went meanwhile
-counted in several ways. Only where none of these makes it right do we disagree.
+counted in several ways (`scheduler.answers.orders`). Only where none of these makes it right do we
+disagree.
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 import msgspec
 
 from scheduler.answers.bindings import (
     AGREEMENT,
-    AROUND_SECONDS,
     DISAGREEMENT,
-    Change,
     Look,
     Result,
     Unjudged,
     look_at,
-    possible_states,
 )
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.model import (
@@ -33,19 +31,22 @@ from scheduler.answers.model import (
     Rejection,
     ShadowSummary,
 )
+from scheduler.answers.orders import AROUND_SECONDS, Change, state, ways, without
 from scheduler.api.pods import PodInfo
 from scheduler.engine import Engine
 from scheduler.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.framework.runtime import PluginError
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.types import QueuedPodInfo
 from scheduler.observability.shadow_metrics import ShadowMetrics
 from scheduler.snapshot import Snapshot
 
-MAX_CHANGES: Final = 4096
+MAX_CHANGES: Final = 16384
 """Pods that came or went lately, and are remembered."""
-MAX_OPEN: Final = 128
+MAX_OPEN: Final = 256
 """Bindings that wait for their second look; then the oldest goes without."""
-SECOND_LOOKS: Final = 2
-"""At a time: one looks at the cluster in several ways."""
+LAST_LOOKS: Final = 2000
+"""At the end; who is left then goes without."""
 
 _When: TypeAlias = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
@@ -54,6 +55,7 @@ _When: TypeAlias = Callable[[float], str]
 class _Open(msgspec.Struct, frozen=True):
     """A binding that is to be looked at again: the pod as it waited, what it looked like so far."""
 
+    time: float
     binding: Change
     waiting: PodInfo
     result: Result
@@ -85,6 +87,10 @@ class Shadow:
         self._began: float | None = None
         self._changes: deque[Change] = deque(maxlen=MAX_CHANGES)
         self._number = 0
+        self._promises: dict[str, tuple[Change, PodInfo]] = {}
+        """Waiting pods that have a place already, each with the pod as it was before."""
+        self._ways: Iterator[frozenset[int]] | None = None
+        """In which the oldest that is open has not been looked at; None before the first."""
         self._open: deque[_Open] = deque()
         self._places = dict.fromkeys(DISAGREEMENT, examples)
         self._max_examples = examples
@@ -106,63 +112,138 @@ class Shadow:
         if isinstance(event, ObjectGone) and event.kind == "pods":
             known = self._core.cache.get_pod(event.uid)
             if known is not None:
-                self._changed(known, now, is_gone=True)
+                self._gone(known, now)
+            self._break_promise(event.uid, now)
         elif isinstance(event, ObjectSet) and isinstance(pod := event.object, PodInfo):
             self._hear(pod, now)
 
-    def look_again(self, now: float) -> None:
-        """Look again at some bindings around which all is known; call it several times a second."""
-        for _ in range(SECOND_LOOKS):
-            if self._open and self._open[0].binding.time + AROUND_SECONDS <= now:
-                self._close(self._open.popleft())
-        since = self._open[0].binding.time if self._open else now
-        while self._changes and self._changes[0].time < since - AROUND_SECONDS:
-            self._changes.popleft()
+    def look_again(self, now: float) -> bool:
+        """Look once more at a binding around which all is known.
+
+        Returns:
+            Whether there is more to be looked at.
+        """
+        if not (self._open and self._open[0].time + AROUND_SECONDS <= now):
+            since = self._open[0].time if self._open else now
+            while self._changes and self._changes[0].until < since - AROUND_SECONDS:
+                self._changes.popleft()
+            return False
+        self._look_on()
+        return True
 
     def end(self) -> None:
         """Come to an end about all of them."""
+        for _ in range(LAST_LOOKS):
+            if self._open:
+                self._look_on()
         while self._open:
-            self._close(self._open.popleft())
+            self._settle(self._open[0].result)
 
-    def _changed(
-        self,
-        pod: PodInfo,
-        now: float,
-        turn: tuple[Any, float] | None = None,
-        *,
-        is_gone: bool = False,
-    ) -> Change:
-        self._number += 1
-        change = Change(self._number, now, pod, turn, is_gone)
+    def _look_on(self) -> None:
+        """Look at the oldest in one more way."""
+        core, oldest = self._core, self._open[0]
+        changes = self._known_changes()
+        if self._ways is None:
+            self._ways = ways(oldest.binding, changes)
+        counted = next(self._ways, None)
+        if counted is None:
+            self._settle(oldest.result)
+            return
+        core.catch_up()
+        snapshot, early = state(oldest.binding, changes, counted, core.cache, core.snapshot)
+        nominated = without(core.queue.nominator, early)
+        look = self._look(oldest.waiting, oldest.binding.pod.node_name, snapshot, nominated)
+        if look.result in AGREEMENT:
+            self._settle(Result.RACED)
+
+    # --- what is remembered ---------------------------------------------------------------------
+
+    def _known_changes(self) -> list[Change]:
+        return [*(change for change, _ in self._promises.values()), *self._changes]
+
+    def _remember(self, change: Change) -> Change:
+        if len(self._changes) >= MAX_CHANGES:
+            lost = self._changes.popleft()
+            while self._open and self._open[0].time - AROUND_SECONDS <= lost.until:
+                self._settle(self._open[0].result)
         self._changes.append(change)
         return change
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _gone(self, pod: PodInfo, now: float) -> None:
+        since, until = now - AROUND_SECONDS, now + AROUND_SECONDS
+        self._remember(Change(self._next_number(), pod, since, until, is_gone=True))
+
+    def _decided(self, pod: PodInfo, queued: QueuedPodInfo | None, now: float) -> Change:
+        """A pod has a place, or is promised one."""
+        turn, since = None, now
+        if queued is not None:
+            framework = self._core.frameworks[pod.spec.scheduler_name]
+            turn = framework.sort_key(queued), queued.timestamp
+            since = max(queued.timestamp, now - AROUND_SECONDS)
+        return self._remember(Change(self._next_number(), pod, since, now, turn))
+
+    def _hear_of_waiting(self, pod: PodInfo, now: float) -> None:
+        """A pod that waits may say where it will be: its place is counted from then on.
+
+        Where the same change says that it cannot be placed, others have to go first: no place yet.
+        """
+        node = pod.pod.status.nominated_node_name
+        promised = self._promises.get(pod.uid)
+        if promised is not None and promised[0].pod.node_name != node:
+            self._break_promise(pod.uid, now)
+        place = self._core.queue.place_of(pod.uid)
+        if not node or promised is not None or place is None:
+            return
+        before = place.queued.pod_info
+        status = before.pod.status
+        if status.nominated_node_name != node and status.conditions == pod.pod.status.conditions:
+            change = self._decided(pod.on_node(node), place.queued, now)
+            self._promises[pod.uid] = change, before
+
+    def _break_promise(self, uid: str, now: float) -> None:
+        promised = self._promises.pop(uid, None)
+        if promised is not None:
+            self._gone(promised[0].pod, now)
 
     # --- judging --------------------------------------------------------------------------------
 
     def _hear(self, pod: PodInfo, now: float) -> None:
         """A pod is new or has changed; what matters is that it has a node for the first time."""
-        if not pod.node_name or self._core.cache.get_pod(pod.uid) is not None:
-            return
         core, scheduler = self._core, pod.spec.scheduler_name
+        if core.cache.get_pod(pod.uid) is not None:
+            return
+        if not pod.node_name:
+            self._hear_of_waiting(pod, now)
+            return
         place = core.queue.place_of(pod.uid)
-        turn = None
-        if place is not None:
-            turn = core.frameworks[scheduler].sort_key(place.queued), place.queued.timestamp
-        binding = self._changed(pod, now, turn)
+        queued = None if place is None else place.queued
+        promised = self._promises.get(pod.uid)
+        if promised is not None and promised[0].pod.node_name == pod.node_name:
+            del self._promises[pod.uid]
+            binding, waiting = promised
+            self._remember(binding)
+        else:
+            self._break_promise(pod.uid, now)
+            binding = self._decided(pod, queued, now)
+            waiting = None if queued is None else queued.pod_info
         if scheduler not in core.frameworks:
             return
         if self._began is None:
             self._metrics.unjudged[Unjudged.BEFORE.value, scheduler].inc()
-        elif place is None:
+        elif waiting is None:
             self._metrics.unjudged[Unjudged.UNSEEN.value, scheduler].inc()
         else:
-            self._judge(binding, place.queued.pod_info)
+            self._judge(binding, waiting, now)
 
-    def _judge(self, binding: Change, waiting: PodInfo) -> None:
+    def _judge(self, binding: Change, waiting: PodInfo, now: float) -> None:
         """The first look."""
         core, node = self._core, binding.pod.node_name
         core.catch_up()
-        look = self._look(waiting, node, core.snapshot)
+        look = self._look(waiting, node, core.snapshot, core.queue.nominator)
         if look.rank:
             self._metrics.rank[waiting.spec.scheduler_name].observe(look.rank)
         if look.result not in DISAGREEMENT:
@@ -171,22 +252,15 @@ class Shadow:
         example = None
         if self._places[look.result]:
             self._places[look.result] -= 1
-            example = self._explained(waiting, node, look.result, binding.time)
-        self._open.append(_Open(binding, waiting, look.result, example))
+            example = self._explained(waiting, node, look.result, now)
+        self._open.append(_Open(now, binding, waiting, look.result, example))
         if len(self._open) > MAX_OPEN:
-            oldest = self._open.popleft()
-            self._settle(oldest, oldest.result)
+            self._settle(self._open[0].result)
 
-    def _close(self, seen: _Open) -> None:
-        """The second look: what happened around it has come by now, whatever the watch."""
-        core, node = self._core, seen.binding.pod.node_name
-        core.catch_up()
-        states = possible_states(seen.binding, self._changes, core.cache, core.snapshot)
-        looks = (self._look(seen.waiting, node, snapshot) for snapshot in states)
-        is_right = any(look.result in AGREEMENT for look in looks)
-        self._settle(seen, Result.RACED if is_right else seen.result)
-
-    def _settle(self, seen: _Open, result: Result) -> None:
+    def _settle(self, result: Result) -> None:
+        """All has been thought about the oldest that is open."""
+        self._ways = None
+        seen = self._open.popleft()
         self._count(seen.waiting, result)
         if seen.example is None:
             return
@@ -195,11 +269,11 @@ class Shadow:
         else:
             self._examples.append(seen.example)
 
-    def _look(self, pod: PodInfo, node: str, snapshot: Snapshot) -> Look:
+    def _look(self, pod: PodInfo, node: str, snapshot: Snapshot, nominated: NominatedPods) -> Look:
         framework = self._core.frameworks[pod.spec.scheduler_name]
         with framework.calls.unmeasured():
             try:
-                return look_at(framework, pod, node, snapshot, self._core.queue.nominator)
+                return look_at(framework, pod, node, snapshot, nominated)
             except PluginError:
                 return Look(Result.FAILED)
 

@@ -10,7 +10,7 @@ import uvloop
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.client.connection import load_connection, load_connection_to
-from scheduler.client.errors import ApiError, ForbiddenError, UnauthorizedError
+from scheduler.client.errors import ApiError, ForbiddenError, TooLargeError, UnauthorizedError
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
@@ -103,6 +103,11 @@ async def _read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
             ) from problem
         except UnauthorizedError as problem:
             raise LiveError(f"{daemon.url} does not know who you are") from problem
+        except TooLargeError as problem:
+            raise LiveError(
+                f"{daemon.url} has kept more than can be asked about this way ({problem.message}): "
+                f"fetch {_RECORDING} into a file, with curl, and name that with --recording"
+            ) from problem
         except ApiError as problem:
             said = problem.message or problem.reason or problem.status
             hint = _NOT_TRUSTED if "certificate" in str(said).lower() else ""

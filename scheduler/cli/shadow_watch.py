@@ -34,6 +34,8 @@ from scheduler.serving.server import Server
 
 LOOK_SECONDS: Final = 0.25
 """How often it is looked whether anything is due."""
+LOOKING_SECONDS: Final = 0.05
+"""So long at once."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 
 log = get_logger(__name__)
@@ -97,7 +99,9 @@ class ShadowWatch:
             while not self._stopping.is_set():
                 await self._pause(watched, LOOK_SECONDS)
                 now = self._clock.monotonic()
-                self._shadow.look_again(now)
+                while self._shadow.look_again(now):
+                    if self._clock.monotonic() >= now + LOOKING_SECONDS:
+                        break
                 if now >= next_told:
                     next_told = now + every
                     self._tell(output)

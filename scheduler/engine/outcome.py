@@ -5,7 +5,7 @@ says what they mean.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,8 @@ from scheduler.engine.attempt import Attempt, Choice
 from scheduler.engine.failure import Failure
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import Snapshot
+
+_NO_FAILURE: Final = Failure("")
 
 
 class Outcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
@@ -84,10 +86,15 @@ def choice_of(
         return Choice(table.count, best.feasible)
     row = table.row_of[decision.suggested_host]
     own = row if candidates is None else int((candidates == row).argmax())
-    same = sum(raw.constant for raw in best.left_out)
+    same = sum([raw.constant for raw in best.left_out])
     score = int(totals[own] + same)
     if best.feasible == 1:
         return Choice(table.count, 1, score)
+    equals = best.rows
+    if len(equals) > 1:
+        # A tie: the first of the others that are as good.
+        next_row = int(equals[0] if equals[0] != row else equals[1])
+        return Choice(table.count, best.feasible, score, table.names[next_row], score)
     # The best before it and the best after it, without a copy.
     halves = ((0, totals[:own]), (own + 1, totals[own + 1 :]))
     others = [start + int(half.argmax()) for start, half in halves if len(half)]
@@ -116,7 +123,7 @@ def outcome_of(
     pod, ready = queued.pod_info, queued.initial_attempt_timestamp
     start = now if attempt is None else attempt.start
     choice = None if attempt is None else attempt.choice
-    failure = failure or Failure("")
+    failure = failure or _NO_FAILURE
     plugins = failure.unschedulable_plugins | failure.pending_plugins
     return Outcome(
         clock=now,
@@ -134,7 +141,7 @@ def outcome_of(
         runner_up=None if choice is None else choice.runner_up,
         runner_up_score=None if choice is None else choice.runner_up_score,
         reasons=failure.reasons,
-        plugins=tuple(sorted(plugins)),
+        plugins=tuple(sorted(plugins)) if plugins else (),
         message=failure.message,
         waited_seconds=None if ready is None else start - ready,
         attempt_seconds=now - start,

@@ -16,6 +16,7 @@ NOT_INSTALLED: Final = (
     "take nothing more"
 )
 
+_MICROSECONDS: Final = 1_000_000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -28,15 +29,26 @@ class Rows:
 
     def __init__(self, header: Header) -> None:
         self._offset = header.started - header.clock
+        self._second = -1
+        self._start = b""
+        """Of the lines of one second, up to its point."""
 
     def time_of(self, outcome: Outcome) -> datetime:
         """The time of day at which an attempt ended."""
-        return datetime.fromtimestamp(outcome.clock + self._offset, UTC)
+        second, microsecond = self._parts(outcome)
+        return datetime.fromtimestamp(second, UTC).replace(microsecond=microsecond)
 
     def line(self, outcome: Outcome) -> bytes:
         """A line of JSON, its end included."""
-        when = self.time_of(outcome).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        return b'{"time":"%b",%b\n' % (when.encode(), _encode(outcome)[1:])
+        second, microsecond = self._parts(outcome)
+        if second != self._second:
+            when = datetime.fromtimestamp(second, UTC).replace(tzinfo=None)
+            self._second, self._start = second, f'{{"time":"{when.isoformat()}.'.encode()
+        return b'%b%06dZ",%b\n' % (self._start, microsecond, _encode(outcome)[1:])
+
+    def _parts(self, outcome: Outcome) -> tuple[int, int]:
+        """Seconds since 1970, and microseconds."""
+        return divmod(round((outcome.clock + self._offset) * _MICROSECONDS), _MICROSECONDS)
 
 
 class RowFile:

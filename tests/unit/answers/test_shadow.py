@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.bindings import AROUND_SECONDS
 from scheduler.answers.model import Disagreement
+from scheduler.answers.orders import AROUND_SECONDS
 from scheduler.answers.shadow import MAX_OPEN, Shadow
+from scheduler.api.objects import PodCondition
 from scheduler.api.pods import PodInfo
 from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
 from scheduler.engine.instructions import Bind, Instruction
@@ -56,6 +57,11 @@ class Watched:
         self._pods[name] = fields
         self.tell(ObjectSet("pods", self._made(name)))
 
+    def promise(self, name: str, node: str, **fields: Any) -> None:
+        """It says where the pod will be, before it is bound."""
+        fields = {"nominated_node_name": node, "resource_version": "2", **fields}
+        self.tell(ObjectSet("pods", self._made(name, **fields)))
+
     def bind(self, name: str, node: str) -> None:
         """The other scheduler has bound a pod."""
         self.tell(ObjectSet("pods", self._made(name, node_name=node, resource_version="2")))
@@ -66,7 +72,8 @@ class Watched:
 
     def after(self, seconds: float) -> None:
         self.now += seconds
-        self.shadow.look_again(self.now)
+        while self.shadow.look_again(self.now):
+            pass
 
     @property
     def results(self) -> dict[str, int]:
@@ -274,6 +281,58 @@ def test_neighbours_do_not_hide_a_wrong_node() -> None:
 
     assert watched.results["unfit"] == 1
     assert [example.pod for example in watched.examples] == ["default/p"]
+
+
+def test_a_pod_counts_from_when_it_says_where_it_will_be() -> None:
+    """Its volumes take long; meanwhile others are placed beside it."""
+    watched = Watched(("a", "8"), ("b", "7"))
+    watched.pod("p", "3")
+    watched.pod("q", "1")
+    watched.promise("p", "a")
+    watched.after(0.1)
+    watched.bind("q", "b")
+    watched.after(3 * AROUND_SECONDS)
+    watched.bind("p", "a")
+
+    assert watched.results == {"agreed": 1, "raced": 1}
+
+
+def test_a_promise_that_is_broken_counts_no_more() -> None:
+    """The pod is taken back, and placed elsewhere."""
+    watched = Watched(("a", "8"), ("b", "7"), ("c", "1"))
+    watched.pod("p", "3")
+    watched.promise("p", "a")
+    watched.after(LATER)
+    watched.promise("p", "")
+    watched.after(2 * LATER)
+    watched.pod("q", "1")
+    watched.bind("q", "b")
+
+    assert watched.results == {"lower": 1}
+
+
+def test_who_waits_for_victims_has_no_place_yet() -> None:
+    """A nomination that comes with a refusal is no promise: its room is kept, nothing more."""
+    told = PodCondition("PodScheduled", "False", "Unschedulable", "0/2 nodes are available")
+    watched = Watched(("a", "8"), ("b", "7"))
+    watched.pod("p", "3")
+    watched.promise("p", "a", conditions=(told,))
+    watched.pod("q", "1")
+    watched.bind("q", "b")
+
+    assert watched.results == {"lower": 1}
+
+
+def test_who_came_later_excuses_nothing() -> None:
+    """A pod that did not exist cannot have been decided before, however near their bindings."""
+    watched = Watched(("a", "8"), ("b", "7"))
+    watched.pod("q", "1")
+    watched.bind("q", "b")
+    watched.after(0.1)
+    watched.pod("p", "3")
+    watched.bind("p", "a")
+
+    assert watched.results == {"agreed": 1, "lower": 1}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,161 @@
+"""In which orders what happened around a binding may have come to its maker.
+
+A scheduler counts a pod when it decides, a watch tells of it when it is bound. What is known of
+each pod is between which two moments it was decided; pods whose times do not overlap came in their
+order. Of the others it is asked whether there is an order in which the binding is right: the order
+in which they appeared, or that of the queue, with the binding moved to and fro in it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.cache import Cache
+from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.snapshot import Snapshot
+
+AROUND_SECONDS: Final = 5.0
+"""So long a binding takes at most, from the decision until the watch tells."""
+_MOVES: Final = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233)
+"""By how many others a binding is moved: most are overtaken by few."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A pod that came to its node, or went from it.
+
+    Attributes:
+        number: grows from one to the next; that of the promise where there was one.
+        pod: on its node.
+        since: not decided before, in seconds of the events' clock.
+        until: and not after; the same for a pod that went is when it may have been heard of.
+        turn: what orders the queue, and when it came there; None for who did not wait.
+        is_gone: whether it went.
+    """
+
+    number: int
+    pod: PodInfo
+    since: float
+    until: float
+    turn: tuple[Any, float] | None = None
+    is_gone: bool = False
+
+    def may_swap(self, other: "Change") -> bool:
+        """Whether it is not known which of the two came first."""
+        return self.since <= other.until and other.since <= self.until
+
+
+_Counted: TypeAlias = frozenset[int]
+"""The numbers of the changes that had happened in the eyes of who made a binding."""
+
+
+def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
+    """What may have been counted when a binding was made, the likeliest first.
+
+    Args:
+        binding: a pod that came to its node.
+        changes: all that happened to pods lately, before it and after it.
+
+    Cost: at most about fifty ways, O(changes) each.
+    """
+    others = [each for each in changes if each.pod.uid != binding.pod.uid]
+    unsure = {each.number: each for each in others if each.may_swap(binding)}
+    before = frozenset(
+        each.number for each in others if each.number < binding.number and each.number not in unsure
+    )
+    told: set[_Counted] = set()
+    for counted in _ways(binding, sorted(unsure.values(), key=lambda each: each.number)):
+        if counted not in told:
+            told.add(counted)
+            yield before | counted
+
+
+def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
+    """The same of those of which it is not known."""
+    numbers = [each.number for each in unsure]
+    appeared = frozenset(number for number in numbers if number < binding.number)
+    # Who did not wait has no turn, and counts when it appears.
+    waited = [(each.turn, each.number) for each in unsure if each.turn is not None]
+    turns = [number for _, number in sorted(waited)]
+    direct = appeared.difference(turns)
+    # In the order of arrival: the first pod is not kept waiting for important ones.
+    arrived = [number for _, number in sorted((turn[1], number) for turn, number in waited)]
+    own = len(appeared)
+    own_turn = own_arrival = 0
+    if binding.turn is not None:
+        own_turn = sum(turn < binding.turn for turn, _ in waited)
+        own_arrival = sum(turn[1] < binding.turn[1] for turn, _ in waited)
+    yield appeared
+    yield direct.union(turns[:own_turn])
+    yield direct.union(arrived[:own_arrival])
+    for move in _MOVES:
+        yield frozenset(numbers[: own + move])
+        yield frozenset(numbers[: max(0, own - move)])
+        yield direct.union(turns[: own_turn + move])
+        yield direct.union(turns[: max(0, own_turn - move)])
+    yield frozenset(numbers)
+    yield frozenset()
+    # What leaves its node as empty as may be, and the others as full; and the reverse.
+    node = binding.pod.node_name
+    room = frozenset(each.number for each in unsure if (each.pod.node_name == node) is each.is_gone)
+    yield room
+    yield frozenset(numbers) - room
+
+
+def state(
+    binding: Change,
+    changes: Sequence[Change],
+    counted: _Counted,
+    cache: Cache,
+    snapshot: Snapshot,
+) -> tuple[Snapshot, Mapping[str, PodInfo]]:
+    """The cluster as it was if some of the changes had happened, without the pod itself.
+
+    Args:
+        binding: the pod that came to its node.
+        changes: all that happened to pods since it, and shortly before, in order.
+        counted: the numbers of those that had happened.
+        cache: the cluster as it is now.
+        snapshot: the same in columns.
+
+    Returns:
+        The cluster, and the pods that are on their nodes in it and are not yet in the cache.
+    """
+    pods: dict[str, PodInfo | None] = {binding.pod.uid: None}
+    for change in changes:
+        pod, is_gone = change.pod, change.is_gone
+        if pod.uid == binding.pod.uid:
+            continue
+        pods.setdefault(pod.uid, pod if is_gone else None)
+        if change.number in counted:
+            pods[pod.uid] = None if is_gone else pod
+    known = snapshot.table.row_of
+    add, remove, early = [], [], {}
+    for uid, pod in pods.items():
+        now = cache.get_pod(uid)
+        if _node_of(pod) == _node_of(now):
+            continue
+        if pod is not None and pod.node_name in known:
+            add.append(pod)
+            if now is None:
+                early[uid] = pod
+        if now is not None and now.node_name in known:
+            remove.append(now)
+    return snapshot.fork(add=add, remove=remove), early
+
+
+def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> NominatedPods:
+    """Nominated pods but those that count as placed already."""
+    if not any(nominated.node_of(uid) for uid in placed):
+        return nominated
+    left = NominatedPods()
+    for node in nominated:
+        for pod in nominated.nominated_pods_for_node(node):
+            if pod.uid not in placed:
+                left.nominate(pod, node)
+    return left
+
+
+def _node_of(pod: PodInfo | None) -> str:
+    return "" if pod is None else pod.node_name
