@@ -220,7 +220,7 @@ def test_the_same_objects_as_kustomize(cluster: Cluster) -> None:
     text = kubectl(cluster, "kustomize", "deploy/base")
     metadata = Metadata(name="stowage", namespace="stowage")
     nothing = Scheduler(metadata=metadata)
-    configuration = plan([nothing], [], {}).configurations[nothing.key]
+    configuration = plan([nothing], [], {}, {}).configurations[nothing.key]
 
     ours = desired(nothing, configuration, "stowage:dev")
 
