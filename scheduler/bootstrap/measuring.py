@@ -54,7 +54,7 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
     metrics.watch_queue(pending, lambda: dict(engine.queue.in_flight_event_counts()))
     metrics.watch_cache(sizes)
     metrics.watch_work(lambda: driver.in_flight, lambda: driver.questions.count(Verb.PRIORITIZE))
-    metrics.watch_loop(lambda: len(asyncio.all_tasks()), lambda: driver.outbox.owed)
+    metrics.watch_tasks(lambda: len(asyncio.all_tasks()))
     metrics.watch_hearings(
         lambda: dict(zip(("asking", "line"), driver.engine.attempts.hearing_counts(), strict=True))
     )

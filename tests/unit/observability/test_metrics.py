@@ -91,7 +91,7 @@ def test_sizes_are_taken_at_each_scrape() -> None:
     metrics.watch_queue(lambda: {"active": 3}, lambda: {"PodPopped": 1})
     metrics.watch_cache(lambda: {"nodes": 5})
     metrics.watch_work(lambda: 7, lambda: 2)
-    metrics.watch_loop(lambda: 8, lambda: {"patches": 3})
+    metrics.watch_tasks(lambda: 8)
     metrics.watch_hearings(lambda: {"asking": 4, "line": 6})
     metrics.watch_class_cache(lambda: {"hit": 9, "miss": 1}, lambda: 4096)
 
@@ -106,7 +106,6 @@ def test_sizes_are_taken_at_each_scrape() -> None:
         'stowage_asking_attempts{place="line"} 6.0',
         "stowage_binds_in_flight 7.0",
         "stowage_tasks 8.0",
-        'stowage_writes_owed{what="patches"} 3.0',
         'stowage_class_cache_requests_total{result="hit"} 9.0',
         "stowage_class_cache_bytes 4096.0",
     ):
