@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from math import ceil
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
@@ -211,8 +212,9 @@ def waiting_pods(scraped: str) -> int:
 
 
 def owed_writes(scraped: str) -> int:
-    """Writes that the daemon owes, and the events it keeps for pods in flight."""
-    return int(total(scraped, "stowage_writes_owed") + total(scraped, "scheduler_inflight_events"))
+    """Writes that wait in the daemon or hang, and the events it keeps for pods in flight."""
+    families = "workqueue_depth", "workqueue_unfinished_work_seconds", "scheduler_inflight_events"
+    return ceil(sum(total(scraped, family) for family in families))
 
 
 def resident_mib(pid: int) -> float:

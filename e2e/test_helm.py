@@ -1,10 +1,13 @@
 """Promise: the Helm chart gives what kustomize gives, and helm installs, changes and removes it."""
 
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -12,7 +15,13 @@ from e2e.support.cluster import Cluster
 from e2e.support.go_programs import CHECKOUT, HELM, BuildError, build
 from e2e.test_deployment import kubectl
 from scheduler.config.load import load
+from scheduler.operator.configuring import plan
+from scheduler.operator.desired import desired
+from scheduler.operator.packages import Wheel, WheelPlace, Wheels
+from scheduler.operator.resources import Json, Scheduler
+from tests.support.pages import blocks
 
+PLUGINS_PAGE = CHECKOUT / "docs" / "plugins.md"
 CHART = "deploy/helm/stowage"
 Objects = dict[tuple[str, str], dict[str, Any]]
 
@@ -112,9 +121,64 @@ def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
     assert len(pod["metadata"]["annotations"]["stowage.dev/configuration"]) == 64
 
 
+def test_a_plugin_is_deployed_in_one_way(
+    cluster: Cluster, helm_program: Path, tmp_path: Path
+) -> None:
+    """A wheel in a ConfigMap, by the operator, by the chart, and by kustomize as the page says."""
+    wheel = {"name": "plugin", "wheel": {"configMap": "stowage-plugin", "key": "plugin.whl"}}
+    image = {"name": "gpus", "image": "registry.example/gpus:1", "provides": ["PackGpus"]}
+    place = WheelPlace("stowage", "stowage-plugin", "plugin.whl")
+
+    def by_operator(*packages: Json) -> Json:
+        written = {
+            "metadata": {"name": "stowage", "namespace": "stowage"},
+            "spec": {"plugins": packages},
+        }
+        scheduler = msgspec.convert(written, Scheduler)
+        wheels: Wheels = {place: Wheel(("CoolRacks",), "digest")}
+        configuration = plan([scheduler], [], {}, wheels).configurations[scheduler.key]
+        return pod_of(desired(scheduler, configuration, "stowage:dev"))
+
+    def by_helm(*packages: Json) -> Json:
+        known = [{k: v for k, v in each.items() if k != "provides"} for each in packages]
+        values = tmp_path / "values.yaml"
+        values.write_text(yaml.safe_dump({"plugins": known, "image": {"tag": "dev"}}))
+        return pod_of(rendered(helm_program, f"--values={values}").values())
+
+    shutil.copytree(CHECKOUT / "deploy", tmp_path / "deploy")
+    overlay = tmp_path / "deploy" / "mine"
+    overlay.mkdir()
+    [page] = [text for text in blocks(PLUGINS_PAGE, "yaml") if "components" in text]
+    (overlay / "kustomization.yaml").write_text(page)
+    (overlay / "my_racks-0.1.0-py3-none-any.whl").write_bytes(b"\xff wheel")
+    text = kubectl(cluster, "kustomize", str(overlay))
+    [held] = [name for kind, name in by_name(text) if kind == "ConfigMap" and "plugin" in name]
+    by_kustomize = pod_of(by_name(text.replace(held, "stowage-plugin")).values())
+
+    assert by_helm(wheel, image) == by_operator(wheel, image)
+    assert in_order(by_kustomize) == in_order(by_operator(wheel))
+    assert held.startswith("stowage-plugin-")
+
+
+def pod_of(objects: Iterable[Json]) -> Json:
+    """The pods of the one Deployment."""
+    [deployment] = [each for each in objects if each["kind"] == "Deployment"]
+    found: Json = deployment["spec"]["template"]["spec"]
+    return found
+
+
+def in_order(pod: Json) -> Json:
+    """Kustomize puts what is added first, and names the configuration after its content."""
+    [container] = pod["containers"]
+    mounts = sorted(container["volumeMounts"], key=itemgetter("name"))
+    volumes = [each for each in pod["volumes"] if each["name"] != "config"]
+    return {**pod, "volumes": volumes, "containers": [{**container, "volumeMounts": mounts}]}
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
+        pytest.param("plugins[0].name=x", "plugins/0", id="a plugin from nowhere"),
         pytest.param("replicas=0", "replicas", id="no replica"),
         pytest.param("image.digest=latest", "digest", id="no digest"),
         pytest.param("replica=1", "replica", id="misspelt"),

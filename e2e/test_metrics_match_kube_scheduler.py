@@ -23,7 +23,6 @@ NOT_HERE = {
     "rest_client_exec_plugin_*": "client-go's credential plugins",
     "rest_client_transport_*": "client-go's connection cache",
     "rest_client_dns_resolution_duration_seconds": "client-go's dialer",
-    "workqueue_*": "client-go's queues of certificates; one timer looks at files here",
     "process_network_*_bytes": "the Python client library does not tell it",
     "process_virtual_memory_max_bytes": "the Python client library does not tell it",
 }

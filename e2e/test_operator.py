@@ -7,8 +7,10 @@ from their ConfigMap.
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.probing import status_of
 from e2e.support.processes import Program, free_port
 from e2e.support.scraping import fetch
+from e2e.support.stowage import is_ready
 from e2e.support.waiting import wait_for
 from e2e.test_deployment import kubectl
 from e2e.test_helm import by_name, without_hash
@@ -33,6 +36,8 @@ from scheduler.config.load import load
 from scheduler.operator.configuring import plan
 from scheduler.operator.desired import desired
 from scheduler.operator.resources import Metadata, Scheduler
+from tests.support.environment import PIP
+from tests.support.pages import blocks, shown
 
 ACCOUNT = "system:serviceaccount:stowage-operator:stowage-operator"
 CONTROLLERS = (
@@ -220,7 +225,7 @@ def test_the_same_objects_as_kustomize(cluster: Cluster) -> None:
     text = kubectl(cluster, "kustomize", "deploy/base")
     metadata = Metadata(name="stowage", namespace="stowage")
     nothing = Scheduler(metadata=metadata)
-    configuration = plan([nothing], [], {}).configurations[nothing.key]
+    configuration = plan([nothing], [], {}, {}).configurations[nothing.key]
 
     ours = desired(nothing, configuration, "stowage:dev")
 
@@ -345,6 +350,166 @@ def bring(cluster: Cluster, namespace: str, name: str, file: Path) -> None:
     beside = file.with_suffix(".new")
     beside.write_text(yaml.safe_dump(document))
     beside.replace(file)
+
+
+WHEEL = {"configMap": "wheels", "key": "cool_racks.whl"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The example cool-racks, as pip builds it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    package = shutil.copytree(CHECKOUT / "examples/plugins/cool-racks", folder / "cool-racks")
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--wheel-dir",
+            folder,
+            package,
+        ],
+        env={**os.environ, **PIP},
+        check=True,
+    )
+    [built] = folder.glob("*.whl")
+    return built.read_bytes()
+
+
+def hold(cluster: Cluster, namespace: str, **files: bytes) -> None:
+    """Writes the ConfigMap `wheels`, with these files and no others."""
+    binary = {f"{name}.whl": b64encode(content).decode() for name, content in files.items()}
+    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": WHEEL["configMap"]}}
+    path = f"/api/v1/namespaces/{namespace}/configmaps/wheels?fieldManager=e2e"
+    body = {**head, "binaryData": binary}
+    cluster.run(cluster.api.call(Call("PATCH", path, body, "application/apply-patch+yaml")))
+
+
+def template(cluster: Cluster, namespace: str, name: str) -> Json:
+    """The pods of an instance, as its Deployment has them."""
+    found = read(cluster, f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+    pods: Json = {} if found is None else found["spec"]["template"]
+    return pods
+
+
+def test_a_plugin_from_a_wheel(
+    cluster: Cluster, operator: Program, namespace: str, wheel: bytes, tmp_path: Path
+) -> None:
+    """What is missing is said by path; what is there decides; another wheel rolls the pods."""
+    racks = {"hot-0": 40, "cool": 20, "hot-1": 36}
+    cluster.create_nodes(
+        [
+            make_node(name, labels={"acme.com/rack-celsius": str(celsius)})
+            for name, celsius in racks.items()
+        ]
+    )
+    profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "CoolRacks", "weight": 5}]}}}]
+    plugins = [{"name": "cool-racks", "wheel": WHEEL}]
+    scheduler(cluster, namespace, "main", profiles=profiles, plugins=plugins)
+
+    def first_problem() -> str:
+        path = f"{API}/namespaces/{namespace}/schedulers/main"
+        found = ((read(cluster, path) or {}).get("status") or {}).get("problems") or [{}]
+        return f"{found[0].get('path')}: {found[0].get('message')}"
+
+    where = "spec.plugins[0].wheel"
+    none = f'{where}.configMap: there is no ConfigMap "wheels" in namespace {namespace}'
+    wait_for(lambda: first_problem() == none, "the missing ConfigMap to be told")
+    hold(cluster, namespace, other=wheel)
+    wait_for(lambda: f"{where}.key: " in first_problem(), "the missing key to be told", 60)
+    assert template(cluster, namespace, "main") == {}
+
+    hold(cluster, namespace, cool_racks=wheel)
+    wait_for_reason(cluster, namespace, "main", 60, ConfigurationValid="Valid")
+    before = wait_for(lambda: template(cluster, namespace, "main"), "the Deployment")
+    daemon = run_as_deployed(cluster, namespace, "main", tmp_path)
+    try:
+        pods = [make_pod(f"p{i}", namespace=namespace, schedulerName="main") for i in range(5)]
+        cluster.create_pods(pods)
+        cluster.wait_until_bound(namespace, scheduler_name="main")
+    finally:
+        assert daemon.stop() == 0
+    placed = {
+        pod["metadata"]["name"]: pod["spec"].get("nodeName")
+        for pod in cluster.pods(namespace)
+        if pod["spec"]["schedulerName"] == "main"
+    }
+    assert placed == dict.fromkeys((f"p{i}" for i in range(5)), "cool")
+
+    hold(cluster, namespace, cool_racks=wheel + b"\0")
+    wait_for(lambda: template(cluster, namespace, "main") != before, "new pods", 60)
+    after = template(cluster, namespace, "main")
+    assert before["spec"] == after["spec"]
+    assert before["metadata"]["annotations"] != after["metadata"]["annotations"]
+
+
+def run_as_deployed(cluster: Cluster, namespace: str, name: str, root: Path) -> Program:
+    """The daemon as its Deployment has it: arguments, environment, mounts below a folder.
+
+    It is told in addition how to reach the API server from here, and which port is free.
+    """
+    pod = template(cluster, namespace, name)["spec"]
+    [container] = pod["containers"]
+    volumes = {each["name"]: each["configMap"]["name"] for each in pod["volumes"]}
+    for mount in container["volumeMounts"]:
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{volumes[mount['name']]}"
+        found = cluster.run(cluster.api.get(path))
+        files = {key: text.encode() for key, text in found.get("data", {}).items()}
+        files |= {key: b64decode(text) for key, text in found.get("binaryData", {}).items()}
+        place = root / mount["mountPath"][1:]
+        if "subPath" in mount:
+            files = {place.name: files[mount["subPath"]]}
+            place = place.parent
+        place.mkdir(parents=True, exist_ok=True)
+        for key, content in files.items():
+            (place / key).write_bytes(content)
+    file = root / "etc/stowage/config.yaml"
+    account = cluster.service_account_kubeconfig(namespace, name)
+    document = {
+        **yaml.safe_load(file.read_text()),
+        "clientConnection": {"kubeconfig": str(account)},
+    }
+    file.write_text(yaml.safe_dump(document))
+
+    def here(text: str) -> str:
+        for mount in container["volumeMounts"]:
+            text = text.replace(mount["mountPath"], f"{root}{mount['mountPath']}")
+        return text
+
+    port = free_port()
+    words = [*map(here, container["args"]), f"--secure-port={port}"]
+    variables = {each["name"]: here(each["value"]) for each in container["env"]}
+    program = Program(
+        name,
+        # Started in the checkout, which is where `-m` finds the modules.
+        [sys.executable, "-m", "scheduler", *words],
+        root / f"{name}.log",
+        variables,
+        CHECKOUT,
+    )
+    program.url = f"https://127.0.0.1:{port}"
+    program.wait_ready(lambda: is_ready(program))
+    return program
+
+
+def test_a_plugin_from_an_image(cluster: Cluster, operator: Program, namespace: str) -> None:
+    """The API server takes the pods as they are rendered; whoever runs them mounts the image."""
+    profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "PackGpus", "weight": 5}]}}}]
+    package = {"name": "gpus", "image": "registry.example/gpus:1", "provides": ["PackGpus"]}
+    scheduler(cluster, namespace, "main", profiles=profiles, plugins=[package])
+    wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
+
+    [pod, *_] = wait_for(lambda: cluster.pods(namespace), "its pods")
+
+    [volume] = [each for each in pod["spec"]["volumes"] if each["name"] == "plugins-gpus"]
+    assert volume["image"]["reference"] == "registry.example/gpus:1"
+    [container] = pod["spec"]["containers"]
+    [mount] = [each for each in container["volumeMounts"] if each["name"] == "plugins-gpus"]
+    assert (mount["mountPath"], mount["readOnly"]) == ("/plugins/gpus", True)
+    assert container["env"] == [{"name": "PYTHONPATH", "value": "/plugins/gpus/plugins"}]
 
 
 def test_drift_is_put_right(cluster: Cluster, operator: Program, namespace: str) -> None:
@@ -510,6 +675,21 @@ REFUSED = {
     ),
     "a flag without dashes": ({"extraArgs": ["v=3"]}, "extraArgs"),
     "no number": ({"replicas": -1}, "replicas"),
+    "a plugin from nowhere": ({"plugins": [{"name": "x"}]}, "give image or wheel, and not both"),
+    "a plugin from two places": (
+        {"plugins": [{"name": "x", "image": "i", "provides": ["X"], "wheel": WHEEL}]},
+        "give image or wheel, and not both",
+    ),
+    "an image of nothing": ({"plugins": [{"name": "x", "image": "i"}]}, "provides says what"),
+    "a wheel that says it twice": (
+        {"plugins": [{"name": "x", "provides": ["X"], "wheel": WHEEL}]},
+        "a wheel says it itself",
+    ),
+    "a package whose name is no label": (
+        {"plugins": [{"name": "X_y", "wheel": WHEEL}]},
+        "plugins.0..name",
+    ),
+    "a name twice": ({"plugins": [{"name": "x", "wheel": WHEEL}] * 2}, "duplicate"),
 }
 
 
@@ -550,11 +730,12 @@ def test_kubectl_knows_the_kinds(cluster: Cluster, namespace: str) -> None:
     assert "schedulingprofile.stowage.dev/batch" in listed
 
 
-def test_the_page_is_right(cluster: Cluster, operator: Program, namespace: str) -> None:
-    """The manifests that docs/operator.md shows are accepted and come into force."""
-    text = (CHECKOUT / "docs" / "operator.md").read_text()
-    shown = [block.split("```")[0] for block in text.split("```yaml\n")[1:]]
-    documents = [each for block in shown for each in yaml.safe_load_all(block)]
+def test_the_page_is_right(
+    cluster: Cluster, operator: Program, wheel: bytes, tmp_path: Path
+) -> None:
+    """The manifests that docs/operator.md shows come into force; what it asks then is answered."""
+    page = CHECKOUT / "docs" / "operator.md"
+    documents = [each for block in blocks(page, "yaml") for each in yaml.safe_load_all(block)]
     assert {each["kind"] for each in documents} == {"Scheduler", "SchedulingProfile"}
     for each in documents:
         place = each["metadata"]["namespace"]
@@ -576,6 +757,14 @@ def test_the_page_is_right(cluster: Cluster, operator: Program, namespace: str) 
             ),
             f"{place}/{name}",
         )
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "cool_racks-0.1.0-py3-none-any.whl").write_bytes(wheel)
+    asked = [each.command for each in shown(page) if "kubectl -n scheduling " in each.command]
+    assert len(asked) == 5
+    for command in asked:
+        words = command.replace("dist/", f"{tmp_path}/dist/").split()
+        kubectl(cluster, *words[1:])
+    assert everything(cluster, "scheduling", "main") == []
 
 
 def test_its_own_pods_are_admitted(cluster: Cluster) -> None:

@@ -156,6 +156,7 @@ class RunningDaemon:
             answer=self.driver.submit,
             ask_others=self.driver.bind_by_others,
             shares=self._shares,
+            queues=self.metrics.work_queues,
             on_sent=self.driver.sent,
             on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
         )

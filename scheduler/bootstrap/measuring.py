@@ -61,7 +61,6 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
     )
     metrics.binds_in_flight.from_source(lambda: {EMPTY: driver.in_flight})
     metrics.tasks.from_source(lambda: {EMPTY: len(asyncio.all_tasks())})
-    metrics.writes_owed.from_source(lambda: driver.outbox.owed)
     metrics.extenders.asking_attempts.from_source(hearings)
     metrics.class_cache_requests.from_source(
         lambda: {

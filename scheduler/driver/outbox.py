@@ -49,6 +49,7 @@ from scheduler.observability.loop_shares import (
     LoopMetrics,
     LoopShares,
 )
+from scheduler.observability.work_queues import WorkQueue, WorkQueueMetrics
 
 MAX_OWED: Final = 256
 """Events that may be owed, those of binds and evictions under way included."""
@@ -92,6 +93,7 @@ class Outbox:
         answer: takes the engine's events.
         ask_others: carries out a binding that is for Bind plugins or an extender; never raises.
         shares: adds up what the loop's time goes to.
+        queues: tells of what waits and for how long.
         on_sent: called after each request: there may be room again.
         on_dropped: told why (`queue_full`, `refused`, `unreachable`) for each event that is lost.
 
@@ -108,6 +110,7 @@ class Outbox:
         answer: Callable[[EngineEvent], None],
         ask_others: Callable[[Bind], Awaitable[EngineEvent]],
         shares: LoopShares | None = None,
+        queues: WorkQueueMetrics | None = None,
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -123,15 +126,22 @@ class Outbox:
         self._on_dropped = on_dropped
         self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
         self._series = EventSeries()
-        self._binds: deque[Bind] = deque()
-        self._reads: deque[ReadPod] = deque()
-        self._evicts: deque[Evict] = deque()
+        # Each with the time at which it was put there.
+        self._binds: deque[tuple[float, Bind]] = deque()
+        self._reads: deque[tuple[float, ReadPod]] = deque()
+        self._evicts: deque[tuple[float, Evict]] = deque()
         self._evicts_owed = 0
         """Evictions that wait or are under way."""
-        self._patches: dict[str, PatchStatus] = {}
-        self._patching: dict[str, Bind | None] = {}
+        self._patches: dict[str, tuple[float, PatchStatus]] = {}
+        self._patching: dict[str, tuple[float, Bind] | None] = {}
         """UIDs whose status is being written, each with the bind that waits for the end of it."""
-        self._events: deque[Occurrence] = deque()
+        self._events: deque[tuple[float, Occurrence]] = deque()
+        queues = queues or WorkQueueMetrics(Instruments())
+        self._bind_queue = WorkQueue(queues, "binds", self._binds, clock.monotonic)
+        self._read_queue = WorkQueue(queues, "reads", self._reads, clock.monotonic)
+        self._evict_queue = WorkQueue(queues, "evictions", self._evicts, clock.monotonic)
+        self._patch_queue = WorkQueue(queues, "patches", self._patches, clock.monotonic)
+        self._event_queue = WorkQueue(queues, "events", self._events, clock.monotonic)
         self._events_in_flight = 0
         """Under way, or to be tried again later."""
         self._tries: dict[Occurrence, int] = {}
@@ -147,16 +157,6 @@ class Outbox:
     def events_owed(self) -> int:
         """Events that wait or are under way."""
         return len(self._events) + self._events_in_flight
-
-    @property
-    def owed(self) -> dict[str, float]:
-        """How many writes of each kind wait or are under way."""
-        return {
-            "binds": self.binds_owed,
-            "evictions": self._evicts_owed,
-            "patches": len(self._patches) + len(self._patching),
-            "events": self.events_owed,
-        }
 
     @property
     def has_room(self) -> bool:
@@ -194,21 +194,22 @@ class Outbox:
         """Send a binding. What is not told yet of an earlier failure is out of date."""
         self.binds_owed += 1
         self._patches.pop(bind.uid, None)
+        waiting = self._bind_queue.added(), bind
         if bind.uid in self._patching:
-            self._patching[bind.uid] = bind
+            self._patching[bind.uid] = waiting
         else:
-            self._binds.append(bind)
+            self._binds.append(waiting)
             self._wake()
 
     def cancel(self, attempt: int) -> None:
         """Forget a binding that has not left yet."""
-        for bind in self._binds:
-            if bind.attempt == attempt:
-                self._binds.remove(bind)
+        for waiting in self._binds:
+            if waiting[1].attempt == attempt:
+                self._binds.remove(waiting)
                 self._let_go()
                 return
-        for uid, waiting in self._patching.items():
-            if waiting is not None and waiting.attempt == attempt:
+        for uid, held in self._patching.items():
+            if held is not None and held[1].attempt == attempt:
                 self._patching[uid] = None
                 self._let_go()
                 return
@@ -219,13 +220,13 @@ class Outbox:
 
     def read(self, read: ReadPod) -> None:
         """Ask how a pod is."""
-        self._reads.append(read)
+        self._reads.append((self._read_queue.added(), read))
         self._wake()
 
     def evict(self, evict: Evict) -> None:
         """Delete a pod, to make room."""
         self._evicts_owed += 1
-        self._evicts.append(evict)
+        self._evicts.append((self._evict_queue.added(), evict))
         self._wake()
 
     def patch(self, patch: PatchStatus) -> None:
@@ -233,7 +234,7 @@ class Outbox:
 
         What the newest leaves alone is still to be as the one before it says.
         """
-        before = self._patches.get(patch.uid)
+        since, before = self._patches.get(patch.uid) or (self._patch_queue.added(), None)
         if before is not None:
             nominated = patch.nominated_node_name
             patch = msgspec.structs.replace(
@@ -241,7 +242,7 @@ class Outbox:
                 condition=patch.condition or before.condition,
                 nominated_node_name=before.nominated_node_name if nominated is None else nominated,
             )
-        self._patches[patch.uid] = patch
+        self._patches[patch.uid] = since, patch
         self._wake()
 
     def tell(self, tell: Tell) -> None:
@@ -272,7 +273,7 @@ class Outbox:
             if can_be_dropped and limit and self._owed_by_sent() >= limit:
                 self._on_dropped("queue_full")
             else:
-                self._events.append(occurrence)
+                self._events.append((self._event_queue.added(), occurrence))
                 self._wake()
 
     # --- sending --------------------------------------------------------------------------------
@@ -334,9 +335,10 @@ class Outbox:
     def _next(self) -> Awaitable[None] | None:
         """The most important thing that may be sent now."""
         if self._binds and self._has_room_for_event():
-            return self._timed(BINDS, self._bind(self._binds.popleft()))
+            return self._timed(BINDS, self._bind(*self._binds.popleft()))
         if self._reads:
-            return self._timed(OTHER_WRITES, self._read(self._reads.popleft()))
+            since, read = self._reads.popleft()
+            return self._timed(OTHER_WRITES, self._read_queue.work(since, self._read(read)))
         if self._others_in_flight < self._settings.concurrency - FOR_BINDS:
             job = self._next_other() or self._next_event()
             if job is not None:
@@ -346,17 +348,20 @@ class Outbox:
 
     def _next_other(self) -> Awaitable[None] | None:
         if self._evicts and self._has_room_for_event():
-            return self._timed(OTHER_WRITES, self._evict(self._evicts.popleft()))
+            since, evict = self._evicts.popleft()
+            return self._timed(OTHER_WRITES, self._evict_queue.work(since, self._evict(evict)))
         for uid in self._patches:
             if uid not in self._patching:
-                return self._timed(OTHER_WRITES, self._patch(self._patches.pop(uid)))
+                since, patch = self._patches.pop(uid)
+                return self._timed(OTHER_WRITES, self._patch_queue.work(since, self._patch(patch)))
         return None
 
     def _next_event(self) -> Awaitable[None] | None:
         if not self._events:
             return None
         self._events_in_flight += 1
-        return self._timed(EVENTS, self._deliver(self._events.popleft()))
+        since, occurrence = self._events.popleft()
+        return self._timed(EVENTS, self._event_queue.work(since, self._deliver(occurrence)))
 
     def _has_room_for_event(self) -> bool:
         """Whether what brings an event may leave."""
@@ -368,12 +373,13 @@ class Outbox:
         evicts_in_flight = self._evicts_owed - len(self._evicts)
         return self.events_owed + self._binds_in_flight + evicts_in_flight
 
-    async def _bind(self, bind: Bind) -> None:
+    async def _bind(self, since: float, bind: Bind) -> None:
         self._binds_in_flight += 1
+        finishing = self._bind_queue.work(since, self._finish(bind))
         if bind.extender is None:
-            await self._finish(bind)
+            await finishing
         else:
-            task = asyncio.get_running_loop().create_task(self._finish(bind))
+            task = asyncio.get_running_loop().create_task(finishing)
             self._beside.add(task)
             task.add_done_callback(self._came_back)
 
@@ -444,10 +450,10 @@ class Outbox:
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))
         finally:
-            bind = self._patching.pop(patch.uid)
+            held = self._patching.pop(patch.uid)
             self._others_in_flight -= 1
-            if bind is not None:
-                self._binds.append(bind)
+            if held is not None:
+                self._binds.append(held)
             self._wake()
 
     async def _deliver(self, occurrence: Occurrence) -> None:
@@ -477,10 +483,11 @@ class Outbox:
             self._events_in_flight -= 1
             self._on_dropped("unreachable")
             return
+        self._event_queue.retried()
         pause = self._settings.retry_seconds * self._rng.uniform(0.5, 1.5)
         asyncio.get_running_loop().call_later(pause, self._again, occurrence)
 
     def _again(self, occurrence: Occurrence) -> None:
         self._events_in_flight -= 1
-        self._events.append(occurrence)
+        self._events.append((self._event_queue.added(), occurrence))
         self._wake()

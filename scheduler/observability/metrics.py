@@ -27,6 +27,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.observability.loop_shares import LoopMetrics
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.volume_metrics import VolumeMetrics
+from scheduler.observability.work_queues import WorkQueueMetrics
 
 _EVALUATED_AT: Final = frozenset(("PreFilter", "Filter", "PreScore", "Score"))
 """The extension points plugin_evaluation_total counts."""
@@ -51,6 +52,7 @@ class SchedulerMetrics:
         self.framework = FrameworkMetrics(self.instruments)
         self.client = ClientMetrics(self.instruments)
         self.loop = LoopMetrics(self.instruments)
+        self.work_queues = WorkQueueMetrics(self.instruments)
         self.reviews = ReviewMetrics(self.instruments)
         self.informers = InformerMetrics(self.instruments)
         self.extenders = ExtenderMetrics(self.instruments)
@@ -95,11 +97,6 @@ class SchedulerMetrics:
         add = self.instruments
         self.binds_in_flight = add.gauge("stowage_binds_in_flight", "Bindings under way.")
         self.tasks = add.gauge("stowage_tasks", "Tasks of the event loop.")
-        self.writes_owed = add.gauge(
-            "stowage_writes_owed",
-            "Writes about pods that wait or are under way: binds, evictions, patches, events.",
-            "what",
-        )
         self.events_dropped = add.counter(
             "stowage_events_dropped_total",
             "Events that were not sent because too many were waiting.",

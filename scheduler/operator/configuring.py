@@ -30,6 +30,7 @@ from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Path, Problem
 from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
 from scheduler.config.write import dump
+from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
@@ -41,7 +42,7 @@ NEEDS_RESTART: Final = (*FIXED, "extenders")
 """Fields that a running daemon does not take over."""
 
 _ANY_POINT: Final = frozenset(ExtensionPoint) - {ExtensionPoint.QUEUE_SORT}
-"""Where a plugin that is in an image may run, for all that is known here: its image says more."""
+"""Where an out-of-tree plugin may run, for all that is known here: its class says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Configuration:
         names: the schedulerNames that are served.
         taken: the SchedulingProfiles in it.
         selected: how many were selected.
-        restart: changes when a running daemon would not take the file over; empty by default.
+        restart: changes when a running daemon would not take the file over, or when a wheel has
+            other content; empty by default.
     """
 
     text: str | None
@@ -97,6 +99,7 @@ def plan(
     schedulers: Iterable[Scheduler],
     profiles: Iterable[SchedulingProfile],
     namespaces: Mapping[str, Mapping[str, str]],
+    wheels: Wheels,
 ) -> Plan:
     """Work out all configurations.
 
@@ -104,10 +107,11 @@ def plan(
         schedulers: all instances; those that are leaving take part in nothing.
         profiles: all SchedulingProfiles.
         namespaces: labels of namespaces by name, for those who select by them.
+        wheels: all that instances name, or what is wrong with them.
     """
     claimed: dict[str, str] = {}
     drafts = [
-        _Draft(scheduler, claimed)
+        _Draft(scheduler, claimed, packages_of(scheduler, wheels))
         for scheduler in sorted(schedulers, key=lambda each: each.age)
         if not scheduler.is_leaving
     ]
@@ -138,16 +142,22 @@ class _Draft:
         scheduler: whose it is.
     """
 
-    def __init__(self, scheduler: Scheduler, claimed: dict[str, str]) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        claimed: dict[str, str],
+        packages: Packages,
+    ) -> None:
         """Begin with the instance's own part.
 
         Args:
             scheduler: whose it is.
             claimed: who has which schedulerName, for people; claims are added.
+            packages: its plugins.
         """
         self.scheduler = scheduler
         self._claimed = claimed
-        self._problems: list[Problem] = []
+        self._problems = list(packages.problems)
         self._names: list[str] = []
         self._taken: list[Key] = []
         self._selected = 0
@@ -155,7 +165,7 @@ class _Draft:
         self._size = len(json.dumps(self._document))
         options = self._options()
         self._rules = _Rules(
-            frozenset(name for each in scheduler.spec.plugins for name in each.names),
+            packages.names,
             turned_on(options.feature_gates),
             options.allow_unsupported,
         )
@@ -163,6 +173,7 @@ class _Draft:
             self._note(_place(problem.path), problem.message)
         for i, profile in enumerate(self._document["profiles"]):
             self._claim(profile.get("schedulerName"), ("spec", "profiles", i, "schedulerName"))
+        self._restart = _restart(scheduler.spec.configuration, packages.digests)
         self._labels = self._selector("profileSelector", scheduler.spec.profile_selector)
         near = scheduler.spec.profile_namespace_selector
         self._namespaces = self._selector("profileNamespaceSelector", near) if near else None
@@ -204,7 +215,7 @@ class _Draft:
             names=tuple(self._names),
             taken=tuple(self._taken),
             selected=self._selected,
-            restart=_restart(self.scheduler.spec.configuration),
+            restart=self._restart,
         )
 
     # --- steps ----------------------------------------------------------------------------------
@@ -318,9 +329,11 @@ def _place(path: Path) -> Path:
     return ("spec", *path) if path[:1] == ("profiles",) else ("spec", "configuration", *path)
 
 
-def _restart(configuration: Json) -> str:
+def _restart(configuration: Json, wheels: Sequence[str]) -> str:
     """A digest of what takes a restart; nothing where all of it is left to us."""
     fixed = {name: configuration[name] for name in NEEDS_RESTART if configuration.get(name)}
+    if wheels:
+        fixed["wheels"] = wheels
     if not fixed:
         return ""
     return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()

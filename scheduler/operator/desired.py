@@ -3,6 +3,7 @@
 Pure. The manifests are read from the package, which has them from deploy/: there is one source.
 """
 
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import cache
 from importlib.resources import files
@@ -12,12 +13,12 @@ import yaml
 from typing_extensions import override
 
 from scheduler.operator.configuring import Configuration, feature_gates
-from scheduler.operator.resources import GROUP, VERSION, Json, Key, Scheduler
+from scheduler.operator.resources import GROUP, VERSION, Json, Key, PluginPackage, Scheduler
 
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowage-operator"}
 """A label of everything that the operator makes."""
 RESTART: Final = "stowage.dev/restarts-for"
-"""An annotation of pods: what of their configuration takes a restart, as a digest."""
+"""An annotation of pods: what of their configuration and plugins takes a restart, as a digest."""
 
 _BASE: Final = (
     "rbac.yaml",
@@ -29,12 +30,8 @@ _BASE: Final = (
 _NAME: Final = "stowage"
 """How deploy/ calls everything."""
 _PLUGINS: Final = "/plugins"
+"""Where packages of plugins are mounted, and where an image has its own."""
 _SERVING: Final = "/etc/stowage-serving"
-_PYTHON: Final = "/opt/stowage/bin/python"
-_COPY: Final = (
-    "import shutil; shutil.copytree('/plugins', '/copied', dirs_exist_ok=True, "
-    "copy_function=shutil.copyfile)"
-)
 
 
 class Reference(NamedTuple):
@@ -220,7 +217,7 @@ def _configure_deployment(
         container["resources"] = spec.resources
     container["args"] += _arguments(scheduler)
     if spec.plugins:
-        _add_plugins(pod, scheduler)
+        _add_plugins(pod, spec.plugins)
     if spec.serving.secret_name:
         _add_certificate(pod, spec.serving.secret_name)
 
@@ -251,26 +248,25 @@ def _arguments(scheduler: Scheduler) -> list[str]:
     ]
 
 
-def _add_plugins(pod: Json, scheduler: Scheduler) -> None:
-    """Copy the plugins out of their images before the daemon starts.
-
-    The images hold the same Python, and no shell.
-    """
+def _add_plugins(pod: Json, packages: Sequence[PluginPackage]) -> None:
+    """Mount packages of plugins and let Python find them; there is no shell to install them."""
     [container] = pod["containers"]
-    pod["volumes"].append({"name": "plugins", "emptyDir": {}})
-    container["volumeMounts"].append({"name": "plugins", "mountPath": _PLUGINS, "readOnly": True})
-    container["env"] = [{"name": "PYTHONPATH", "value": _PLUGINS}]
-    pod["initContainers"] = [
-        {
-            "name": f"plugins-{i}",
-            "image": each.image,
-            "command": [_PYTHON, "-c", _COPY],
-            "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
-            "securityContext": deepcopy(container["securityContext"]),
-            "volumeMounts": [{"name": "plugins", "mountPath": "/copied"}],
-        }
-        for i, each in enumerate(scheduler.spec.plugins)
-    ]
+    found_in = []
+    for each in packages:
+        volume = f"plugins-{each.name}"
+        mount: Json = {"name": volume, "readOnly": True}
+        if each.wheel is None:
+            place = f"{_PLUGINS}/{each.name}"
+            pod["volumes"].append({"name": volume, "image": {"reference": each.image}})
+            found_in.append(f"{place}{_PLUGINS}")
+        else:
+            place = f"{_PLUGINS}/{each.name}.whl"
+            pod["volumes"].append({"name": volume, "configMap": {"name": each.wheel.config_map}})
+            # A single file stays as it is while the process imports from it.
+            mount["subPath"] = each.wheel.key
+            found_in.append(place)
+        container["volumeMounts"].append({**mount, "mountPath": place})
+    container["env"] = [{"name": "PYTHONPATH", "value": ":".join(found_in)}]
 
 
 def _add_certificate(pod: Json, secret: str) -> None:

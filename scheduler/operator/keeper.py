@@ -12,6 +12,7 @@ from typing import Final
 
 from scheduler.client.errors import ApiError, ConflictError, FencedError
 from scheduler.clock import Clock
+from scheduler.config.problems import Problem
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster, reference_of
 from scheduler.operator.configuring import Configuration, Plan, plan
@@ -22,6 +23,7 @@ from scheduler.operator.desired import (
     unwanted,
     without_owner,
 )
+from scheduler.operator.packages import Wheel, WheelPlace, Wheels, wheel_in, wheels_wanted
 from scheduler.operator.resources import (
     FINALIZER,
     Json,
@@ -101,7 +103,12 @@ class Keeper:
         self._woken.clear()
         schedulers, unreadable = await self._cluster.list_objects(SCHEDULERS, Scheduler)
         profiles, more = await self._cluster.list_objects(PROFILES, SchedulingProfile)
-        decided = plan(schedulers, profiles, await self._namespaces(schedulers))
+        decided = plan(
+            schedulers,
+            profiles,
+            await self._namespaces(schedulers),
+            await self._wheels(schedulers),
+        )
         self._applied = {
             each.key: self._applied[each.key] for each in schedulers if each.key in self._applied
         }
@@ -224,6 +231,17 @@ class Keeper:
         if any(each.spec.profile_namespace_selector is not None for each in schedulers):
             return await self._cluster.namespaces()
         return {}
+
+    async def _wheels(self, schedulers: Iterable[Scheduler]) -> Wheels:
+        """All wheels that instances name, or what is wrong with them."""
+        found: dict[WheelPlace, Wheel | Problem] = {}
+        for place in {place for each in schedulers for place in wheels_wanted(each)}:
+            config_map = Reference("v1", "ConfigMap", place.namespace, place.config_map)
+            try:
+                found[place] = wheel_in(await self._cluster.read(config_map), place)
+            except ApiError as problem:
+                found[place] = Problem(("configMap",), str(problem))
+        return found
 
     def _tell(self, failures: Iterable[str]) -> None:
         """Log what has failed, once; a failure that stays is not news."""

@@ -1,6 +1,6 @@
 """The custom resources `Scheduler` and `SchedulingProfile`, with the default of every field.
 
-The schema that people see is deploy/operator/crds.yaml; tests hold both against each other.
+The schemas that people see are in deploy/operator; tests hold both against each other.
 """
 
 from typing import Any, Final, NamedTuple
@@ -34,12 +34,22 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Common settings; what is not known was made by a newer version and is left alone."""
 
 
-class PluginImage(_Written, frozen=True):
-    """An image with out-of-tree plugins under /plugins, as the image of `stowage plugin new`."""
+class WheelKey(_Written, frozen=True):
+    """A wheel in a ConfigMap of the Scheduler's namespace."""
 
-    image: str
-    names: tuple[str, ...]
-    """The plugins in it, as profiles name them."""
+    config_map: str
+    key: str
+    """Of its binaryData."""
+
+
+class PluginPackage(_Written, frozen=True):
+    """Out-of-tree plugins: in an image, under /plugins, or in a wheel."""
+
+    name: str
+    image: str = ""
+    provides: tuple[str, ...] = ()
+    """The plugins in the image, as profiles name them; a wheel announces them itself."""
+    wheel: WheelKey | None = None
 
 
 class Serving(_Written, frozen=True):
@@ -71,7 +81,7 @@ class SchedulerSpec(_Written, frozen=True):
     profile_namespace_selector: LabelSelector | None = None
     configuration: Json = {}
     feature_gates: dict[str, bool] = {}
-    plugins: tuple[PluginImage, ...] = ()
+    plugins: tuple[PluginPackage, ...] = ()
     extra_args: tuple[str, ...] = ()
     resources: Json | None = None
     node_selector: dict[str, str] = {}

@@ -128,8 +128,8 @@ def test_sizes_are_taken_at_each_scrape() -> None:
         'scheduler_goroutines{operation="prioritizing_extender"} 0.0',
         "stowage_binds_in_flight 1.0",
         "stowage_tasks 1.0",
-        'stowage_writes_owed{what="binds"} 1.0',
-        'stowage_writes_owed{what="patches"} 1.0',
+        'workqueue_depth{name="binds"} 1.0',
+        'workqueue_depth{name="patches"} 1.0',
         'stowage_asking_attempts{place="line"} 0.0',
         'stowage_class_cache_requests_total{result="miss"} 2.0',
     ):

@@ -4,12 +4,14 @@ import json
 import re
 import shutil
 import tomllib
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 import yaml
 
 from e2e.support.plugins import announce
+from scheduler.operator.packages import Wheel, WheelPlace, wheel_in
 from tests.support.environment import CHECKOUT, Environment
 from tests.support.pages import blocks
 
@@ -169,6 +171,27 @@ def test_what_the_image_does(environment: Environment, walked: Path, tmp_path: P
 
     assert done.returncode == 0, done.stderr
     assert "name: MyRacks" in done.stdout
+
+
+def test_a_wheel_is_found_as_it_is(environment: Environment, walked: Path, tmp_path: Path) -> None:
+    """Under the name that a ConfigMap gives it; the operator reads in it what the daemon finds."""
+    [build] = blocks(PAGE, "sh")[1].splitlines()
+    source = shutil.copytree(walked, tmp_path / "source")
+    environment.succeed(build, source)
+    [wheel] = (source / "dist").glob("*.whl")
+    mounted = shutil.copy(wheel, tmp_path / "plugin.whl")
+    image = Environment(tmp_path / "image")
+
+    done = image.run(
+        f"stowage config {walked / 'deploy' / 'config.yaml'}", tmp_path, {"PYTHONPATH": mounted}
+    )
+    held = {"binaryData": {"plugin.whl": b64encode(wheel.read_bytes()).decode()}}
+    read = wheel_in(held, WheelPlace("stowage", "stowage-plugin", "plugin.whl"))
+
+    assert done.returncode == 0, done.stderr
+    assert "name: MyRacks" in done.stdout
+    assert isinstance(read, Wheel)
+    assert read.provides == ("MyRacks",)
 
 
 def test_policies_are_tested_as_the_page_says() -> None:

@@ -30,6 +30,8 @@ from scheduler.engine.events import (
     ReadFailed,
 )
 from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
+from scheduler.observability.instruments import Instruments
+from scheduler.observability.work_queues import WorkQueueMetrics
 from tests.support.clock import FakeClock
 from tests.unit.driver.fake_writes import FakeWrites, settle
 
@@ -74,6 +76,7 @@ class World:
         self.clock = FakeClock()
         self.answers: list[Event] = []
         self.dropped: list[str] = []
+        self.queues = WorkQueueMetrics(Instruments())
         self.tells = False
         self.most_owed = 0
         self.on_sent = 0
@@ -83,6 +86,7 @@ class World:
             OutboxSettings("host", **settings),
             answer=self._answer,
             ask_others=self._ask_plugins,
+            queues=self.queues,
             on_sent=self._sent,
             on_dropped=self.dropped.append,
         )
@@ -690,6 +694,7 @@ def test_an_outage_delays_events_and_does_not_lose_them(problem: Exception) -> N
 
     world = play(story, retry_seconds=0.0)
     assert len(world.writes.names("event")) == 4
+    assert world.queues.retries["events"].value == 3
     assert world.outbox.events_owed == 0
     assert world.dropped == []
 
@@ -790,3 +795,22 @@ def test_what_is_told_after_the_end_raises_nothing() -> None:
         return world.outbox.events_owed
 
     assert asyncio.run(story()) == 2
+
+
+def test_every_write_goes_through_a_queue_that_is_told_of() -> None:
+    """Once in, once out, of whatever kind."""
+
+    async def story(world: World) -> None:
+        world.outbox.bind(bind("b"))
+        world.outbox.read(ReadPod(7, "ns", "r", "r"))
+        world.outbox.evict(evict("v"))
+        world.outbox.patch(patch("s"))
+        world.outbox.tell(tell("e"))
+        await settle()
+
+    world = play(story)
+
+    kinds = ["binds", "reads", "evictions", "patches", "events"]
+    assert {name: world.queues.adds[name].value for name in kinds} == dict.fromkeys(kinds, 1)
+    for family in (world.queues.queued, world.queues.worked):
+        assert {name: sum(family[name].counts) for name in kinds} == dict.fromkeys(kinds, 1)

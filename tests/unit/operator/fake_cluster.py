@@ -18,7 +18,7 @@ class FakeCluster:
         customs: the custom resources.
         objects: everything else.
         asked: writes in their order, as texts.
-        refused: what may not be written, as `Kind namespace/name`.
+        refused: what may be neither read nor written, as `Kind namespace/name`.
         outdated: custom resources that have changed since they were listed.
     """
 
@@ -38,6 +38,7 @@ class FakeCluster:
         return {}
 
     async def read(self, what: Reference) -> Json | None:
+        self._allow(what)
         return self.objects.get(what)
 
     async def apply(self, written: Json) -> Json:
@@ -84,7 +85,10 @@ class FakeCluster:
     def _change(self, what: Reference, **fields: object) -> None:
         self.customs[what] = msgspec.structs.replace(self.customs[what], **fields)
 
-    def _ask(self, verb: str, what: Reference) -> None:
+    def _allow(self, what: Reference) -> None:
         if str(what) in self.refused:
             raise ForbiddenError(f"PATCH {what.name}", status=403, message="no such right")
+
+    def _ask(self, verb: str, what: Reference) -> None:
+        self._allow(what)
         self.asked.append(f"{verb} {what}")

@@ -1,10 +1,14 @@
 """Schedulers and SchedulingProfiles as tests write them."""
 
+from base64 import b64encode
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import msgspec
 
 from scheduler.operator.configuring import Plan, plan
+from scheduler.operator.packages import Wheels
 from scheduler.operator.resources import FINALIZER, Json, Scheduler, SchedulingProfile
 
 
@@ -42,12 +46,47 @@ def make_profile(
     return msgspec.convert({**written, "status": status}, SchedulingProfile)
 
 
-def planned(*objects: Scheduler | SchedulingProfile, **namespaces: dict[str, str]) -> Plan:
+def make_wheel(
+    *provides: str,
+    module: str = "racks",
+    group: str = "stowage.plugins",
+    beside: dict[str, bytes] | None = None,
+) -> bytes:
+    """A wheel with plugins of these names that do nothing."""
+    classes = "".join(f"class {name}: pass\n" for name in provides)
+    announced = "".join(f"{name} = {module}:{name}\n" for name in provides)
+    info = f"{module}-1.0.dist-info"
+    memory = BytesIO()
+    with ZipFile(memory, "w") as archive:
+        archive.writestr(f"{module}.py", classes)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {module}\n")
+        archive.writestr(f"{info}/entry_points.txt", f"[{group}]\n{announced}")
+        for name, content in (beside or {}).items():
+            archive.writestr(name, content)
+    return memory.getvalue()
+
+
+def make_config_map(name: str, files: dict[str, bytes], namespace: str = "stowage") -> Json:
+    """A ConfigMap with binary files, as the API server has it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "binaryData": {key: b64encode(content).decode() for key, content in files.items()},
+    }
+
+
+def planned(
+    *objects: Scheduler | SchedulingProfile,
+    wheels: Wheels | None = None,
+    **namespaces: dict[str, str],
+) -> Plan:
     """The plan for a cluster with these objects."""
     return plan(
         [each for each in objects if isinstance(each, Scheduler)],
         [each for each in objects if isinstance(each, SchedulingProfile)],
         namespaces,
+        wheels or {},
     )
 
 

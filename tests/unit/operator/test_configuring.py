@@ -8,7 +8,9 @@ import yaml
 from hypothesis import given, strategies as st
 
 from scheduler.config.load import load
+from scheduler.config.problems import Problem
 from scheduler.operator.configuring import MAX_BYTES, MAX_PROFILE_BYTES, Plan
+from scheduler.operator.packages import Wheel, WheelPlace
 from scheduler.operator.resources import Key
 from tests.unit.operator.objects import make_profile, make_scheduler, planned
 
@@ -234,7 +236,7 @@ def test_many_hands_cannot_fill_the_configuration() -> None:
 def test_plugins_of_images_are_known_by_their_names() -> None:
     """Without the image their names are mistakes."""
     profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "CoolRacks", "weight": 2}]}}}]
-    image = {"image": "registry.example/cool-racks:1", "names": ["CoolRacks"]}
+    image = {"name": "x", "image": "registry.example/cool-racks:1", "provides": ["CoolRacks"]}
 
     without = planned(make_scheduler(profiles=profiles)).configurations.values()
     having = planned(make_scheduler(profiles=profiles, plugins=[image])).configurations.values()
@@ -243,6 +245,20 @@ def test_plugins_of_images_are_known_by_their_names() -> None:
     assert problem.path == ("spec", "profiles", 0, "plugins", "multiPoint", "enabled", 0, "name")
     assert problem.message.startswith('there is no plugin "CoolRacks"')
     assert [found.problems for found in having] == [()]
+
+
+def test_a_wheel_that_is_not_there_changes_nothing() -> None:
+    """What runs goes on; the configuration is not written, and says where to look."""
+    place = WheelPlace("stowage", "racks", "racks.whl")
+    wheel = {"name": "x", "wheel": {"configMap": "racks", "key": "racks.whl"}}
+    missing = Problem(("key",), "there is none")
+
+    [found] = planned(
+        make_scheduler(plugins=[wheel]), wheels={place: missing}
+    ).configurations.values()
+
+    assert found.text is None
+    assert list(map(str, found.problems)) == ["spec.plugins[0].wheel.key: there is none"]
 
 
 def test_feature_gates_are_those_of_the_daemon() -> None:
@@ -261,10 +277,13 @@ def test_feature_gates_are_those_of_the_daemon() -> None:
 
 
 def test_what_takes_a_restart_is_told_apart() -> None:
-    """Profiles do not, extenders do."""
+    """Profiles do not, extenders and other wheels do."""
+    place = WheelPlace("stowage", "racks", "racks.whl")
+    wheel = {"name": "x", "wheel": {"configMap": "racks", "key": "racks.whl"}}
 
-    def restart(**spec: Any) -> str:
-        [found] = planned(make_scheduler(**spec)).configurations.values()
+    def restart(digest: str = "", **spec: Any) -> str:
+        wheels = {place: Wheel(("CoolRacks",), digest)}
+        [found] = planned(make_scheduler(**spec), wheels=wheels).configurations.values()
         assert found.text is not None
         return found.restart
 
@@ -277,6 +296,7 @@ def test_what_takes_a_restart_is_told_apart() -> None:
     assert restart(configuration={"enableProfiling": True}) == restart(
         configuration={"enableProfiling": True, "podMaxBackoffSeconds": 20}
     )
+    assert len({restart(), restart("a", plugins=[wheel]), restart("b", plugins=[wheel])}) == 3
 
 
 def test_texts_are_read_back_as_they_were_written() -> None:

@@ -12,6 +12,7 @@ from scheduler.operator.desired import (
     unwanted,
     without_owner,
 )
+from scheduler.operator.packages import Wheel, WheelPlace
 from scheduler.operator.resources import Json, Scheduler
 from tests.unit.operator.objects import make_scheduler, planned
 
@@ -148,18 +149,38 @@ def test_which_image(spec: dict[str, str], default: str, image: str) -> None:
     assert image_of(make_scheduler(**spec), default) == image
 
 
-def test_plugins_are_copied_out_of_their_images() -> None:
-    """By the same Python, before the daemon starts, with no more rights than it has."""
-    images = [{"image": f"racks:{i}", "names": [f"Racks{i}"]} for i in range(2)]
-    pod = pod_of(plugins=images)
+def test_plugins_are_mounted_and_found() -> None:
+    """Images and wheels, in the order of the spec; nothing runs before the daemon."""
+    packages = [
+        {"name": "racks", "wheel": {"configMap": "wheels", "key": "racks-1.0.whl"}},
+        {"name": "gpus", "image": "gpus:1", "provides": ["PackGpus"]},
+    ]
+    wheels = {WheelPlace("stowage", "wheels", "racks-1.0.whl"): Wheel(("CoolRacks",), "digest")}
+    scheduler = make_scheduler(plugins=packages)
+    configuration = planned(scheduler, wheels=wheels).configurations[scheduler.key]
 
+    template = desired(scheduler, configuration, IMAGE)[-1]["spec"]["template"]
+
+    pod = template["spec"]
     [container] = pod["containers"]
-    assert container["env"] == [{"name": "PYTHONPATH", "value": "/plugins"}]
-    assert [each["image"] for each in pod["initContainers"]] == ["racks:0", "racks:1"]
-    for each in pod["initContainers"]:
-        assert each["securityContext"] == container["securityContext"]
-    mounts = {m["name"] for c in (container, *pod["initContainers"]) for m in c["volumeMounts"]}
-    assert mounts == {volume["name"] for volume in pod["volumes"]}
+    assert pod["volumes"][1:] == [
+        {"name": "plugins-racks", "configMap": {"name": "wheels"}},
+        {"name": "plugins-gpus", "image": {"reference": "gpus:1"}},
+    ]
+    assert container["volumeMounts"][1:] == [
+        {
+            "name": "plugins-racks",
+            "readOnly": True,
+            "mountPath": "/plugins/racks.whl",
+            "subPath": "racks-1.0.whl",
+        },
+        {"name": "plugins-gpus", "readOnly": True, "mountPath": "/plugins/gpus"},
+    ]
+    assert container["env"] == [
+        {"name": "PYTHONPATH", "value": "/plugins/racks.whl:/plugins/gpus/plugins"}
+    ]
+    assert "initContainers" not in pod
+    assert template["metadata"]["annotations"] == {RESTART: configuration.restart}
 
 
 def test_a_certificate_is_mounted_and_told() -> None:

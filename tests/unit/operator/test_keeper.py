@@ -8,7 +8,7 @@ from scheduler.operator.desired import Reference, deployment_of
 from scheduler.operator.keeper import RESYNC_SECONDS, Keeper
 from tests.support.clock import FakeClock
 from tests.unit.operator.fake_cluster import FakeCluster
-from tests.unit.operator.objects import make_profile, make_scheduler
+from tests.unit.operator.objects import make_config_map, make_profile, make_scheduler, make_wheel
 
 CONFIG = Reference("v1", "ConfigMap", "stowage", "stowage-config")
 
@@ -61,6 +61,46 @@ def test_a_change_of_the_configuration_changes_the_configmap_only() -> None:
 
     assert "podMaxBackoffSeconds: 20" in world.cluster.objects[CONFIG]["data"]["config.yaml"]
     assert world.cluster.objects[deployment]["metadata"]["generation"] == generation
+
+
+def test_a_wheel_is_read_again_at_each_look() -> None:
+    """Missing it is told, put there it is used, changed it rolls the pods."""
+    wheel = {"configMap": "racks", "key": "racks.whl"}
+    scheduler = make_scheduler(plugins=[{"name": "racks", "wheel": wheel}])
+    world = World(FakeCluster(scheduler))
+    place = Reference("v1", "ConfigMap", "stowage", "racks")
+    deployment = deployment_of(scheduler)
+
+    def annotations(content: bytes) -> dict[str, str]:
+        world.cluster.objects[place] = make_config_map("racks", {"racks.whl": content})
+        world.look(after=1)
+        found = world.cluster.objects[deployment]["spec"]["template"]["metadata"]["annotations"]
+        assert isinstance(found, dict)
+        return found
+
+    world.look()
+    [problem] = world.cluster.status(scheduler)["problems"]
+    was_made = deployment in world.cluster.objects
+    first, same, other = (annotations(make_wheel(name)) for name in ("A", "A", "B"))
+
+    assert problem["path"] == "spec.plugins[0].wheel.configMap"
+    assert not was_made
+    assert first == same != other
+    assert world.cluster.status(scheduler)["problems"] == []
+
+
+def test_a_wheel_that_may_not_be_read_stops_nobody_else() -> None:
+    """Its instance says so."""
+    plugins = [{"name": "racks", "wheel": {"configMap": "racks", "key": "racks.whl"}}]
+    hidden = make_scheduler("a", plugins=plugins)
+    world = World(FakeCluster(hidden, make_scheduler("b")))
+    world.cluster.refused = {"ConfigMap stowage/racks"}
+
+    world.look()
+
+    [problem] = world.cluster.status(hidden)["problems"]
+    assert "no such right" in problem["message"]
+    assert deployment_of(make_scheduler("b")) in world.cluster.objects
 
 
 def test_drift_is_put_right() -> None:

@@ -71,12 +71,14 @@ def test_fields_and_defaults_are_those_of_the_types(
     assert msgspec.to_builtins(msgspec.convert(defaults, kind)) == plain
 
 
-def test_fields_of_plugin_images() -> None:
+def test_fields_of_packages() -> None:
     """As the types have them."""
     items = schema("schedulers")["properties"]["plugins"]["items"]
 
-    assert set(items["properties"]) == set(resources.PluginImage.__struct_encode_fields__)
-    assert set(items["required"]) == set(items["properties"])
+    assert set(items["properties"]) == set(resources.PluginPackage.__struct_encode_fields__)
+    wheel = items["properties"]["wheel"]
+    assert set(wheel["properties"]) == set(resources.WheelKey.__struct_encode_fields__)
+    assert set(wheel["required"]) == set(wheel["properties"])
 
 
 def test_a_scheduling_profile_is_a_profile() -> None:

@@ -16,3 +16,8 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end -}}
 {{- end }}
+
+{{/* Where Python finds what `plugins` names: in wheels, and under /plugins of images. */}}
+{{- define "stowage.pythonpath" -}}
+{{- range $i, $each := . }}{{ if $i }}:{{ end }}/plugins/{{ $each.name }}{{ if $each.wheel }}.whl{{ else }}/plugins{{ end }}{{ end -}}
+{{- end }}
