@@ -73,9 +73,11 @@ def test_a_recording_is_moved_through(tmp_path: Path) -> None:
     async def walk() -> tuple[View, View, View]:
         source.catch_up()
         at_end = look(source)
+        assert source.title.endswith(f"  [{'=' * 20}]")
         source.move(-1e6)
         source.catch_up()
         at_start = look(source)
+        assert source.title.endswith(f"  [{' ' * 20}]")
         source.move(1e6)
         source.catch_up()
         return at_end, at_start, look(source)

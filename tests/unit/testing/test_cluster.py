@@ -320,6 +320,8 @@ def decided(cluster: Cluster) -> dict[str, Decision]:
             lambda d: d.must_land_on("a"),
             "not on a, b: NodeResourcesFit: Insufficient",
         ),
+        ("waits", lambda d: d.must_land_on("a"), "  message: 0/2 nodes are available: "),
+        ("bound", lambda d: d.must_wait(), " points: TaintToleration 300, NodeResourcesFit "),
         ("held", lambda d: d.must_land_on("a", "b"), "and is held on"),
         ("gated", lambda d: d.must_land_on("a"), "  Story rejects the pod: not yet"),
         ("boom", lambda d: d.must_land_on("a"), "  a plugin failed: running PreFilter plugin"),
