@@ -91,9 +91,11 @@ class Reach:
         found: dict[int, Timed] = {number: {} for number in self._numbers.values()}
         for line in self._came_by.read_text().splitlines():
             number, _, test = line.partition(" ")
-            # What is reached while modules are loaded concerns every test.
-            names = [name for name in (test,) if name in passed] if test else passed
-            found[int(number)].update((name, passed[name]) for name in names)
+            # Nobody is tested while modules are loaded: what is reached then only concerns all.
+            found[int(number)].update({test: passed[test]} if test in passed else {"": 0.0})
+        for tests in found.values():
+            if tests.pop("", None) is not None and not tests:
+                tests.update(passed)
         return {f"{path}:{at}": found[number] for (path, at), number in self._numbers.items()}
 
 

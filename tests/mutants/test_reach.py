@@ -43,7 +43,7 @@ def test_who_came_by_is_known_by_name(tmp_path: Path) -> None:
     """Loading a module concerns all tests; one that fails without a fault tells nothing."""
     place, other = (Path("scheduler/a.py"), 1), (Path("scheduler/a.py"), 2)
     reach = Reach(tmp_path, [place, other, place])
-    (tmp_path / "came_by.txt").write_text("0 t.py::a[x y]\n0 t.py::fails\n1 \n")
+    (tmp_path / "came_by.txt").write_text("0 \n0 t.py::a[x y]\n0 t.py::fails\n1 \n")
     reach.passed.write_text('{"t.py::a[x y]": 1.5, "t.py::b": 2.0}')
 
     found = reach.found()

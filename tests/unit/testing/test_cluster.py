@@ -91,6 +91,18 @@ def test_what_is_decided_has_happened(cluster: Cluster) -> None:
     assert cluster.node_of("default/q") == "a"
 
 
+def test_who_waited_before_is_decided_about_before(cluster: Cluster) -> None:
+    """A more important pod that comes later finds the room taken."""
+    cluster.add(node("a"), pod("early", requests={"cpu": "4"}))
+
+    late = cluster.schedule(
+        pod("late", requests={"cpu": "4"}, priority=9, preemptionPolicy="Never")
+    )
+
+    late.must_wait(because="Insufficient cpu")
+    assert cluster.node_of("early") == "a"
+
+
 def test_preemption_goes_to_its_end(cluster: Cluster) -> None:
     """The victims are gone, and the preemptor runs."""
     cluster.add(node("a"), pod("low", node="a", requests={"cpu": "4"}))
