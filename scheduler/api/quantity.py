@@ -69,7 +69,7 @@ def ceil(value: Decimal) -> int:
 
 def int64(value: int) -> int:
     """What is left of a sum in 64 bits with a sign, in which upstream adds up and subtracts."""
-    return value if -_INT64 <= value < _INT64 else (value + _INT64) % (2 * _INT64) - _INT64
+    return (value + _INT64) % (2 * _INT64) - _INT64
 
 
 @lru_cache(maxsize=65536)

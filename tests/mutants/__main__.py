@@ -9,15 +9,21 @@ of others that import from it, then the rest. The seed draws the same faults aga
 
 import argparse
 import ast
+import json
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from tests.mutants.faults import Fault, faults_in
 from tests.mutants.named import FAULTS
-from tests.mutants.planting import ROOT, Group, Planter, RoomTests, modules_of, rooms
+from tests.mutants.planting import ROOT, Planter, is_own, modules_of, rooms
+from tests.mutants.reach import Place, Timed
+
+SECONDS: Final = 60.0
+"""What a test is thought to take that was not timed."""
 
 
 def drawn(room: str, seed: int, count: int) -> list[tuple[Path, int]]:
@@ -40,17 +46,29 @@ def planted(path: Path, number: int) -> tuple[str, Fault]:
 
 def try_room(
     planter: Planter,
+    room: str,
     places: Sequence[tuple[Path, int]],
-    nearest: Callable[[Path], Group],
-    groups: Sequence[Group],
+    reach: Mapping[str, Timed],
+    told: Sequence[str],
 ) -> int:
-    """Plant faults in a room, tell what came of each, and give how many were noticed."""
+    """Plant faults in a room, tell what came of each, and give how many were noticed.
+
+    Args:
+        planter: plants.
+        room: whose faults; its own tests are run first.
+        places: the faults, as module and number in it.
+        reach: which tests come by which line.
+        told: run these tests instead.
+    """
     noticed = 0
     for number, (path, which) in enumerate(places):
         text, fault = planted(path, which)
-        test = planter.noticed_by(path, text, nearest(path), groups)
+        tests = dict.fromkeys(told, SECONDS) or reach[f"{path}:{fault.line}"]
+        own = {name: seconds for name, seconds in tests.items() if is_own(room, name)}
+        rest = {name: seconds for name, seconds in tests.items() if name not in own}
+        test = planter.noticed_by(path, text, (own, rest))
         noticed += bool(test)
-        said = f"noticed by {test}" if test else "MISSED"
+        said = f"noticed by {test}" if test else f"MISSED by {len(own)} and {len(rest)}"
         print(f"{number:3} {path}:{fault.line}  {fault.what}\n        {said}", flush=True)
     return noticed
 
@@ -59,11 +77,23 @@ def try_named(planter: Planter) -> list[str]:
     """Plant the faults that have a name; gives those that their test does not notice."""
     missed = []
     for fault in FAULTS:
-        test = planter.noticed_by(fault.module, fault.planted(), (), ((fault.test,),))
+        test = planter.noticed_by(fault.module, fault.planted(), [{fault.test: SECONDS}])
         print(f"{'noticed' if test else 'MISSED '}  {fault.what}", flush=True)
         if not test:
             missed.append(fault.what)
     return missed
+
+
+def reached(
+    planter: Planter, file: Path | None, drawn_ones: Collection[Place]
+) -> Mapping[str, Timed]:
+    """Which tests come by which place; asked once if there is a file for the answer."""
+    if file and file.exists():
+        return json.loads(file.read_text())
+    found = planter.reach(drawn_ones)
+    if file:
+        file.write_text(json.dumps(found))
+    return found
 
 
 def main() -> int:
@@ -74,16 +104,19 @@ def main() -> int:
         if told.named:
             return 1 if try_named(planter) else 0
         seed = Random().randrange(10**6) if told.seed is None else told.seed
-        print(f"seed {seed}")
-        for room in rooms() if told.room == ["all"] else told.room:
-            tests = RoomTests(room)
-            nearest, groups = tests.nearest, tests.groups()[: 1 if told.near else None]
-            if told.tests:
-                nearest, groups = (lambda _: ()), [tuple(told.tests)]
-            places = drawn(room, seed, told.count)
-            places = [places[number] for number in told.only or range(len(places))]
-            noticed = try_room(planter, places, nearest, groups)
-            print(f"{room}: {noticed} of {len(places)} noticed", flush=True)
+        print(f"seed {seed}", flush=True)
+        chosen = {
+            room: drawn(room, seed, told.count)
+            for room in (rooms() if told.room == ["all"] else told.room)
+        }
+        places = [
+            (path, planted(path, at)[1].line) for each in chosen.values() for path, at in each
+        ]
+        reach = {} if told.tests else reached(planter, told.reach, places)
+        for room, drawn_ones in chosen.items():
+            faults = [drawn_ones[number] for number in told.only or range(len(drawn_ones))]
+            noticed = try_room(planter, room, faults, reach, told.tests or ())
+            print(f"{room}: {noticed} of {len(faults)} noticed", flush=True)
     return 0
 
 
@@ -100,7 +133,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=30, help="faults per room")
     parser.add_argument("--only", type=int, action="append", help="of these, by number")
     parser.add_argument("--tests", action="append", help="run these and no others")
-    parser.add_argument("--near", action="store_true", help="run only the tests of the room")
+    parser.add_argument("--reach", type=Path, help="keep here, or take, who comes by which line")
     return parser.parse_args()
 
 

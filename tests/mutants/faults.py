@@ -16,6 +16,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from tests.mutants.reach import bodies
+
 Plant: TypeAlias = Callable[[], None]
 """Changes the tree for good."""
 
@@ -101,7 +103,7 @@ def _faults_at(node: ast.AST) -> Iterator[Fault]:
         yield from _constant(node)
     if isinstance(node, ast.Return) and not _is_nothing(node.value):
         yield _replaced(node, "value", ast.Constant(None), "returns None")
-    for body in _bodies(node):
+    for body in bodies(node):
         for i, statement in enumerate(body):
             if _can_be_dropped(statement):
                 place = ast.copy_location(ast.Pass(), statement)
@@ -141,13 +143,6 @@ def _in_list(
 
 def _words(node: ast.AST) -> str:
     return ast.unparse(node).splitlines()[0][:80]
-
-
-def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        found = getattr(node, name, None)
-        if isinstance(found, list):
-            yield found
 
 
 def _can_be_dropped(statement: ast.stmt) -> bool:

@@ -7,12 +7,13 @@ import re
 import shutil
 import signal
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.mutants.reach import Chosen, Place, Reach, Timed, Watch, in_order
 
 ROOT: Final = Path(__file__).parents[2]
 COPIED: Final = (
@@ -30,11 +31,17 @@ COPIED: Final = (
 )
 """What tests read; the working tree itself is not touched."""
 
-NEAREST_SECONDS: Final = 600.0
-"""How long the tests that speak of a module may take."""
+EVERYTHING: Final = (
+    "tests",
+    "examples",
+    "--ignore=tests/mutants",
+    "--ignore=tests/unit/docs",
+    "--ignore=tests/unit/test_makefile.py",
+)
+"""What `make test` runs, but for the tests of the pages and of the planter."""
 TIMES_AS_LONG: Final = 4.0
-AND_SECONDS: Final = 60.0
-"""A fault that makes a whole group of tests take so much longer has made them hang."""
+AND_SECONDS: Final = 120.0
+"""A fault that makes tests take so much longer has made them hang."""
 
 _LOADED_BEFORE: Final = (
     "aiohttp.web",
@@ -53,8 +60,8 @@ _LOADED_BEFORE: Final = (
 _FORK: Final = multiprocessing.get_context("fork")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
-Group = tuple[str, ...]
-"""Test files, or names of tests, that one run of pytest takes."""
+_NONE_LEFT: Final = 5
+"""What pytest ends with when no test is left."""
 
 
 class Planter:
@@ -68,8 +75,6 @@ class Planter:
         self._copy = copy
         for name in _LOADED_BEFORE:
             importlib.import_module(name)
-        self._usual: dict[Group, float] = {}
-        """How many seconds a group takes without a fault."""
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -78,38 +83,38 @@ class Planter:
             else:
                 shutil.copy(source, copy / name)
 
-    def noticed_by(self, path: Path, text: str, nearest: Group, groups: Sequence[Group]) -> str:
+    def reach(self, places: Collection[Place]) -> dict[str, Timed]:
+        """Which tests come by which place: one run of all tests, without a fault."""
+        reach = Reach(self._copy, places)
+        originals = {path: (self._copy / path).read_text() for path, _ in places}
+        for path, text in originals.items():
+            self._write(path, reach.marked(path, text))
+        self._run(Watch(reach.passed), [*EVERYTHING, "-n", "2"], None)
+        for path, text in originals.items():
+            self._write(path, text)
+        return reach.found()
+
+    def noticed_by(self, path: Path, text: str, runs: Iterable[Timed]) -> str:
         """The first test that fails on a changed module; empty when none does.
 
         Args:
             path: of the module, relative to the root.
             text: the module with the fault.
-            nearest: what is run first.
-            groups: what is run then, one after the other.
+            runs: tests that are run, one run after the other.
         """
         original = (self._copy / path).read_text()
         try:
             self._write(path, text)
-            noticed = nearest and self._run(nearest, NEAREST_SECONDS)
-            for group in groups:
-                if noticed:
-                    break
-                if group not in self._usual:
-                    self._write(path, original)
-                    self._usual[group] = self._measured(group)
-                    self._write(path, text)
-                noticed = self._run(group, self._usual[group] * TIMES_AS_LONG + AND_SECONDS)
-            return noticed or ""
+            return next(filter(None, map(self._failing, runs)), "")
         finally:
             self._write(path, original)
 
-    def _measured(self, group: Group) -> float:
-        """See that a group passes without a fault; gives the seconds it takes."""
-        start = time.perf_counter()
-        failed = self._run(group, None)
-        if failed:
-            sys.exit(f"{failed} fails without any fault")
-        return time.perf_counter() - start
+    def _failing(self, tests: Timed) -> str:
+        """The first of some tests that fails."""
+        if not tests:
+            return ""
+        limit = sum(tests.values()) * TIMES_AS_LONG + AND_SECONDS
+        return self._run(Chosen(tests), [*in_order(tests), "-x", "-n", "0"], limit)
 
     def _write(self, path: Path, text: str) -> None:
         """Change a module; its compiled form could pass for new within the same second."""
@@ -118,23 +123,23 @@ class Planter:
         for compiled in (target.parent / "__pycache__").glob(f"{target.stem}.*"):
             compiled.unlink()
 
-    def _run(self, group: Group, limit: float | None) -> str:
+    def _run(self, plugin: object, arguments: Sequence[str], limit: float | None) -> str:
         """Run tests; gives the first that fails, or what else went wrong."""
         said = self._copy / "said.txt"
-        process = _FORK.Process(target=_run_tests, args=(self._copy, said, group))
+        process = _FORK.Process(target=_run_tests, args=(self._copy, said, plugin, arguments))
         process.start()
         process.join(limit)
         if process.exitcode is None:
             os.killpg(process.pid or 0, signal.SIGKILL)
             process.join()
             return "tests that hang"
-        if not process.exitcode:
+        if process.exitcode in (0, _NONE_LEFT):
             return ""
         found = _FAILED.search(said.read_text())
         return found[1] if found else f"the end of pytest ({process.exitcode})"
 
 
-def _run_tests(copy: Path, said: Path, group: Group) -> None:
+def _run_tests(copy: Path, said: Path, plugin: object, arguments: Sequence[str]) -> None:
     """In a process of its own, which begins with everything loaded that no fault is planted in."""
     os.setsid()
     os.chdir(copy)
@@ -146,8 +151,8 @@ def _run_tests(copy: Path, said: Path, group: Group) -> None:
     # What is installed is the original: the copy must be found first.
     sys.path.insert(0, str(copy))
     os.environ["PYTHONPATH"] = str(copy)
-    options = ["-q", "-x", "-n", "0", "--tb=no", "-p", "no:cacheprovider"]
-    sys.exit(pytest.main([*options, *group]))
+    options = ["-q", "--tb=no", "-p", "no:cacheprovider"]
+    sys.exit(pytest.main([*options, *arguments], plugins=[plugin]))
 
 
 def modules_of(room: str) -> list[Path]:
@@ -170,49 +175,6 @@ def rooms() -> list[str]:
     ]
 
 
-class RoomTests:
-    """Which tests look at a room.
-
-    Attributes:
-        own: the room's own, by file.
-        others: other unit tests that import from the room.
-        rest: what else `make test` runs, but for the tests of the pages and of the planter.
-    """
-
-    def __init__(self, room: str) -> None:
-        package = room if room == "apistub" else f"scheduler.{room}"
-        files = sorted((ROOT / "tests").rglob("test_*.py"))
-        text = {_name(file): file.read_text() for file in files}
-        for left_out in ("tests/mutants/", "tests/unit/docs/", "tests/unit/test_makefile"):
-            text = {name: words for name, words in text.items() if not name.startswith(left_out)}
-        self._text = text
-        self.own = [
-            name
-            for name in text
-            if name.startswith((f"tests/unit/{room}/", f"tests/unit/test_{room}"))
-        ]
-        imports = re.compile(rf"\b{re.escape(package)}\b")
-        self.others = [
-            name
-            for name, words in text.items()
-            if name.startswith("tests/unit/") and name not in self.own and imports.search(words)
-        ]
-        known = {*self.own, *self.others}
-        self.rest = [name for name in text if name not in known] + ["examples"]
-
-    def groups(self) -> list[Group]:
-        """In the order in which they are run, the quickest first."""
-        return [tuple(group) for group in (self.own, self.others, self.rest) if group]
-
-    def nearest(self, module: Path) -> Group:
-        """Those of the first group that speak of a module."""
-        dotted = ".".join(module.with_suffix("").parts)
-        return tuple(
-            name
-            for name in (self.own or self.others)
-            if dotted in self._text[name] or module.stem in Path(name).stem
-        )
-
-
-def _name(file: Path) -> str:
-    return file.relative_to(ROOT).as_posix()
+def is_own(room: str, test: str) -> bool:
+    """Whether a test is in the room's own folder or file."""
+    return test.startswith((f"tests/unit/{room}/", f"tests/unit/test_{room}"))

@@ -1,13 +1,12 @@
 """What is planted at random, and what is not; and whether the faults with a name still exist."""
 
 import ast
-import re
 
 import pytest
 
 from tests.mutants.faults import faults_in
 from tests.mutants.named import FAULTS, ROOT, NamedFault
-from tests.mutants.planting import RoomTests, modules_of, rooms
+from tests.mutants.planting import modules_of
 
 
 def faults(body: str) -> list[str]:
@@ -64,20 +63,6 @@ def test_every_fault_changes_the_module() -> None:
             tree = ast.parse(text)
             faults_in(tree)[number].plant()
             assert ast.unparse(ast.fix_missing_locations(tree)) != ast.unparse(ast.parse(text))
-
-
-def test_every_room_has_tests_that_look_at_it() -> None:
-    """All test files are run in the end; the first group is never empty."""
-    everything = {"examples"} | {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "tests").rglob("test_*.py")
-        if not re.search(r"tests/(mutants|unit/docs)/|test_makefile", path.as_posix())
-    }
-
-    for room in rooms():
-        groups = RoomTests(room).groups()
-        assert {name for group in groups for name in group} == everything
-        assert modules_of(room)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)

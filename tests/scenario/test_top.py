@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scheduler.api.pods import PodInfo
 from scheduler.cli.live import Place
 from scheduler.cli.top.sources import ClusterSource, RecordingSource
 from scheduler.cli.top.view import View, view_of
 from scheduler.clock import SystemClock
+from scheduler.engine.events import ObjectSet
 from scheduler.offline.cluster import Profiles
 from tests.scenario.world import World, play
 
@@ -73,15 +75,30 @@ def test_a_recording_is_moved_through(tmp_path: Path) -> None:
     async def walk() -> tuple[View, View, View]:
         source.catch_up()
         at_end = look(source)
+        assert source.title.endswith(f"  [{'=' * 20}]")
         source.move(-1e6)
         source.catch_up()
         at_start = look(source)
+        assert source.title.endswith(f"  [{' ' * 20}]")
         source.move(1e6)
         source.catch_up()
         return at_end, at_start, look(source)
 
+    async def first_shown() -> View:
+        """At the very moment at which the daemon heard of the first pod."""
+        heard = next(
+            record.time
+            for record in source._records
+            if isinstance(record.event, ObjectSet) and isinstance(record.event.object, PodInfo)
+        )
+        source.move(heard - source.now)
+        source.catch_up()
+        return look(source)
+
     at_end, at_start, again = asyncio.run(walk())
+    at_first = asyncio.run(first_shown())
     assert (at_end.pods, at_end.queue["unschedulable"]) == (1, 1)
     assert (at_start.pods, at_start.waiting) == (0, ())
     assert again == at_end
+    assert at_first.pods + sum(at_first.queue.values()) == 1
     assert source.title.startswith("recording  ")

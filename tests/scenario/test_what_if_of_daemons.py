@@ -140,8 +140,17 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_recording_is_asked_as_of_a_moment(tmp_path: Path) -> None:
-    """What would have happened then: when the first pod had come, and at the end."""
+    """What would have happened then: when the first pod had come, and at the end.
+
+    Another configuration can be given: here one in which the waiting pod is nobody's concern.
+    """
     directory = tmp_path / "recorded"
+    other = tmp_path / "other.yaml"
+    other.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: another}]\n"
+    )
 
     async def story(world: World) -> None:
         await busy(world, record=str(directory))
@@ -149,7 +158,10 @@ def test_a_recording_is_asked_as_of_a_moment(tmp_path: Path) -> None:
         end = await answer("what-if", "--recording", directory, "--add-nodes", "1", "--like", "n0")
         start = await answer("what-if", "--recording", directory, "--at", "0", "--apply", new)
         many, _, why = await ask("what-if", "--recording", directory, "-f", new, "--drain", "n0")
+        added = ("--add-nodes", "1", "--like", "n0")
+        theirs = await answer("what-if", "--recording", directory, *added, "--config", other)
 
+        assert (theirs["placements"], theirs["homeless"]) == ([], [])
         assert places(end) == {"default/waits": "n0-new-0"}
         assert start["placements"] == []
         assert (many, "give one" in why) == (2, True), why

@@ -136,6 +136,17 @@ def test_a_plugin_that_names_nodes_rejects_the_others() -> None:
     assert every.fits_without == {"NodeResourcesFit": 1, "TaintToleration": 0, "NodeAffinity": 0}
 
 
+def test_a_plugin_that_names_a_node_does_not_reject_it() -> None:
+    """What another one has against it counts as that one's alone."""
+    field = NodeSelectorRequirement("metadata.name", "In", ("d",))
+    required = NodeSelector((NodeSelectorTerm(match_fields=(field,)),))
+
+    every = checked(pod_called("p", affinity=Affinity(NodeAffinitySpec(required))))
+
+    assert len(every.rejected_by("NodeAffinity")) == 3
+    assert every.fits_without == {"NodeResourcesFit": 0, "TaintToleration": 1, "NodeAffinity": 0}
+
+
 def test_who_rejects_the_pod_as_a_whole_rejects_every_node() -> None:
     """And those that come after it are heard all the same."""
     claim = Volume(persistent_volume_claim=PersistentVolumeClaimVolumeSource("gone"))

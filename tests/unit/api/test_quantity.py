@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from scheduler.api.quantity import QuantityError, ceil, milli_value, parse
+from scheduler.api.quantity import QuantityError, ceil, int64, milli_value, parse
 
 LARGEST = 2**63 - 1
 
@@ -39,6 +39,22 @@ def test_a_quantity_is_exact(text: str | int, expected: Decimal) -> None:
 def test_what_64_bits_cannot_hold_counts_as_the_largest(text: str) -> None:
     """As for the API server; and finding out takes no time."""
     assert (ceil(parse(text)), milli_value(text)) == (LARGEST, LARGEST)
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        (0, 0),
+        (-1, -1),
+        (LARGEST, LARGEST),
+        (LARGEST + 1, -LARGEST - 1),
+        (-LARGEST - 2, LARGEST),
+        (2 * LARGEST, -2),
+    ],
+)
+def test_sums_are_those_of_64_bits(value: int, left: int) -> None:
+    """What is beyond comes back at the other end, as in kube-scheduler."""
+    assert int64(value) == left
 
 
 def test_what_is_too_small_to_tell_rounds_up() -> None:

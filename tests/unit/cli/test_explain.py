@@ -516,3 +516,21 @@ def test_pods_that_are_alike_are_told_how_many_nodes_they_need(tmp_path: Path) -
 
     assert "    for all 3: add 3 nodes like n\n" in result.stdout
     assert "add" not in run("-f", file, "--no-changes").stdout
+
+
+def test_people_read_who_would_have_to_go(tmp_path: Path) -> None:
+    """With --preempt; who nobody would have to go for is told why."""
+    urgent = {"priority": 10, "requests": {"cpu": "2"}}
+    file = write_list(
+        tmp_path / "cluster.json",
+        node_manifest("n", allocatable={"cpu": "2"}),
+        pod_manifest("low", requests={"cpu": "1"}, nodeName="n"),
+        pod_manifest("urgent", **urgent),
+        pod_manifest("patient", **{**urgent, "preemptionPolicy": "Never"}),
+    )
+
+    result = run("-f", file, "--preempt")
+
+    assert result.exit_code == 0
+    assert "  Room could be made on n by evicting default/low; candidates: 1 node." in result.stdout
+    assert "  No room can be made: " in result.stdout

@@ -51,6 +51,12 @@ def test_what_is_written_has_no_gaps(tmp_path: Path) -> None:
     result = CliRunner().invoke(plugin, ["new", "cool-racks", "--into", str(tmp_path)])
 
     assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[1:] == [
+        f"  cd {tmp_path / 'cool-racks'}",
+        "  python -m pytest",
+        "  pip install --no-deps -e .",
+        "  stowage explain --config deploy/config.yaml -f cluster.yaml",
+    ]
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) == 8
     for path in written:

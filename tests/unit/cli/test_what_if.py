@@ -94,6 +94,27 @@ def test_what_cannot_be_is_one_message(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--daemon", "localhost"), "--daemon localhost: expected a URL: https://localhost:10259"),
+        (("--daemon", "ftp://x"), "--daemon ftp://x: expected a URL"),
+        (("--daemon", "https://x/metrics"), "--daemon https://x/metrics: expected a URL"),
+        (("--daemon", "https://x", "--at", "1"), "--at is about a recording"),
+        (("--at", "1"), "expected one of --daemon URL and --recording FILE"),
+        (("--recording", ".", "--daemon", "https://x"), "expected one of --daemon URL"),
+        (("--recording", ".", "--kubeconfig", "y"), "--recording asks nobody: leave out"),
+    ],
+)
+def test_a_daemon_or_a_recording_is_asked_rightly(options: tuple[str, ...], message: str) -> None:
+    """Before anything is asked; the same for every command that has these options."""
+    result = run(*options, "--drain", "n0")
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_an_applied_file_needs_no_nodes(cluster: str, tmp_path: Path) -> None:
     """But its slips are told."""
     pod = pod_manifest("new", requests={"cpu": "1"})

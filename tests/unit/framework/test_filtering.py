@@ -10,6 +10,7 @@ from scheduler.framework.interface import Plugin, Reads, Reason
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.changed_rows import ChangedRows
 from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import (
     SKIP,
     SUCCESS,
@@ -392,6 +393,39 @@ def test_extensions_hear_of_pods_that_go() -> None:
     rows.judge()
 
     assert plugin.heard == [("remove", "victim", 1)]
+
+
+class Intolerant(Neighbours):
+    """Rejects a node unless a pod has left it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left: set[str] = set()
+
+    def remove_pod(self, state: Any, pod: Any, snapshot: Any, removed: Any, row: int) -> Status:
+        self._left = {snapshot.table.names[row]}
+        return SUCCESS
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status:
+        return SUCCESS if node.name in self._left else unschedulable("crowded")
+
+
+def test_a_filter_that_follows_single_pods_is_asked_about_one_row_at_a_time() -> None:
+    """What has left one row is not looked at for another."""
+    framework = make_framework(Intolerant())
+    victims = [make_pod_info(f"victim-{name}", node_name=name) for name in "ab"]
+    snapshot = make_snapshot("a", "b")
+    for row, victim in enumerate(victims):
+        snapshot.info(row).pods[victim.uid] = victim
+    attempt = framework.find_nodes_that_fit(POD, snapshot).attempt
+    assert attempt is not None
+    numbers = np.array([snapshot.kinds.number_of(victim) for victim in victims])
+    kinds, of_victim = np.unique(numbers, return_inverse=True)
+    rows = ChangedRows(attempt, snapshot, np.array([0, 1]), OtherPods(snapshot.kinds, kinds))
+
+    rows.remove(np.array([0, 1]), of_victim, lambda: victims)
+
+    assert rows.judge().first.tolist() == [FEASIBLE, FEASIBLE]
 
 
 # --- every verdict --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The metrics are kube-scheduler's: a dashboard made for it works here (see record.py)."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,14 @@ NOT_HERE = {
 def _everything_used() -> SchedulerMetrics:
     """Metrics with one child in every family."""
     metrics = SchedulerMetrics(CollectorRegistry())
-    rooms = (metrics, metrics.engine, metrics.queue, metrics.framework, metrics.client)
+    rooms = (
+        metrics,
+        metrics.engine,
+        metrics.queue,
+        metrics.framework,
+        metrics.client,
+        metrics.loop,
+    )
     for family in (family for room in rooms for family in vars(room).values()):
         if isinstance(family, Family):
             labels = family._metric.labels
@@ -58,6 +66,15 @@ def test_metric_is_kube_schedulers(name: str) -> None:
     expected = {key: RECORDED[name][key] for key in ("type", "labels", "bounds")}
 
     assert _catalogue(_everything_used().registry)[name] == expected
+
+
+def test_bounds_rise() -> None:
+    """Of every histogram, in the order in which they were given."""
+    text = generate_latest(_everything_used().registry).decode()
+
+    for family in text_string_to_metric_families(text):
+        bounds = [float(s.labels["le"]) for s in family.samples if "le" in s.labels]
+        assert all(former < later for former, later in pairwise(bounds)), family.name
 
 
 def test_what_is_not_served_is_known() -> None:

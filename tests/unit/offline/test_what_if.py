@@ -252,6 +252,15 @@ def test_a_name_in_two_namespaces_is_asked_about() -> None:
         asked(objects, partial(alterations.scale, workload="deploy/web", replicas=9))
 
 
+def test_a_namespace_says_which_of_one_name_is_meant() -> None:
+    """The others stay as they are."""
+    objects = read(node_manifest("a"), web(0), web(1, namespace="other"))
+
+    asked(objects, partial(alterations.scale, workload="deploy/other/web", replicas=0))
+
+    assert [pod.namespace for pod in objects.pods] == ["default"]
+
+
 # --- law ------------------------------------------------------------------------------------------
 
 NODES = ("a", "b", "c", "d")

@@ -293,6 +293,9 @@ def test_what_takes_a_restart_is_told_apart() -> None:
         restart() == restart(profiles=[PACKING], configuration={"podMaxBackoffSeconds": 20}) == ""
     )
     assert restart(configuration={"extenders": [extender]})
+    assert restart(configuration={"extenders": [extender]}) == restart(
+        configuration={"extenders": [dict(reversed(extender.items()))]}
+    )
     assert restart(configuration={"enableProfiling": True}) == restart(
         configuration={"enableProfiling": True, "podMaxBackoffSeconds": 20}
     )

@@ -2,11 +2,13 @@
 
 import asyncio
 
+import pytest
 from structlog.testing import capture_logs
 
 from scheduler.operator.desired import Reference, deployment_of
-from scheduler.operator.keeper import RESYNC_SECONDS, Keeper
+from scheduler.operator.keeper import RESYNC_SECONDS, SETTLE_SECONDS, Keeper
 from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
 from tests.unit.operator.fake_cluster import FakeCluster
 from tests.unit.operator.objects import make_config_map, make_profile, make_scheduler, make_wheel
 
@@ -231,3 +233,32 @@ def test_a_broken_configuration_leaves_what_runs() -> None:
     assert world.cluster.objects[CONFIG] == before
     assert reasons["ConfigurationValid"] == "Invalid"
     assert deployment_of(scheduler) in world.cluster.objects
+
+
+def test_it_looks_now_and_then_and_when_it_is_woken() -> None:
+    """Seldom where nothing happens, and once for changes that come together."""
+    world = World(FakeCluster(make_scheduler()))
+    looks: list[tuple[float, bool]] = []
+    look = world.keeper.look
+
+    async def watched() -> bool:
+        looks.append((world.clock.now, is_well := await look()))
+        return is_well
+
+    async def story() -> None:
+        start = world.clock.now
+        world.keeper.look = watched  # type: ignore[method-assign] # when it looks is the point
+        running = asyncio.create_task(world.keeper.run())
+        await asyncio.sleep(RESYNC_SECONDS * 2.5)
+        often = [time - start for time, _ in looks]
+        del looks[:]
+        woken = world.clock.now
+        for _ in range(3):
+            world.keeper.wake()
+        await asyncio.sleep(SETTLE_SECONDS * 2)
+        running.cancel()
+
+        assert often == pytest.approx([0, RESYNC_SECONDS, RESYNC_SECONDS * 2])
+        assert [time - woken for time, _ in looks] == pytest.approx([SETTLE_SECONDS])
+
+    run_in(world.clock, story())

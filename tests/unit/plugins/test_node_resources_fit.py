@@ -24,6 +24,7 @@ from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.plugin_answers import FITS, filter_answers, score_answers, statuses
 
 GPU = "example.com/gpu"
+LARGEST = 2**63 - 1
 NIC = "vendor.example/nic"
 LEAST = ScoringStrategyType.LEAST_ALLOCATED
 MOST = ScoringStrategyType.MOST_ALLOCATED
@@ -180,6 +181,26 @@ def test_pod_level_requests_replace_those_of_containers() -> None:
     answers = filter_answers(NodeResourcesFit(), pod, make_snapshot([small_node()]))
 
     assert answers == {"n": hopeless("Insufficient memory")}
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked", "expected"),
+    [
+        pytest.param((2**53 + 1,), LARGEST - 2**53 - 1, FITS, id="exactly what is left"),
+        pytest.param((2**53 + 1,), LARGEST - 2**53, no(f"Insufficient {GPU}"), id="one more"),
+        pytest.param((LARGEST, 1), 1, no(f"Insufficient {GPU}"), id="a sum beyond 64 bits"),
+        pytest.param((LARGEST, LARGEST), 1, no(f"Insufficient {GPU}"), id="twice what there is"),
+        pytest.param((LARGEST,) * 3, 1, FITS, id="so much that it has come round"),
+    ],
+)
+def test_amounts_that_no_float_holds(taken: tuple[int, ...], asked: int, expected: Status) -> None:
+    """To the last unit, and in 64 bits, as kube-scheduler's sums are."""
+    running = [on_node(f"running-{i}", **{GPU: amount}) for i, amount in enumerate(taken)]
+    snapshot = make_snapshot([small_node(**{GPU: LARGEST})], running)
+
+    answers = filter_answers(plugin(), make_pod_info("p", requests={GPU: asked}), snapshot)
+
+    assert answers == {"n": expected}
 
 
 def test_a_resource_that_appears_later_is_seen() -> None:

@@ -127,6 +127,20 @@ def test_claims_without_a_volume(objects: tuple[Any, ...], status: Status) -> No
     assert judged(VolumeZone, make_catalog(*objects), cluster_of([make_node()])) == status
 
 
+def test_without_pre_filter_what_it_would_say_rejects_every_node() -> None:
+    """A profile may have the plugin at Filter only."""
+    nodes = [make_node("a", zone="a"), make_node("none")]
+    plugin = VolumeZone(None, make_handle({VolumeCatalog: make_catalog()}))
+    snapshot = cluster_of(nodes)
+
+    bits = plugin.filter(CycleState(), POD, snapshot, snapshot.table.all_rows)
+
+    assert bits is not None
+    assert [plugin.status(bit).reasons for bit in bits.tolist()] == [
+        ('persistentvolumeclaim "c" not found',)
+    ] * 2
+
+
 # --- VolumeRestrictions ---------------------------------------------------------------------------
 
 

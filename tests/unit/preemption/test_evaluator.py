@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from scheduler.api.objects import Node, PodCondition
+from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
+from scheduler.api.objects import (
+    LabelSelector,
+    Node,
+    ObjectMeta,
+    PodCondition,
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration
@@ -27,6 +36,7 @@ def preempt(
     *,
     nominated: NominatedPods | None = None,
     evaluator: Evaluator | None = None,
+    budgets: tuple[DisruptionBudget, ...] = (),
 ) -> tuple[PostFilterResult | None, Status]:
     framework = FrameworkBuilder(lambda: 0.0).build(default_configuration("stowage"))["stowage"]
     _, snapshot = placed(nodes, pods)
@@ -35,7 +45,7 @@ def preempt(
         pod,
         snapshot,
         found.diagnosis(snapshot),
-        budgets=(),
+        budgets=budgets,
         nominated=nominated or NominatedPods(),
         random=Random(0),
     )
@@ -143,6 +153,26 @@ def test_the_better_victim_is_taken(one: dict[str, Any], other: dict[str, Any]) 
         result, _ = preempt([make_node("a"), make_node("b")], pods, important())
         assert result is not None
         assert result.nominated_node_name == ("a" if first is one else "b")
+
+
+def test_who_is_disrupted_already_costs_no_budget_anything() -> None:
+    """The API server has counted it; the others of that budget cost, and so do other budgets."""
+    budgets = tuple(
+        disruption_budget(
+            PodDisruptionBudget(
+                ObjectMeta(f"of-{name}", "default"),
+                PodDisruptionBudgetSpec(LabelSelector({"app": name})),
+                PodDisruptionBudgetStatus(0, disrupted),
+            )
+        )
+        for name, disrupted in (("a", {"on-a": None}), ("b", {}))
+    )
+    pods = [full("a", priority=2, labels={"app": "a"}), full("b", labels={"app": "b"})]
+
+    result, _ = preempt([make_node("a"), make_node("b")], pods, important(), budgets=budgets)
+
+    assert result is not None
+    assert result.nominated_node_name == "a"
 
 
 def test_less_important_pods_lose_their_nomination_to_the_node() -> None:

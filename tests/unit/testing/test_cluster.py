@@ -91,6 +91,18 @@ def test_what_is_decided_has_happened(cluster: Cluster) -> None:
     assert cluster.node_of("default/q") == "a"
 
 
+def test_who_waited_before_is_decided_about_before(cluster: Cluster) -> None:
+    """A more important pod that comes later finds the room taken."""
+    cluster.add(node("a"), pod("early", requests={"cpu": "4"}))
+
+    late = cluster.schedule(
+        pod("late", requests={"cpu": "4"}, priority=9, preemptionPolicy="Never")
+    )
+
+    late.must_wait(because="Insufficient cpu")
+    assert cluster.node_of("early") == "a"
+
+
 def test_preemption_goes_to_its_end(cluster: Cluster) -> None:
     """The victims are gone, and the preemptor runs."""
     cluster.add(node("a"), pod("low", node="a", requests={"cpu": "4"}))
@@ -320,6 +332,8 @@ def decided(cluster: Cluster) -> dict[str, Decision]:
             lambda d: d.must_land_on("a"),
             "not on a, b: NodeResourcesFit: Insufficient",
         ),
+        ("waits", lambda d: d.must_land_on("a"), "  message: 0/2 nodes are available: "),
+        ("bound", lambda d: d.must_wait(), " points: TaintToleration 300, NodeResourcesFit "),
         ("held", lambda d: d.must_land_on("a", "b"), "and is held on"),
         ("gated", lambda d: d.must_land_on("a"), "  Story rejects the pod: not yet"),
         ("boom", lambda d: d.must_land_on("a"), "  a plugin failed: running PreFilter plugin"),

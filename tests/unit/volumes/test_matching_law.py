@@ -169,6 +169,19 @@ def make_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Per
     )
 
 
+def test_of_equal_volumes_the_one_known_longest_is_taken() -> None:
+    """Also when one that came later has the place of one that is gone."""
+    snapshot = cluster_of([make_node("n")])
+    gone, early, late = (make_volume(name) for name in ("gone", "early", "late"))
+    catalog = make_catalog(make_class(), gone, early)
+    tell(catalog, gone, None)
+    tell(catalog, None, late)
+
+    decision = VolumeDecision(catalog, PodClaims((), (make_claim(),), ()), snapshot)
+
+    assert [b.volume.key for b in decision.on_node("n").bindings] == ["early"]
+
+
 def test_nodes_that_no_volume_tells_apart_are_one_group() -> None:
     """What is worked out is worked out per group, however many nodes there are."""
     snapshot = cluster_of([make_node(f"n{i}", zone=f"z{i % 3}") for i in range(300)])

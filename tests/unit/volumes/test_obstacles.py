@@ -44,6 +44,18 @@ def test_each_claim_is_looked_at_on_its_own() -> None:
     )
 
 
+def test_a_claim_that_is_going_is_in_the_way_everywhere() -> None:
+    """Whatever its volume would have to say."""
+    catalog = make_catalog(
+        bound_claim("c", "pv", deleted="2026-01-01T00:00:00Z"),
+        make_volume("pv", hosts=["n1"], claim=make_claim("c")),
+    )
+
+    assert claim_obstacles(
+        make_pod_info("p", volumes=claims_of("c")), catalog, cluster_of(NODES)
+    ) == (ClaimObstacle("c", "pv", 'persistentvolumeclaim "c" is being deleted', EVERYWHERE),)
+
+
 def test_the_limit_of_a_driver_is_that_of_all_claims_together() -> None:
     """Each would fit alone; the nodes are those that cannot take both."""
     catalog = make_catalog(
