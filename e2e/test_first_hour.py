@@ -323,9 +323,7 @@ def broken_and_mended(hour: Hour) -> None:
     assert "profiles[1].plugins.score.enabled[0]" in refused
     assert "NodeResourceFit" in refused
     # The one that spoke first may not be the leader: each reads the file for itself.
-    wait_for(
-        lambda: total(hour.metrics(), "stowage_config_reload_success") == 0, "the leader's refusal", 60
-    )
+    wait_for(lambda: total(hour.metrics(), "stowage_config_reload_success") == 0, "its refusal", 60)
     run_pod(hour, "meanwhile", "stowage")
     run_pod(hour, "meanwhile-too", "team-ml")
     hour.wait_bound("meanwhile", "meanwhile-too")
