@@ -40,13 +40,11 @@ from scheduler.engine.events import (
 )
 from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
 from scheduler.informers.kinds import PODS, MalformedObjectError
-from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import (
     BINDS,
     EVENTS,
     OTHER_WRITES,
-    LoopMetrics,
     LoopShares,
 )
 
@@ -107,7 +105,7 @@ class Outbox:
         *,
         answer: Callable[[EngineEvent], None],
         ask_others: Callable[[Bind], Awaitable[EngineEvent]],
-        shares: LoopShares | None = None,
+        shares: LoopShares,
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -116,7 +114,7 @@ class Outbox:
         self._settings = settings
         self._answer = answer
         self._ask_others = ask_others
-        self._timed = (shares or LoopShares(LoopMetrics(Instruments()), clock.monotonic)).timed
+        self._timed = shares.timed
         self._beside: set[asyncio.Task[None]] = set()
         """Binds that extenders carry out: they may take their time, and keep nobody waiting."""
         self._on_sent = on_sent

@@ -31,6 +31,7 @@ from scheduler.engine.events import (
 )
 from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
 from tests.support.clock import FakeClock
+from tests.support.shares import unseen_shares
 from tests.unit.driver.fake_writes import FakeWrites, settle
 
 POD = {
@@ -83,6 +84,7 @@ class World:
             OutboxSettings("host", **settings),
             answer=self._answer,
             ask_others=self._ask_plugins,
+            shares=unseen_shares(),
             on_sent=self._sent,
             on_dropped=self.dropped.append,
         )
