@@ -17,7 +17,7 @@ import pytest
 from e2e.support import kind
 from e2e.support.audit import AuditEvent
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import ControlPlane
+from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.storage import Storage
@@ -71,6 +71,23 @@ def shared_cluster(
             own = stack.enter_context(ControlPlane())
             cluster = Cluster("own control plane", own.kubeconfig, directory, control_plane=own)
         yield stack.enter_context(cluster)
+
+
+@pytest.fixture(scope="module")
+def cluster_with_controllers(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    pytestconfig: pytest.Config,
+) -> Iterator[Cluster]:
+    """A control plane for one file, with the controllers that the file names as CONTROLLERS."""
+    options = Options(controller_manager=True, controllers=",".join(request.module.CONTROLLERS))
+    directory = tmp_path_factory.mktemp("own")
+    with (
+        ControlPlane(options) as own,
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
+        yield cluster
+        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
 @pytest.fixture

@@ -16,9 +16,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from e2e.conftest import ASKED_ELSEWHERE
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, HELM, BuildError, build
 from e2e.support.objects import make_node, make_nodes, make_pod
 from e2e.support.processes import Program
@@ -78,18 +76,9 @@ LASTING = {
 
 
 @pytest.fixture(scope="module")
-def shared_cluster(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[Cluster]:
+def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
     """A control plane with the controllers that commands count on."""
-    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
-    directory = tmp_path_factory.mktemp("pages")
-    with (
-        ControlPlane(options) as own,
-        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
-    ):
-        yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+    return cluster_with_controllers
 
 
 class Recorded(NamedTuple):

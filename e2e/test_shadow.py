@@ -8,14 +8,12 @@ import asyncio
 import json
 import sys
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 import yaml
 
-from e2e.conftest import ASKED_ELSEWHERE
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
@@ -23,10 +21,11 @@ from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json
 from e2e.support.processes import Program
 from e2e.support.rights import refused
-from e2e.support.storage import Storage, storage_cluster, uses
+from e2e.support.storage import CONTROLLERS as STORAGE_CONTROLLERS, Storage, uses
 from e2e.support.varied_pods import varied_nodes, varied_pod
 from e2e.support.waiting import wait_for
 
+CONTROLLERS = STORAGE_CONTROLLERS
 PODS = 2000
 NODES = 60
 KEPT = 500
@@ -39,13 +38,9 @@ RBAC = CHECKOUT / "deploy" / "shadow" / "rbac.yaml"
 
 
 @pytest.fixture(scope="module")
-def shared_cluster(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[Cluster]:
+def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
     """A control plane whose controllers bind volumes."""
-    with storage_cluster(tmp_path_factory.mktemp("shadow")) as cluster:
-        yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+    return cluster_with_controllers
 
 
 class Shadow:

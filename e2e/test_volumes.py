@@ -4,13 +4,12 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.conftest import ASKED_ELSEWHERE, StartStowage
+from e2e.conftest import StartStowage
 from e2e.support.cluster import Cluster
 from e2e.support.faults import Hold
 from e2e.support.go_programs import CHECKOUT
@@ -18,25 +17,23 @@ from e2e.support.objects import make_nodes, make_pod
 from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.storage import (
+    CONTROLLERS as STORAGE_CONTROLLERS,
     PROVISIONER,
     SELECTED_NODE,
     Storage,
     claim_spec,
     provisioner,
-    storage_cluster,
     uses,
 )
 from e2e.support.waiting import wait_for
 
+CONTROLLERS = STORAGE_CONTROLLERS
+
 
 @pytest.fixture(scope="module")
-def shared_cluster(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[Cluster]:
+def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
     """A control plane whose controllers bind volumes and make pods of StatefulSets."""
-    with storage_cluster(tmp_path_factory.mktemp("volumes")) as cluster:
-        yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+    return cluster_with_controllers
 
 
 def node_of(cluster: Cluster, namespace: str, pod: str) -> str:

@@ -4,15 +4,13 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.conftest import ASKED_ELSEWHERE, StartStowage
+from e2e.conftest import StartStowage
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.waiting import wait_for
@@ -29,18 +27,9 @@ SEEDS = range(2)
 
 
 @pytest.fixture(scope="module")
-def shared_cluster(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[Cluster]:
+def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
     """A control plane whose controllers make the pods of Deployments."""
-    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
-    directory = tmp_path_factory.mktemp("what-if")
-    with (
-        ControlPlane(options) as own,
-        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
-    ):
-        yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+    return cluster_with_controllers
 
 
 def ask(cluster: Cluster, *options: str, kubeconfig: Path | None = None) -> Json:

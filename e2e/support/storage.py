@@ -3,12 +3,10 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.objects import Json
 from e2e.support.waiting import wait_for
 
@@ -24,17 +22,6 @@ STORAGE = "/apis/storage.k8s.io/v1"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "e2e.stowage.dev"
 HOSTNAME = "kubernetes.io/hostname"
-
-
-@contextmanager
-def storage_cluster(directory: Path) -> Iterator[Cluster]:
-    """A control plane whose controllers bind volumes and make pods of StatefulSets."""
-    options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
-    with (
-        ControlPlane(options) as own,
-        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
-    ):
-        yield cluster
 
 
 class Storage:

@@ -20,6 +20,7 @@ from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kin
 from scheduler.observability.client_metrics import ClientMetrics, InformerMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import LoopMetrics, LoopShares
 from scheduler.offline.cluster import Profiles
 
 log = get_logger(__name__)
@@ -67,6 +68,7 @@ async def watching(
             clock=clock,
             rng=random.Random(),  # noqa: S311 - spreads retries, keeps no secret
             metrics=InformerMetrics(instruments),
+            shares=LoopShares(LoopMetrics(instruments), clock.monotonic),
         )
         for kind in kinds:
             informers.of(kind).add_handler(Feed(kind, submit))

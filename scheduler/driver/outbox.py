@@ -40,13 +40,11 @@ from scheduler.engine.events import (
 )
 from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
 from scheduler.informers.kinds import PODS, MalformedObjectError
-from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import (
     BINDS,
     EVENTS,
     OTHER_WRITES,
-    LoopMetrics,
     LoopShares,
 )
 from scheduler.observability.work_queues import WorkQueue, WorkQueueMetrics
@@ -109,8 +107,8 @@ class Outbox:
         *,
         answer: Callable[[EngineEvent], None],
         ask_others: Callable[[Bind], Awaitable[EngineEvent]],
-        shares: LoopShares | None = None,
-        queues: WorkQueueMetrics | None = None,
+        shares: LoopShares,
+        queues: WorkQueueMetrics,
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -119,7 +117,7 @@ class Outbox:
         self._settings = settings
         self._answer = answer
         self._ask_others = ask_others
-        self._timed = (shares or LoopShares(LoopMetrics(Instruments()), clock.monotonic)).timed
+        self._timed = shares.timed
         self._beside: set[asyncio.Task[None]] = set()
         """Binds that extenders carry out: they may take their time, and keep nobody waiting."""
         self._on_sent = on_sent
@@ -136,7 +134,6 @@ class Outbox:
         self._patching: dict[str, tuple[float, Bind] | None] = {}
         """UIDs whose status is being written, each with the bind that waits for the end of it."""
         self._events: deque[tuple[float, Occurrence]] = deque()
-        queues = queues or WorkQueueMetrics(Instruments())
         self._bind_queue = WorkQueue(queues, "binds", self._binds, clock.monotonic)
         self._read_queue = WorkQueue(queues, "reads", self._reads, clock.monotonic)
         self._evict_queue = WorkQueue(queues, "evictions", self._evicts, clock.monotonic)

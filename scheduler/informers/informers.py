@@ -10,9 +10,8 @@ from scheduler.clock import Clock
 from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.kinds import KINDS, Kind
 from scheduler.observability.client_metrics import InformerMetrics
-from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
-from scheduler.observability.loop_shares import WATCHES, LoopMetrics, LoopShares
+from scheduler.observability.loop_shares import WATCHES, LoopShares
 
 T = TypeVar("T")
 
@@ -30,10 +29,10 @@ class Informers:
         clock: Clock,
         rng: random.Random,
         metrics: InformerMetrics,
-        shares: LoopShares | None = None,
+        shares: LoopShares,
         options: InformerOptions | None = None,
     ) -> None:
-        self._shares = shares or LoopShares(LoopMetrics(Instruments()), clock.monotonic)
+        self._shares = shares
         self._informers: dict[str, Informer[Any]] = {
             kind.name: Informer(
                 kind,

@@ -12,7 +12,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from tests.parity.choice import equally_good
+from tests.parity.equally_good import equally_good
 
 Answer = dict[str, Any]
 """One line of `stowage explain --jsonl -o json`."""

@@ -36,6 +36,7 @@ from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_calls, make_plugin_set
 from tests.support.handles import make_backing
+from tests.support.shares import unseen_queues, unseen_shares
 from tests.support.virtual_time import run_in
 from tests.unit.driver.fake_writes import FakeWrites, settle
 from tests.unit.engine.engine import Everything
@@ -124,6 +125,8 @@ class World:
             OutboxSettings("host", **settings),
             answer=self.driver.submit,
             ask_others=self.driver.bind_by_others,
+            shares=unseen_shares(),
+            queues=unseen_queues(),
             on_sent=self.driver.sent,
         )
         self.is_stopping = False

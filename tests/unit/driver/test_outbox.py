@@ -33,6 +33,7 @@ from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tel
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.work_queues import WorkQueueMetrics
 from tests.support.clock import FakeClock
+from tests.support.shares import unseen_shares
 from tests.unit.driver.fake_writes import FakeWrites, settle
 
 POD = {
@@ -87,6 +88,7 @@ class World:
             answer=self._answer,
             ask_others=self._ask_plugins,
             queues=self.queues,
+            shares=unseen_shares(),
             on_sent=self._sent,
             on_dropped=self.dropped.append,
         )

@@ -34,6 +34,7 @@ from scheduler.informers.paging import TARGET_BYTES, PageSize
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
+from tests.support.shares import unseen_shares
 from tests.unit.client.scripted_server import hang, json_answer, serving, status_answer, until
 from tests.unit.informers.fake_api import FakeApi
 from tests.unit.informers.test_informer import (
@@ -448,6 +449,7 @@ def test_kinds_added_later_are_watched_like_the_others() -> None:
                 clock=SystemClock(),
                 rng=random.Random(1),
                 metrics=InformerMetrics(Instruments()),
+                shares=unseen_shares(),
                 options=QUICK,
             )
             task = asyncio.create_task(informers.run())

@@ -25,6 +25,7 @@ from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind
 from scheduler.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
+from tests.support.shares import unseen_shares
 from tests.unit.client.scripted_server import (
     dropped,
     hang,
@@ -775,6 +776,7 @@ def test_all_kinds_are_synced_when_each_is() -> None:
                 clock=SystemClock(),
                 rng=random.Random(1),
                 metrics=InformerMetrics(Instruments()),
+                shares=unseen_shares(),
                 options=QUICK,
             )
             task = asyncio.create_task(informers.run())

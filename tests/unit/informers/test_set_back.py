@@ -18,6 +18,7 @@ from scheduler.informers.kinds import NODES, PODS
 from scheduler.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
+from tests.support.shares import unseen_shares
 from tests.unit.client.scripted_server import until
 from tests.unit.informers.fake_api import FakeApi, broken
 from tests.unit.informers.test_informer import AT_ONCE, Watched, is_list, node, run, settled
@@ -157,6 +158,7 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
             clock=SystemClock(),
             rng=random.Random(1),
             metrics=InformerMetrics(Instruments()),
+            shares=unseen_shares(),
             options=AT_ONCE,
         )
         running = asyncio.create_task(informers.run())

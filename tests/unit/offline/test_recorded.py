@@ -16,19 +16,12 @@ from scheduler.engine.events import (
 )
 from scheduler.engine.instructions import Bind, Configured, Instruction
 from scheduler.offline.recorded import cluster_of, recorded_profiles
-from scheduler.recording.records import Header, Record, encode_answer
+from scheduler.recording.records import Record, encode_answer
 from tests.support.builders import make_node, make_pod_info
+from tests.support.recordings import make_header
 
 CONFIGURATION = to_object(default_configuration("stowage"))
-HEADER = Header(
-    recording="r",
-    version="1",
-    configuration=CONFIGURATION,
-    seed=7,
-    max_in_unschedulable_seconds=300.0,
-    started=1e9,
-    clock=100.0,
-)
+HEADER = make_header(configuration=CONFIGURATION)
 
 
 def records(*events: Event | tuple[Event, Sequence[Instruction]]) -> list[Record]:

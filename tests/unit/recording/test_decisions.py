@@ -12,17 +12,10 @@ from scheduler.engine.outcome import Outcome
 from scheduler.recording.decision_log import BLOCK_BYTES, DecisionLog, RotatedFile
 from scheduler.recording.decisions import Rows, row_file
 from scheduler.recording.parquet import GROUP_ROWS, SCHEMA
-from scheduler.recording.records import Header, RecordingError
+from scheduler.recording.records import RecordingError
+from tests.support.recordings import make_header
 
-HEADER = Header(
-    recording="r",
-    version="1",
-    configuration={},
-    seed=7,
-    max_in_unschedulable_seconds=300.0,
-    started=1_700_000_000.0,
-    clock=100.0,
-)
+HEADER = make_header(started=1_700_000_000.0)
 PLACED = Outcome(
     clock=101.5,
     pod="shop/web-0",

@@ -13,19 +13,12 @@ from scheduler.informers.kinds import KINDS
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import ClusterObjects
 from scheduler.recording.files import MAGIC, Recording, block
-from scheduler.recording.records import Header, RecordingError, Writer, encode_answer
+from scheduler.recording.records import RecordingError, Writer, encode_answer
 from scheduler.recording.replay import replay
+from tests.support.recordings import make_header
 from tests.support.ugly import NONSENSE, WHOLE, named
 
-HEADER = Header(
-    recording="r",
-    version="1",
-    configuration={},
-    seed=7,
-    max_in_unschedulable_seconds=300.0,
-    started=0.0,
-    clock=0.0,
-)
+HEADER = make_header(started=0.0, clock=0.0)
 
 
 def genuine() -> bytes:

@@ -67,23 +67,15 @@ from scheduler.recording.files import Recording, part_name, recordings_in, whole
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import (
     MAX_SHAPES,
-    Header,
     Reader,
     RecordingError,
     Writer,
     encode_answer,
 )
 from tests.support.builders import make_node, make_pod, make_pod_info
+from tests.support.recordings import make_header
 
-HEADER = Header(
-    recording="r",
-    version="1",
-    configuration={"a": 1},
-    seed=7,
-    max_in_unschedulable_seconds=300.0,
-    started=1e9,
-    clock=100.0,
-)
+HEADER = make_header(configuration={"a": 1})
 TELL = Tell(ObjectReference("Pod", "p", "ns", "u"), "Scheduled", "Binding", "note", "stowage")
 
 
