@@ -2,8 +2,8 @@
 
 Binds go first, then evictions, changes of status, and events. What is owed is bounded by number: a
 bind or an eviction leaves only while there is room for the event it will bring, and no pod is
-decided about while there is none. So a process that is killed takes few events with it, and decisions slow down to
-what the API server takes.
+decided about while there is none. So a process that is killed takes few events with it, and
+decisions slow down to what the API server takes.
 """
 
 import asyncio
@@ -265,8 +265,8 @@ class Outbox:
     def _owe(self, occurrences: list[Occurrence], *, can_be_dropped: bool = False) -> None:
         limit = self._settings.max_owed
         for occurrence in occurrences:
-            # Binds and evictions leave only while there is room for their events, and keep it. Others
-            # may come in a burst; what they say is said again at the next attempt.
+            # Binds and evictions leave only while there is room for their events, and keep it.
+            # Others may come in a burst; what they say is said again at the next attempt.
             if can_be_dropped and limit and self._owed_by_sent() >= limit:
                 self._on_dropped("queue_full")
             else:

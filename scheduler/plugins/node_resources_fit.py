@@ -155,7 +155,7 @@ class _Room(Counting):
 
     @override
     def rejects(self, at: Rows, changes: NDArray[np.float64]) -> Mask | None:
-        rejected: Mask = (changes > self._most[:, at]).any(axis=0)
+        rejected: Mask = np.any(changes > self._most[:, at], axis=0)
         rejected |= self._is_hopeless[at]
         return rejected
 

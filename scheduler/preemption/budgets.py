@@ -50,7 +50,9 @@ class Budgets:
         """
         violates = np.zeros(len(pods), np.bool_)
         allowed = np.array([b.disruptions_allowed for b in self._budgets], np.int64)
-        found = [self._speaking_of(pod) for pod in others]
+        # Of as many as may leave a node no budget runs out that allows so many.
+        most = len(pods.widths)
+        found = [[n for n in self._speaking_of(pod) if allowed[n] < most] for pod in others]
         counts = np.array([len(numbers) for numbers in found], np.intp)
         if not counts.any():
             return violates
@@ -60,10 +62,7 @@ class Budgets:
         pod = np.repeat(np.arange(len(pods)), spends)
         within = np.arange(len(pod)) - np.repeat(np.cumsum(spends) - spends, spends)
         budget = flat[(np.cumsum(counts) - counts)[places][pod] + within]
-        spent = self._is_spent(pods, pod, budget)
-        pod, budget = pod[spent], budget[spent]
-        if not len(pod):
-            return violates
+        pod, budget = self._spent(pods, pod, budget)
         order = stable_order(pods.at[pod])
         order = order[stable_order(budget[order])]
         pod, budget = pod[order], budget[order]
@@ -74,15 +73,15 @@ class Budgets:
         violates[pod[nth >= allowed[budget]]] = True
         return violates
 
-    def _is_spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> NDArray[np.bool_]:
-        """Which pairs cost the budget something: the API server has already counted the others."""
-        spent = np.ones(len(pod), np.bool_)
+    def _spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> tuple[Indices, Indices]:
+        """The pairs that cost the budget something: the API server has already counted others."""
         for number, each in enumerate(self._budgets):
             names = each.disrupted_pods
             if names:
                 pairs = np.flatnonzero(budget == number)
-                spent[pairs] = [other.name not in names for other in pods.pods(pod[pairs])]
-        return spent
+                free = np.array([o.name in names for o in pods.pods(pod[pairs])], np.bool_)
+                pod, budget = np.delete(pod, pairs[free]), np.delete(budget, pairs[free])
+        return pod, budget
 
     def _speaking_of(self, pod: PodInfo) -> Sequence[int]:
         if not pod.labels or pod.namespace not in self._by_namespace:

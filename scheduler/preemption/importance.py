@@ -84,17 +84,20 @@ class PodsAt:
     @property
     def priorities(self) -> NDArray[np.int64]:
         """Of each pod."""
-        return self._columns[_PRIORITY][self._slots]
+        found: NDArray[np.int64] = self._columns[_PRIORITY].take(self._slots)
+        return found
 
     @property
     def kinds(self) -> Indices:
         """The number of each pod's kind."""
-        return self._columns[_KIND][self._slots]
+        found: Indices = self._columns[_KIND].take(self._slots)
+        return found
 
     @property
     def starts(self) -> NDArray[np.int64]:
         """When each started, as a number that grows with time."""
-        return self._columns[_START][self._slots]
+        found: NDArray[np.int64] = self._columns[_START].take(self._slots)
+        return found
 
     def take(self, chosen: NDArray[np.bool_] | Indices) -> "PodsAt":
         """Only some of the pods, in the order given."""

@@ -151,7 +151,8 @@ class ChangedRows:
         Raises:
             PluginError: a plugin failed.
         """
-        more = self._weights[:, kinds]
+        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
+        more = self._weights.take(kinds, axis=1)
         if self._moves is None:
             misses = self._misses(at, self._changes[:, at] + more)
         else:
@@ -254,8 +255,9 @@ class ChangedRows:
         """
         if known is None:
             return np.full(len(self.rows), _NO_FILTER, np.int16)
-        fixed = [active.index for active in self._fixed]
-        is_settled = np.isin(known.first, (FEASIBLE, *fixed))
+        is_settled = known.first == FEASIBLE
+        for active in self._fixed:
+            is_settled |= known.first == active.index
         self._unchanging.first[is_settled] = known.first[is_settled]
         self._unchanging.bits[is_settled] = known.bits[is_settled]
         return np.where(is_settled, FEASIBLE, known.first)

@@ -4,7 +4,7 @@ Source: kubernetes pkg/scheduler/framework/types.go (NodeToStatus) v1.36.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -103,12 +103,12 @@ class Verdicts(msgspec.Struct):
         Raises:
             PluginError: a plugin that rejects nodes cannot say why.
         """
-        for first in np.unique(self.first).tolist():
+        for first in _distinct(self.first):
             if first in (FEASIBLE, DEAD):
                 continue
             positions = np.flatnonzero(self.first == first)
             of_plugin = self.bits[positions]
-            for bits in np.unique(of_plugin).tolist():
+            for bits in _distinct(of_plugin):
                 yield self._status(first, bits), positions[of_plugin == bits]
 
     def raise_failure(self) -> None:
@@ -133,6 +133,14 @@ class Verdicts(msgspec.Struct):
             texts = tuple(reason.text for reason in reasons if reason.text)
             known = self.statuses[first, bits] = Status(code, texts, self.table.name(first))
         return known
+
+
+def _distinct(values: NDArray[Any]) -> list[int]:
+    """The distinct numbers in ascending order; mostly there is one, which is soon found out."""
+    if len(values) and (values == values[0]).all():
+        return [int(values[0])]
+    found: list[int] = np.unique(values).tolist()
+    return found
 
 
 def blank_verdicts(
