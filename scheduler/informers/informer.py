@@ -300,9 +300,7 @@ class Informer(Generic[T]):
     async def _ask_page(self) -> tuple[str, Response]:
         kind = self.kind
         path = f"{kind.path}?{list_query(kind.field_selector, self._page_size.now, self._continue)}"
-        return path, await self._session.request(
-            "GET", path, timeout=self._options.list_timeout
-        )
+        return path, await self._session.request("GET", path, timeout=self._options.list_timeout)
 
     def _drop_ahead(self) -> None:
         """What was asked for ahead is not wanted any more."""
