@@ -167,14 +167,14 @@ class TestCourse:
                 api.put(name, node(name))
             asked: list[int] = []
 
-            class Slow(Mirror):
+            class Counting(Mirror[Any]):
                 def on_add(self, obj: Any) -> None:
                     super().on_add(obj)
                     asked.append(sum("limit" in path for path in api.requests))
 
             options = replace(AT_ONCE, page_size=4)
             async with Watched(api, options) as watched:
-                watched.informer.add_handler(Slow())
+                watched.informer.add_handler(Counting(NODES.meta_of))
                 # Others run after each object.
                 watched.informer._pacer = Pacer(SystemClock(), slice_seconds=0.0)
                 await watched.informer.wait_synced()
