@@ -46,11 +46,8 @@ def granted() -> set[Right]:
 
 
 def unused(events: Iterable[AuditEvent]) -> set[Right]:
-    """Returns granted verbs that nothing asked for.
-
-    Lists are streamed by a watch; `list` is for servers that do not stream them.
-    """
-    return {right for right in granted() - used(events) if right[0] != "list"}
+    """Returns granted verbs that nothing asked for."""
+    return granted() - used(events)
 
 
 def used(events: Iterable[AuditEvent]) -> set[Right]:

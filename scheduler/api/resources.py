@@ -8,6 +8,7 @@ pkg/scheduler/framework/types.go (calculateResource, getNonMissingContainerReque
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from scheduler.api.objects import Container, Pod, Quantity, ResourceList
@@ -57,7 +58,13 @@ def whole_units(resources: Mapping[str, Quantity]) -> dict[str, int]:
     Raises:
         QuantityError: a quantity does not parse.
     """
-    return _rounded({name: parse(text) for name, text in resources.items()})
+    return _whole_units(tuple(resources.items())).copy()
+
+
+@lru_cache(maxsize=4096)
+def _whole_units(resources: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
+    """Nodes of one sort offer the same."""
+    return _rounded({name: parse(text) for name, text in resources})
 
 
 def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:

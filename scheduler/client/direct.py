@@ -364,8 +364,8 @@ class _Connection(asyncio.Protocol):
             self.abort()
 
     def _complete(self) -> None:
-        if self._unzip is not None and not self._unzip.eof:
-            self.fail("the answer ended within its compressed body")
+        if self._unzip is not None and (not self._unzip.eof or self._unzip.unused_data):
+            self.fail("the compressed answer is not whole")
             return
         status = self._parser.get_status_code()
         headers = self._decoded_headers() if status >= FIRST_FAILURE else {}

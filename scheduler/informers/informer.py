@@ -59,9 +59,6 @@ T = TypeVar("T")
 MAX_FAILURES: Final = 4
 """Watches from one version that may break off before the list is asked for again."""
 
-MAX_STREAM_FAILURES: Final = 2
-"""Streamed lists in a row that may come to nothing before lists are asked for in pages."""
-
 BLIND_SECONDS: Final = 30.0
 """Without a watch for longer, decisions are made on what is long past."""
 
@@ -76,7 +73,7 @@ class InformerOptions:
     """Times, in seconds, and how lists are asked for.
 
     Attributes:
-        list_timeout: for one page; also without any byte of a streamed list.
+        list_timeout: for one page.
         read_timeout: without any byte on a watch, after which the connection counts as dead.
             API servers send a bookmark about every minute; a server that does not costs one
             reconnection every so often.
@@ -85,8 +82,6 @@ class InformerOptions:
         short_watch: a watch that lived less counts as a failure when it ends.
         backoff_base: first pause after a failure.
         backoff_cap: longest pause.
-        is_list_streamed: ask for lists as a watch (WatchList), which neither side keeps in memory
-            as a whole; falls back to pages when the server does not know how.
         page_size: most objects per page of a list; see `scheduler.informers.paging`.
     """
 
@@ -96,7 +91,6 @@ class InformerOptions:
     short_watch: float = 1.0
     backoff_base: float = BASE_SECONDS
     backoff_cap: float = CAP_SECONDS
-    is_list_streamed: bool = False
     page_size: int = 500
 
 
@@ -158,8 +152,6 @@ class Informer(Generic[T]):
         """When the open watch ends at the latest."""
         self._pacer = Pacer(clock)
         self._synced = asyncio.Event()
-        self._is_list_streamed = self._options.is_list_streamed
-        self._stream_failures = 0
         self._page_size = PageSize(self._options.page_size)
         self._continue = ""
         self._ahead: asyncio.Task[tuple[str, Response]] | None = None
@@ -208,7 +200,7 @@ class Informer(Generic[T]):
             self._heed_set_back()
             if self.state is State.LISTED and self._is_in_doubt:
                 await self._ask_whether_set_back()
-            if self.state is State.LISTED or self._begins_streamed():
+            if self.state is State.LISTED:
                 return await self._watch()
             await self._list_page()
         except GoneError as problem:
@@ -300,9 +292,7 @@ class Informer(Generic[T]):
     async def _ask_page(self) -> tuple[str, Response]:
         kind = self.kind
         path = f"{kind.path}?{list_query(kind.field_selector, self._page_size.now, self._continue)}"
-        return path, await self._session.request(
-            "GET", path, timeout=self._options.list_timeout
-        )
+        return path, await self._session.request("GET", path, timeout=self._options.list_timeout)
 
     def _drop_ahead(self) -> None:
         """What was asked for ahead is not wanted any more."""
@@ -355,7 +345,6 @@ class Informer(Generic[T]):
         self._reports.keep_only(self._seen)
         self._seen = set()
         self._page_size = PageSize(self._options.page_size)
-        self._stream_failures = 0
         self._is_in_doubt = False
         if is_before(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
@@ -367,28 +356,19 @@ class Informer(Generic[T]):
 
     # --- watches --------------------------------------------------------------------------------
 
-    def _begins_streamed(self) -> bool:
-        return self.state is State.EMPTY and self._is_list_streamed
-
     async def _watch(self) -> float:
-        options, is_list_streamed = self._options, self._begins_streamed()
-        if is_list_streamed:
-            self._begin_list()
+        options = self._options
         seconds = int(self._rng.uniform(*options.watch_timeout))
-        query = watch_query(
-            self.kind.field_selector, self.version, seconds, is_list_streamed=is_list_streamed
-        )
+        query = watch_query(self.kind.field_selector, self.version, seconds)
         path = f"{self.kind.path}?{query}"
         started, before = self._clock.monotonic(), (self.version, self.blind_since)
         try:
             # A server that does not end it is left.
             async with asyncio.timeout(seconds + _GRACE_SECONDS) as self._limit:
-                limit = self._limit
                 async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
                     self._advance(Outcome.OPENED)
-                    if self.state is State.WATCHING:
-                        self.blind_since = None
-                    await self._read(lines, limit)
+                    self.blind_since = None
+                    await self._read(lines)
         except TimeoutError as problem:
             self._heed_set_back()
             raise UnavailableError(f"watch {self.kind.name}", message="does not end") from problem
@@ -405,20 +385,13 @@ class Informer(Generic[T]):
             came_to_nothing = is_short and self.version == version
             self.blind_since = since if came_to_nothing else self._clock.monotonic()
 
-    async def _read(self, lines: Lines, limit: asyncio.Timeout) -> None:
+    async def _read(self, lines: Lines) -> None:
         """Applies events until the server ends the watch.
 
         Cost: about 10 us per pod event without its handlers; the common case is one decoding pass.
         """
-        pacer, ends, loop = self._pacer, limit.when(), asyncio.get_running_loop()
-        is_listing = self.state is State.STREAMING
-        if is_listing:
-            limit.reschedule(loop.time() + self._options.list_timeout)
+        pacer = self._pacer
         while batch := await lines.read():
-            if is_listing:
-                # Objects must keep coming until the list ends.
-                is_listing = self.state is State.STREAMING
-                limit.reschedule(loop.time() + self._options.list_timeout if is_listing else ends)
             for line in batch:
                 self._take_line(line)
                 if pacer.is_due:
@@ -434,10 +407,8 @@ class Informer(Generic[T]):
         if event_type == DELETED:
             store.remove(store.key_of(obj))
         elif event_type in CHANGES:
-            key = store.apply(obj)
+            store.apply(obj)
             self._witnesses.saw(kind.meta_of(obj))
-            if self.state is State.STREAMING:
-                self._seen.add(key)
         else:
             self._take_unusual(line, ValueError(f"unknown event type {event_type!r}"))
             return
@@ -459,8 +430,6 @@ class Informer(Generic[T]):
             self.store.remove(key_of(seen))
         else:
             self._reports.malformed(seen, problem)
-            if self.state is State.STREAMING:
-                self._seen.add(key_of(seen))
         self._pass(seen.resource_version)
 
     def _take_bookmark(self, line: bytes) -> None:
@@ -468,11 +437,7 @@ class Informer(Generic[T]):
             bookmark = bookmark_decoder.decode(_object_of(line))
         except UNREADABLE:
             return
-        version = bookmark.metadata.resource_version
-        if self.state is State.STREAMING and bookmark.ends_list and version:
-            self._complete_list(version)
-            self.blind_since = None
-        self._pass(version)
+        self._pass(bookmark.metadata.resource_version)
 
     def _pass(self, version: str) -> None:
         """The watch has got beyond a version: a new one begins there, and all is well.
@@ -480,7 +445,7 @@ class Informer(Generic[T]):
         Raises:
             GoneError: the server is behind what it said before, as when it was restored.
         """
-        if not version or self.state is not State.WATCHING:
+        if not version:
             return
         if is_before(version, self.version):
             raise self._found_set_back(f"version {version} follows {self.version}")
@@ -495,8 +460,6 @@ class Informer(Generic[T]):
         self.state = next_state(self.state, outcome)
 
     def _ended(self, *, is_short: bool) -> float:
-        if self.state is State.STREAMING:
-            self._note_stream_failure()
         self._advance(Outcome.ENDED)
         self._reports.restart("ended")
         if is_short:
@@ -520,11 +483,6 @@ class Informer(Generic[T]):
 
     def _failed(self, problem: ApiError) -> float:
         is_refused = isinstance(problem, InvalidError)
-        if is_refused and self._begins_streamed():
-            self._list_in_pages()
-            return 0.0
-        if self.state is State.STREAMING:
-            self._note_stream_failure()
         # Who answers is there, and has been all the time.
         self._is_in_doubt |= problem.status == 0
         if self.state is State.WATCHING:
@@ -537,16 +495,6 @@ class Informer(Generic[T]):
         pause = self._backoff.pause(problem.retry_after_seconds)
         self._reports.complain(str(problem), pause)
         return pause
-
-    def _note_stream_failure(self) -> None:
-        """A streamed list came to nothing: the server may not know where to end it."""
-        self._stream_failures += 1
-        if self._stream_failures >= MAX_STREAM_FAILURES:
-            self._list_in_pages()
-
-    def _list_in_pages(self) -> None:
-        self._is_list_streamed = False
-        log.info("Server does not stream lists; listing in pages", kind=self.kind.name)
 
 
 def _object_of(line: bytes) -> bytes:

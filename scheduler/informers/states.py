@@ -2,7 +2,6 @@
 
     EMPTY ──page──> PAGING ──page…──> PAGING ──list complete──> LISTED ──opened──> WATCHING
       ^  ──list complete (one page)────────────────────────────> ^  ^                │
-      │  ──opened (streamed list)──> STREAMING ──list complete───┼──┼──> WATCHING    │
       └──────────── expired, from anywhere ──────────────────────┘  └── ended/failed ┘
 
 This file does not know what a kind, a request or a time is.
@@ -24,8 +23,6 @@ class State(Enum):
     """No version is known: a list must be begun. The store may hold objects of an earlier list."""
     PAGING = auto()
     """Some pages of a list have been taken, a continue token leads on."""
-    STREAMING = auto()
-    """A watch is open that replays the list first, and has not come to its end."""
     LISTED = auto()
     """The store is a complete list of a known version; no watch is open."""
     WATCHING = auto()
@@ -56,17 +53,12 @@ class IllegalTransitionError(SchedulerError):
 TRANSITIONS: Final[dict[tuple[State, Outcome], State]] = {
     (State.EMPTY, Outcome.PAGE): State.PAGING,
     (State.EMPTY, Outcome.LIST_COMPLETE): State.LISTED,
-    (State.EMPTY, Outcome.OPENED): State.STREAMING,
     (State.EMPTY, Outcome.EXPIRED): State.EMPTY,
     (State.EMPTY, Outcome.FAILED): State.EMPTY,
     (State.PAGING, Outcome.PAGE): State.PAGING,
     (State.PAGING, Outcome.LIST_COMPLETE): State.LISTED,
     (State.PAGING, Outcome.EXPIRED): State.EMPTY,
     (State.PAGING, Outcome.FAILED): State.PAGING,
-    (State.STREAMING, Outcome.LIST_COMPLETE): State.WATCHING,
-    (State.STREAMING, Outcome.ENDED): State.EMPTY,
-    (State.STREAMING, Outcome.EXPIRED): State.EMPTY,
-    (State.STREAMING, Outcome.FAILED): State.EMPTY,
     (State.LISTED, Outcome.OPENED): State.WATCHING,
     (State.LISTED, Outcome.EXPIRED): State.EMPTY,
     (State.LISTED, Outcome.FAILED): State.LISTED,

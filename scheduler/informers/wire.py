@@ -10,12 +10,6 @@ ERROR: Final = "ERROR"
 DELETED: Final = "DELETED"
 CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
 
-INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-"""Annotation of the bookmark that ends a streamed list.
-
-Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go (InitialEventsAnnotationKey) v0.36.
-"""
-
 
 class _Envelope(msgspec.Struct, gc=False, rename="camel"):
     """Common settings."""
@@ -43,22 +37,10 @@ class Event(_Envelope):
     object: msgspec.Raw
 
 
-class BookmarkMeta(_Envelope):
-    """What a bookmark says: a version, and whether a streamed list ends there."""
-
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
 class Bookmark(_Envelope):
-    """The object of a bookmark."""
+    """The object of a bookmark, of which only the version counts."""
 
-    metadata: BookmarkMeta = msgspec.field(default_factory=BookmarkMeta)
-
-    @property
-    def ends_list(self) -> bool:
-        """Whether everything that was there at the beginning has been told."""
-        return (self.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
 page_decoder: Final = msgspec.json.Decoder(Page)
@@ -75,14 +57,9 @@ def list_query(field_selector: str, page_size: int, continue_: str) -> str:
     return "&".join(parts)
 
 
-def watch_query(
-    field_selector: str, version: str, timeout_seconds: int, *, is_list_streamed: bool
-) -> str:
+def watch_query(field_selector: str, version: str, timeout_seconds: int) -> str:
     """The query of a watch request."""
     parts = [f"fieldSelector={field_selector}"] if field_selector else []
     parts += ["watch=true", "allowWatchBookmarks=true", f"timeoutSeconds={timeout_seconds}"]
-    if is_list_streamed:
-        parts += ["sendInitialEvents=true", "resourceVersionMatch=NotOlderThan"]
-    else:
-        parts.append(f"resourceVersion={quote(version, safe='')}")
+    parts.append(f"resourceVersion={quote(version, safe='')}")
     return "&".join(parts)

@@ -87,6 +87,11 @@ class InFlightPods:
         """Take note that a pod in flight must not come back."""
         self._attempts[uid].latest = None
 
+    @property
+    def is_collecting(self) -> bool:
+        """Whether events are kept for anybody."""
+        return bool(self._starts)
+
     def record(self, observed: ObservedEvent) -> None:
         """Keep an event for the pods whose attempt has begun."""
         if self._starts:

@@ -264,6 +264,8 @@ class SchedulingQueue:
             max_priority: wake only pods of this priority or less.
             but: UID of a pod to leave alone.
         """
+        if not (len(self._unschedulable) or self._in_flight.is_collecting):
+            return  # whoever comes later is judged on what is so by then
         observed = self._observe(event, old, new)
         is_about_node = event.resource is EventResource.NODE
         if not (observed.interest.exists or is_about_node):

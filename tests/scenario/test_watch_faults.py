@@ -161,20 +161,18 @@ def test_a_node_that_reports_nothing_takes_no_pod() -> None:
     play(story)
 
 
-@pytest.mark.parametrize("is_list_streamed", [True, False], ids=["streamed", "in pages"])
-def test_long_lists_are_complete(is_list_streamed: bool) -> None:
-    """Everything is known at the first decision, however it came."""
+def test_long_lists_are_complete() -> None:
+    """Everything is known at the first decision, however many pages it took."""
 
     async def story(world: World) -> None:
         world.sandbox.create(
             *(node_object(f"n{i:04}", pods="1") for i in range(1200)), keep_status=True
         )
-        options = InformerOptions(is_list_streamed=is_list_streamed)
-        await world.start_daemon(informer_options=options)
+        await world.start_daemon()
 
         assert world.daemon.driver.engine.core.cache.node_count() == 1200
         pages = world.sandbox.requests.count(verb="list", resource="nodes")
-        assert pages == (0 if is_list_streamed else 3)
+        assert pages == 3
         world.pod("p")
         await world.bound("p")
 

@@ -124,22 +124,15 @@ class FakeApi:
         self.requests.append(path)
         query = _query(path)
         queue: asyncio.Queue[bytes | Exception] = asyncio.Queue()
-        if query.get("sendInitialEvents") == "true":
-            for obj in self.objects.values():
-                queue.put_nowait(msgspec.json.encode({"type": "ADDED", "object": obj}) + b"\n")
-            end = _at(self.version)
-            end["metadata"]["annotations"] = {"k8s.io/initial-events-end": "true"}
-            queue.put_nowait(msgspec.json.encode({"type": "BOOKMARK", "object": end}) + b"\n")
-        else:
-            since = int(query["resourceVersion"])
-            if since < self.compacted:
-                if not self.is_gone_as_event:
-                    raise GoneError(path, status=410, reason="Expired")
-                queue.put_nowait(ERROR_410)
-            for version, event_type, obj in self._history:
-                if version > since:
-                    event = {"type": event_type, "object": obj}
-                    queue.put_nowait(msgspec.json.encode(event) + b"\n")
+        since = int(query["resourceVersion"])
+        if since < self.compacted:
+            if not self.is_gone_as_event:
+                raise GoneError(path, status=410, reason="Expired")
+            queue.put_nowait(ERROR_410)
+        for version, event_type, obj in self._history:
+            if version > since:
+                event = {"type": event_type, "object": obj}
+                queue.put_nowait(msgspec.json.encode(event) + b"\n")
         self._watches.append(queue)
         yield _Queue(queue)
 

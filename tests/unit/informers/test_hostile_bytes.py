@@ -70,11 +70,8 @@ UGLY = [
 ]
 
 
-@pytest.mark.parametrize("is_list_streamed", [True, False], ids=["streamed", "in pages"])
 @pytest.mark.parametrize("rest", UGLY)
-def test_a_line_that_cannot_be_read_is_one_malformed_object(
-    rest: bytes, is_list_streamed: bool
-) -> None:
+def test_a_line_that_cannot_be_read_is_one_malformed_object(rest: bytes) -> None:
     """Over real HTTP: its version is passed, the watch goes on, what follows is there."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -82,15 +79,10 @@ def test_a_line_that_cannot_be_read_is_one_malformed_object(
             return listed("a")
         if request.query.get("resourceVersion", "5") == "7":
             return await hang()
-        lines = [event("bad", 6, rest), added("b", 7)]
-        if "sendInitialEvents" in request.query:
-            lines = [added("a", 5), end_of_list(5), *lines]
-        return await watching(request, *lines)
+        return await watching(request, event("bad", 6, rest), added("b", 7))
 
     async def scenario() -> None:
-        options = replace(
-            QUICK, is_list_streamed=is_list_streamed, read_timeout=60.0, list_timeout=60.0
-        )
+        options = replace(QUICK, read_timeout=60.0, list_timeout=60.0)
         async with serving(answer) as (server, session), Watched(session, options) as watched:
             await until(lambda: watched.informer.version == "7")
             assert watched.names == {"a", "b"}
@@ -99,14 +91,6 @@ def test_a_line_that_cannot_be_read_is_one_malformed_object(
             assert watched.restarts == {"ended": 1}
 
     run(scenario)
-
-
-def end_of_list(version: int) -> bytes:
-    meta = {
-        "resourceVersion": str(version),
-        "annotations": {"k8s.io/initial-events-end": "true"},
-    }
-    return msgspec.json.encode({"type": "BOOKMARK", "object": {"metadata": meta}}) + b"\n"
 
 
 def test_a_deletion_that_cannot_be_read_is_one() -> None:
@@ -333,28 +317,6 @@ def test_versions_that_go_back_mean_a_new_list() -> None:
     run(scenario)
 
 
-def test_a_server_that_streams_lists_without_end_is_asked_for_pages() -> None:
-    """It took the watch for an ordinary one."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        if "watch" not in request.query:
-            return listed("a")
-        if "sendInitialEvents" in request.query:
-            await watching(request, added("a", 5))
-        return await hang()
-
-    async def scenario() -> None:
-        options = replace(QUICK, is_list_streamed=True, list_timeout=0.1)
-        async with serving(answer) as (server, session), Watched(session, options) as watched:
-            await watched.informer.wait_synced()
-            assert watched.names == {"a"}
-            assert len(server.seen) == 3 + (
-                "watch" in server.seen[-1].path and len(server.seen) > 3
-            )
-
-    run(scenario)
-
-
 @pytest.mark.parametrize("told", ["\xb2", "1e9", "-1", "", "nan", "9" * 400, "Wed, 21 Oct 2026"])
 def test_retry_after_is_obeyed_as_far_as_it_makes_sense(told: str) -> None:
     """Nobody silences a scheduler for long, or ends it by a digit that is no number."""
@@ -563,17 +525,14 @@ LINES = st.one_of(
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(LINES, max_size=8), st.booleans())
-def test_whatever_lines_come_what_follows_is_delivered(
-    lines: list[bytes], is_list_streamed: bool
-) -> None:
+@given(st.lists(LINES, max_size=8))
+def test_whatever_lines_come_what_follows_is_delivered(lines: list[bytes]) -> None:
     """The informer goes on, and ends where the server is."""
 
     async def scenario() -> None:
         api = FakeApi()
         api.put("a", node("a"))
-        options = replace(AT_ONCE, is_list_streamed=is_list_streamed)
-        async with Watched(api, options) as watched:
+        async with Watched(api, AT_ONCE) as watched:
             await settled(api, watched)
             for line in lines:
                 api.send_raw(line.replace(b"\n", b" ") + b"\n")

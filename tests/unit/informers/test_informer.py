@@ -17,11 +17,11 @@ from aiohttp import web
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scheduler.api.objects import Namespace, Node
-from scheduler.client.errors import InvalidError
 from scheduler.clock import SystemClock
 from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind
+from scheduler.informers.pacer import Pacer
 from scheduler.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
@@ -42,11 +42,8 @@ QUICK = InformerOptions(
     short_watch=0.12,
     backoff_base=0.03,
     backoff_cap=0.24,
-    is_list_streamed=False,
 )
-AT_ONCE = InformerOptions(
-    backoff_base=0.0, backoff_cap=0.0, short_watch=0.0, is_list_streamed=False
-)
+AT_ONCE = InformerOptions(backoff_base=0.0, backoff_cap=0.0, short_watch=0.0)
 
 
 def node(name: str, uid: str = "", **more: Any) -> dict[str, Any]:
@@ -162,52 +159,53 @@ class TestCourse:
 
         run(scenario)
 
-    def test_a_list_can_be_streamed(self) -> None:
-        """Synced at the bookmark that ends it; deletions before it are noticed too."""
+    def test_the_next_page_is_made_while_one_is_taken_in(self) -> None:
+        """It is asked for as soon as it is known that there is one."""
 
         async def scenario() -> None:
             api = FakeApi()
-            api.put("a", node("a"))
-            api.put("b", node("b"))
-            options = InformerOptions(
-                backoff_base=0.0, backoff_cap=0.0, short_watch=0.0, is_list_streamed=True
-            )
+            for name in "abcdefgh":
+                api.put(name, node(name))
+            asked: list[int] = []
+
+            class Counting(Mirror[Any]):
+                def on_add(self, obj: Any) -> None:
+                    super().on_add(obj)
+                    asked.append(sum("limit" in path for path in api.requests))
+
+            options = replace(AT_ONCE, page_size=4)
             async with Watched(api, options) as watched:
+                watched.informer.add_handler(Counting(NODES.meta_of))
+                # Others run after each object.
+                watched.informer._pacer = Pacer(SystemClock(), slice_seconds=0.0)
                 await watched.informer.wait_synced()
-                assert watched.names == {"a", "b"}
-                assert len(api.requests) == 1
-                assert "sendInitialEvents=true" in api.requests[0]
-
-                api.delete("a")
-                api.compact()
-                api.cut(broken())
-                await settled(api, watched)
-                api.cut()
-                api.put("c", node("c"))
-                await settled(api, watched)
-
-                assert watched.names == {"b", "c"}
+            assert len(asked) == 8
+            assert asked[0] == 1
+            assert asked[3] == 2
 
         run(scenario)
 
-    def test_a_server_that_cannot_stream_lists_is_asked_for_pages(self) -> None:
-        """Once it has said so."""
-
-        class Old(FakeApi):
-            def stream(self, path: str, *, read_timeout: float) -> Any:
-                if "sendInitialEvents" in path:
-                    self.requests.append(path)
-                    raise InvalidError(path, status=422, reason="Invalid")
-                return super().stream(path, read_timeout=read_timeout)
+    def test_a_page_that_was_asked_for_ahead_is_let_go_with_the_informer(self) -> None:
+        """No request outlives who sent it."""
 
         async def scenario() -> None:
-            api = Old()
-            api.put("a", node("a"))
-            async with Watched(api, InformerOptions(is_list_streamed=True)) as watched:
-                await settled(api, watched)
+            class Stuck(FakeApi):
+                cancelled = 0
 
-                assert watched.names == {"a"}
-                assert len(api.requests) == 3
+                async def request(self, method: str, path: str, *, timeout: float) -> Any:
+                    if "continue" not in path:
+                        return await super().request(method, path, timeout=timeout)
+                    try:
+                        return await asyncio.Event().wait()
+                    finally:
+                        self.cancelled += 1
+
+            api = Stuck()
+            for name in "abc":
+                api.put(name, node(name))
+            async with Watched(api, replace(AT_ONCE, page_size=1)) as watched:
+                await until(lambda: watched.names == {"a"})
+            await until(lambda: api.cancelled == 1)
 
         run(scenario)
 
@@ -286,7 +284,7 @@ class TestCourse:
             api.continues_expire = True
             for i in range(5):
                 api.put(f"n{i}", node(f"n{i}"))
-            options = replace(AT_ONCE, page_size=2)
+            options = replace(AT_ONCE, page_size=4)
             async with Watched(api, options) as watched:
                 await watched.informer.wait_synced()
 
@@ -717,16 +715,16 @@ def perform(api: FakeApi, operation: tuple[Any, ...], uids: Iterator[int]) -> No
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(OPERATIONS, max_size=60), st.booleans(), st.integers(1, 4))
+@given(st.lists(OPERATIONS, max_size=60), st.integers(1, 4))
 def test_the_store_ends_where_the_server_is(
-    operations: list[tuple[Any, ...]], is_list_streamed: bool, page_size: int
+    operations: list[tuple[Any, ...]], page_size: int
 ) -> None:
     """Whatever happens in between, and the handlers were told exactly that."""
 
     async def scenario() -> None:
         api = FakeApi()
         uids = iter(range(10_000))
-        options = replace(AT_ONCE, is_list_streamed=is_list_streamed, page_size=page_size)
+        options = replace(AT_ONCE, page_size=page_size)
         async with Watched(api, options) as watched:
             for operation in operations:
                 if operation[0] == "wait":

@@ -187,12 +187,8 @@ def test_queries() -> None:
         "&limit=500&continue=a%2Fb%3D"
     )
     assert list_query("", 20, "") == "limit=20"
-    assert watch_query("", "42", 300, is_list_streamed=False) == (
+    assert watch_query("", "42", 300) == (
         "watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=42"
-    )
-    assert watch_query("", "", 300, is_list_streamed=True) == (
-        "watch=true&allowWatchBookmarks=true&timeoutSeconds=300"
-        "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
     )
 
 

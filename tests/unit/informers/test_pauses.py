@@ -21,7 +21,7 @@ from tests.support.virtual_time import run_in
 from tests.unit.informers.fake_api import FakeApi, broken
 from tests.unit.informers.test_informer import node
 
-PAGES = InformerOptions(is_list_streamed=False)
+PAGES = InformerOptions()
 
 
 class Refusing(FakeApi):

@@ -128,7 +128,7 @@ def test_a_server_whose_versions_expire_each_time_is_asked_less_and_less() -> No
     async def story() -> None:
         api = Forgetful()
         api.put("a", node("a"))
-        running = asyncio.create_task(informer_of(api, clock, is_list_streamed=False).run())
+        running = asyncio.create_task(informer_of(api, clock).run())
         await asyncio.sleep(60)
 
         lists = sum("watch" not in path for path in api.requests)

@@ -15,9 +15,8 @@ from scheduler.informers.states import (
 # What each state becomes by each outcome; "-" cannot happen.
 EXPECTED = """
             PAGE     LIST_COMPLETE  OPENED     ENDED    EXPIRED  FAILED
-EMPTY       PAGING   LISTED         STREAMING  -        EMPTY    EMPTY
+EMPTY       PAGING   LISTED         -          -        EMPTY    EMPTY
 PAGING      PAGING   LISTED         -          -        EMPTY    PAGING
-STREAMING   -        WATCHING       -          EMPTY    EMPTY    EMPTY
 LISTED      -        -              WATCHING   -        EMPTY    LISTED
 WATCHING    -        -              -          LISTED   EMPTY    LISTED
 """
