@@ -38,7 +38,7 @@ from scheduler.config.write import to_object
 from scheduler.driver.daemon import Daemon, LeaseLostError, NotDrainedError
 from scheduler.driver.driver import Driver
 from scheduler.driver.feeding import Feed
-from scheduler.driver.outbox import Outbox, OutboxSettings
+from scheduler.driver.outbox import DROPPED, Outbox, OutboxSettings
 from scheduler.engine import Engine
 from scheduler.engine.instructions import Tell
 from scheduler.extender import Verb
@@ -149,6 +149,8 @@ class RunningDaemon:
                 fence=None if self._elector is None else self._elector.is_leading,
                 metrics=self.metrics.extenders,
             )
+        for reason in DROPPED:
+            self.metrics.events_dropped[reason].inc(0)
         self.driver.outbox = Outbox(
             writes,
             clock,
@@ -158,7 +160,7 @@ class RunningDaemon:
             shares=self._shares,
             queues=self.metrics.work_queues,
             on_sent=self.driver.sent,
-            on_dropped=lambda _reason: self.metrics.events_dropped.inc(),
+            on_dropped=lambda reason: self.metrics.events_dropped[reason].inc(),
         )
         self._informers = self._listen(informer_options)
         self.daemon = Daemon(

@@ -28,7 +28,7 @@ from scheduler.client.errors import (
 from scheduler.client.event_series import EventSeries, Occurrence
 from scheduler.client.events import Event
 from scheduler.client.writes import PodWrites
-from scheduler.clock import Clock
+from scheduler.clock import Clock, Throttle
 from scheduler.engine.events import (
     BindFailed,
     Bound,
@@ -61,6 +61,10 @@ MAX_TRIES: Final = 12
 RETRY_SECONDS: Final = 10.0
 """Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent, sleepDuration) v0.36."""
 SWEEP_SECONDS: Final = 60.0
+DROPPED: Final = ("queue_full", "refused", "unreachable")
+"""Why an event is not sent: too many are owed, the API server said no, or it did not answer."""
+COMPLAIN_AGAIN_SECONDS: Final = 60.0
+"""Events that are lost for one reason are logged this often."""
 
 log = get_logger(__name__)
 
@@ -93,7 +97,7 @@ class Outbox:
         shares: adds up what the loop's time goes to.
         queues: tells of what waits and for how long.
         on_sent: called after each request: there may be room again.
-        on_dropped: told why (`queue_full`, `refused`, `unreachable`) for each event that is lost.
+        on_dropped: told why, one of `DROPPED`, for each event that is lost.
 
     Attributes:
         binds_owed: bindings that wait or are under way.
@@ -122,6 +126,7 @@ class Outbox:
         """Binds that extenders carry out: they may take their time, and keep nobody waiting."""
         self._on_sent = on_sent
         self._on_dropped = on_dropped
+        self._complaints = {why: Throttle(clock, COMPLAIN_AGAIN_SECONDS) for why in DROPPED}
         self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
         self._series = EventSeries()
         # Each with the time at which it was put there.
@@ -268,7 +273,7 @@ class Outbox:
             # Binds and evictions leave only while there is room for their events, and keep it.
             # Others may come in a burst; what they say is said again at the next attempt.
             if can_be_dropped and limit and self._owed_by_sent() >= limit:
-                self._on_dropped("queue_full")
+                self._drop("queue_full", f"{limit} are owed already")
             else:
                 self._events.append((self._event_queue.added(), occurrence))
                 self._wake()
@@ -464,21 +469,29 @@ class Outbox:
             await self._writes.event(occurrence)
         except ConflictError:
             pass  # an earlier try arrived after all
-        except (UnavailableError, TooManyRequestsError, UnauthorizedError):
-            self._try_later(occurrence)
+        except (UnavailableError, TooManyRequestsError, UnauthorizedError) as problem:
+            self._try_later(occurrence, problem)
             return
-        except ApiError:
-            self._on_dropped("refused")  # the namespace is going away, or a right is missing
+        except ApiError as problem:
+            # The namespace is going away, or a right is missing.
+            self._drop("refused", str(problem))
         self._tries.pop(occurrence, None)
         self._events_in_flight -= 1
 
-    def _try_later(self, occurrence: Occurrence) -> None:
+    def _drop(self, reason: str, problem: str) -> None:
+        """An event is lost: that is counted, and said once a minute."""
+        self._on_dropped(reason)
+        others = self._complaints[reason].take()
+        if others is not None:
+            log.warning("Event not sent", reason=reason, err=problem, others=others)
+
+    def _try_later(self, occurrence: Occurrence, problem: ApiError) -> None:
         """Send the event again after a while, still owed and keeping nobody from sending."""
         tries = self._tries[occurrence] = self._tries.get(occurrence, 1) + 1
         if tries > MAX_TRIES:
             del self._tries[occurrence]
             self._events_in_flight -= 1
-            self._on_dropped("unreachable")
+            self._drop("unreachable", str(problem))
             return
         self._event_queue.retried()
         pause = self._settings.retry_seconds * self._rng.uniform(0.5, 1.5)

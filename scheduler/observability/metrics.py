@@ -99,8 +99,9 @@ class SchedulerMetrics:
         self.tasks = add.gauge("stowage_tasks", "Tasks of the event loop.")
         self.events_dropped = add.counter(
             "stowage_events_dropped_total",
-            "Events that were not sent because too many were waiting.",
-        )[()]
+            "Events that were not sent: queue_full, refused or unreachable.",
+            "reason",
+        )
         self.decisions_lost = add.counter(
             "stowage_decisions_lost_total",
             "Rows of --decisions that were not written because nobody took them in time.",

@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from scheduler.client.errors import UnavailableError
 from scheduler.client.reviews import User
-from scheduler.clock import Clock
 from scheduler.serving.authentication import Reviews
 
 MAX_REVIEWS: Final = 20
@@ -43,23 +42,3 @@ class LimitedReviews(Reviews):
                 yield
         except TimeoutError as problem:
             raise UnavailableError("review", message="no answer in time") from problem
-
-
-class Throttle:
-    """Lets one through per so many seconds, and counts the others."""
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._next = float("-inf")
-        self._held_back = 0
-
-    def take(self) -> int | None:
-        """How many were held back since the last one that was let through; None holds back."""
-        now = self._clock.monotonic()
-        if now < self._next:
-            self._held_back += 1
-            return None
-        self._next = now + self._seconds
-        held_back, self._held_back = self._held_back, 0
-        return held_back

@@ -14,7 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from scheduler.client.errors import ApiError
-from scheduler.clock import Clock
+from scheduler.clock import Clock, Throttle
 from scheduler.config.options import RunOptions
 from scheduler.observability.logs import get_logger, verbose
 from scheduler.serving.answers import NOT_CACHED, failure, plain
@@ -23,7 +23,7 @@ from scheduler.serving.authorization import Authorizer
 from scheduler.serving.connections import IDLE_SECONDS, Connections, connections_allowed
 from scheduler.serving.endpoints import Endpoints, Shown
 from scheduler.serving.errors import ServingError
-from scheduler.serving.limits import LimitedReviews, Throttle
+from scheduler.serving.limits import LimitedReviews
 from scheduler.serving.tls import ServingTls
 
 _SHUTDOWN_SECONDS: Final = 5.0

@@ -11,6 +11,7 @@ import yaml
 
 from tests.scenario.test_recording import MARKER
 from tests.scenario.world import World, play
+from tests.support.pki import Authority
 
 
 async def ask(command: str, *arguments: str | Path) -> tuple[int, str, str]:
@@ -124,17 +125,22 @@ def test_its_own_profiles_decide(tmp_path: Path) -> None:
     play(story)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
-    """One message says what to do; the token has not been sent anywhere."""
+def test_its_certificate_is_checked(tmp_path: Path) -> None:
+    """By its own authority; without one a message says what to do, and no token has been sent."""
+    authority = Authority(tmp_path, "ca")
 
     async def story(world: World) -> None:
-        url = await busy(world)
+        url = await busy(world, certificate=authority.issue("server", "stowage", server=True))
+        daemon = ("--daemon", url.replace("127.0.0.1", "localhost"))
         config = ("--kubeconfig", kubeconfig(world, tmp_path))
 
-        status, out, err = await ask("what-if", *config, "--daemon", url, "--drain", "n0")
+        status, out, err = await ask("what-if", *config, *daemon, "--drain", "n0")
+        trusting = ("--certificate-authority", authority.file)
+        fits = await answer("capacity", *config, *daemon, *trusting, "--like", "waits")
 
         assert (status, out, len(err.splitlines())) == (2, "", 1), err
         assert "--insecure-skip-tls-verify" in err
+        assert fits["fits"] == 0
 
     play(story)
 

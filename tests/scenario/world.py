@@ -53,6 +53,7 @@ class World:
         record: str = "",
         decisions: str = "",
         secure_port: int = 0,
+        certificate: tuple[Path, Path] | None = None,
         file: Path | None = None,
         connection: Connection | None = None,
     ) -> RunningDaemon:
@@ -78,6 +79,8 @@ class World:
             record=record,
             decisions=decisions,
             config=str(file or ""),
+            tls_cert_file=str(certificate[0]) if certificate else "",
+            tls_private_key_file=str(certificate[1]) if certificate else "",
         )
         daemon = RunningDaemon(
             options,

@@ -24,7 +24,9 @@ NOT_RUN_THERE: Final[Mapping[str, str]] = {
     r"make demo": "tests/unit/test_makefile.py and tests/scenario/test_demo.py run its two steps",
     r"make docs": "writes into the checkout; tests/unit/docs hold the result against the code",
     r"make (parity|mutants|chaos|soak|bench)": "minutes to hours; their parts have tests",
-    r"make (image-push|dist|audit|site).*": "docker, helm, packages; .ci/run makes the site",
+    r"make (image-push|dist|audit).*": "docker, a tag, a package index; the parts of a release are "
+    "made by tests/unit/test_distributions.py, tests/unit/test_kubectl_plugin.py, e2e/test_helm.py",
+    r"make site": ".ci/run makes it",
     r"python -m bench\.soak.*": "minutes to hours; tests/unit/bench",
     r"python -m e2e\.chaos( --seed| --only| --scheduler).*": "minutes to hours; e2e/test_chaos.py",
     r"make image( .*)?": "there is no docker in CI; e2e/test_image.py plays the Dockerfile's steps",
@@ -32,10 +34,12 @@ NOT_RUN_THERE: Final[Mapping[str, str]] = {
     r"stowage run --decisions - \| vector": "not ours; tests/scenario/test_decisions.py",
     r"kubectl -n scheduling .*": "e2e/test_operator.py, with the objects of the page",
     r"stowage (what-if|capacity) --recording.*": "tests/scenario/test_what_if_of_daemons.py",
-    r"stowage (what-if|capacity) --daemon.*": "e2e/test_what_if.py, as somebody the daemon knows",
-    r"stowage replay DIR .*(--at|--config|--plugin).*": "a day, a file, a plugin that only the "
-    "page has; tests/scenario/test_replaying.py",
-    r"docker .*": "there is no docker in CI; e2e/test_image.py plays the steps of the Dockerfile",
+    r"stowage (what-if|capacity) --daemon.*": "as somebody the daemon knows: e2e/test_what_if.py, "
+    "tests/scenario/test_what_if_of_daemons.py with its authority",
+    r"stowage replay DIR .*(--at|--config|--plugin).*": "tests/scenario/test_replaying.py runs "
+    "each, with a recording that has something to tell",
+    r"docker .*": "there is no docker in CI; e2e/test_image.py plays the steps of the Dockerfile, "
+    "tests/unit/docs/test_plugins_page.py those of a plugin's",
     r"kubectl .*port-forward.*": "no kubelet runs the container; the daemon's own port is asked",
     r"kubectl .*rollout status.*": "no image can be pulled; e2e/test_first_hour.py runs it",
     r".*_STOWAGE_COMPLETE=(zsh|fish)_source.*": "of another shell; e2e/test_completion.py runs it",

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from scheduler.api.written import Condition, ObjectReference
 from scheduler.client.errors import (
@@ -745,6 +746,27 @@ def test_what_cannot_be_sent_is_dropped_and_counted(
     world = play(story, retry_seconds=0.0)
     assert len(world.writes.names("event")) == tries
     assert world.dropped == dropped
+
+
+def test_events_that_are_refused_are_told_of_once_a_minute() -> None:
+    """With the reason, and how many others there were; each is counted."""
+
+    async def story(world: World) -> None:
+        world.writes.fail("event", *[ForbiddenError("POST", message="no such right")] * 4)
+        for name in "abc":
+            world.outbox.tell(tell(name))
+        await settle()
+        world.clock.advance(61)
+        world.outbox.tell(tell("d"))
+        await settle()
+
+    with capture_logs() as logs:
+        world = play(story)
+
+    assert world.dropped == ["refused"] * 4
+    told = [(each["event"], each["reason"], each["others"]) for each in logs]
+    assert told == [("Event not sent", "refused", 0), ("Event not sent", "refused", 2)]
+    assert "no such right" in logs[0]["err"]
 
 
 # --- drain ------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scheduler.client.errors import UnavailableError
 from scheduler.client.reviews import User
+from scheduler.clock import Throttle
 from scheduler.serving.connections import connections_allowed
-from scheduler.serving.limits import MAX_REVIEWS, LimitedReviews, Throttle
+from scheduler.serving.limits import MAX_REVIEWS, LimitedReviews
 from tests.support.clock import FakeClock
 from tests.support.pki import client_context
 from tests.unit.client.scripted_server import until
