@@ -465,7 +465,7 @@ def test_what_was_answered_alike_before_a_damage_is_counted() -> None:
         yield
 
     assert replay([], nobody) == Replayed(0)
-    with pytest.raises(RecordingError, match="^damaged; 0 events before: identical$"):
+    with pytest.raises(RecordingError, match=r"^damaged; 0 events before: identical$"):
         replay(damaged(), nobody)
 
 
