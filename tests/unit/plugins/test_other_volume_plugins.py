@@ -138,7 +138,7 @@ def test_without_pre_filter_what_it_would_say_rejects_every_node() -> None:
     second = plugin.reasons(state, POD, snapshot)[1]
     assert bits is not None
     assert bits.tolist() == [0b10, 0b10]
-    assert second.message == 'persistentvolumeclaim "c" not found'
+    assert second.text == 'persistentvolumeclaim "c" not found'
 
 
 # --- VolumeRestrictions ---------------------------------------------------------------------------
