@@ -39,8 +39,11 @@ class Reports:
     def all_is_well(self) -> None:
         """What was complained about is over: that is said, and the next complaint is news."""
         if self._complains_since is not None:
-            seconds = round(self._clock.monotonic() - self._complains_since, 1)
-            log.info("Watching again", kind=self._kind, after_seconds=seconds)
+            log.info(
+                "Watching again",
+                kind=self._kind,
+                after_seconds=round(self._clock.monotonic() - self._complains_since, 1),
+            )
             self._complains_since = None
 
     def complain(self, reason: str, pause: float) -> None:

@@ -7,6 +7,7 @@ Not planted is what no test could notice, because nothing changes, or nobody is 
 - `raise AssertionError` and `assert_never`: nothing gets there;
 - `return NotImplemented`: None says the same to `==`;
 - `del` of a local name: the object goes a line later;
+- how long a column is that begins empty: it gets the table's length before it is read;
 - the negation of a condition that is one comparison or `not`: swapping it is the same fault.
 """
 
@@ -77,6 +78,8 @@ def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _tells_nobody(node):
             continue
         yield node
+        if _begins_empty(node):
+            continue
         waiting += [
             child
             for name, value in ast.iter_fields(node)
@@ -166,6 +169,16 @@ def _tells_nobody(node: ast.AST) -> bool:
             return True
         case ast.If(ast.Call(ast.Name("verbose")), body, []):
             return all(map(_tells_nobody, body))
+    return False
+
+
+def _begins_empty(node: ast.AST) -> bool:
+    """Whether it makes a column of an object, without rows."""
+    match node:
+        case ast.Assign([ast.Attribute()], value) | ast.AnnAssign(ast.Attribute(), _, value):
+            match value:
+                case ast.Call(ast.Attribute(_, "zeros"), [ast.Constant(0), *_]):
+                    return True
     return False
 
 

@@ -44,6 +44,11 @@ def faults(body: str) -> list[str]:
         pytest.param("return NotImplemented", [], id="None by another name"),
         pytest.param("del x", [], id="the end of a name"),
         pytest.param(
+            "self.a = np.zeros(0, np.intp)\nself.b: Column = np.zeros(0)",
+            ["statement dropped: self.a = np.zeros(0, np.intp)"],
+            id="a column that begins empty",
+        ),
+        pytest.param(
             "del x[0]",
             ["off by one: 0", "statement dropped: del x[0]"],
             id="the end of an entry",

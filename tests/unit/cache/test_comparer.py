@@ -6,9 +6,10 @@ import pytest
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.cache import Cache, CacheComparer
+from scheduler.cache import Cache, CacheComparer, RowComparison, compare_rows
 from scheduler.observability.dumps import REST, json_slices
 from tests.support.builders import make_node, make_pod_info
+from tests.unit.preemption.naive import placed
 
 
 def comparer(
@@ -46,6 +47,23 @@ def test_what_is_missed_and_what_is_too_much() -> None:
     assert found.redundant_nodes == ("old",)
     assert found.missed_pods == ("default/lost",)
     assert found.redundant_pods == ("default/gone",)
+
+
+def test_the_sums_of_a_row_are_held_against_its_pods() -> None:
+    """A few rows at a time; what differs is told with both numbers."""
+    pod = make_pod_info("p", node_name="b", requests={"cpu": "1"})
+    cache, snapshot = placed([make_node("a"), make_node("b")], [pod])
+    assert compare_rows(cache, snapshot, 0, 1) == RowComparison((), 1)
+    assert compare_rows(cache, snapshot, 1, 10) == RowComparison((), 0)
+
+    del cache.nodes["b"].pods[pod.uid]
+
+    assert set(compare_rows(cache, snapshot, 0, 10).wrong) == {
+        "b: requested (cpu): counted 1000, there are 0",
+        "b: requested with defaults (cpu): counted 1000, there are 0",
+        f"b: requested with defaults (memory): counted {200 * 2**20}, there are 0",
+        "b: pods (number): counted 1, there are 0",
+    }
 
 
 def test_the_dump_shows_every_node_with_its_pods() -> None:

@@ -307,6 +307,14 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         ),
         "cluster c: certificate-authority-data: expected a PEM file in base64",
     ),
+    "authority data cut off": (
+        lambda d: kubeconfig(d, cluster={"server": "https://h", "certificate-authority-data": "x"}),
+        "cluster c: certificate-authority-data: expected a PEM file in base64",
+    ),
+    "authority data not text": (
+        lambda d: kubeconfig(d, cluster={"server": "https://h", "certificate-authority-data": 5}),
+        "cluster c: certificate-authority-data: expected a PEM file in base64",
+    ),
     "token file missing": (
         lambda d: kubeconfig(d, {"tokenFile": "none"}),
         "No such file or directory",

@@ -137,6 +137,24 @@ def play(story: Callable[[World], Awaitable[None]], **settings: Any) -> World:
     return asyncio.run(run())
 
 
+def test_what_extenders_bind_ends_with_the_outbox() -> None:
+    """Nobody is left who would hear the answer."""
+
+    async def story() -> bool:
+        world = World()
+        world.writes.held = {"plugins"}
+        sending = asyncio.create_task(world.outbox.run())
+        await settle()
+        world.outbox.bind(msgspec.structs.replace(bind("p"), extender=0))
+        await settle()
+        [(_, _, answer)] = world.writes._waiting
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        return answer.cancelled()
+
+    assert asyncio.run(story())
+
+
 # --- order ------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import AnnotatedMeta, Node
+from scheduler.client.errors import UnavailableError
 from scheduler.informers.backoff import Backoff
 from scheduler.informers.kinds import (
     CSI_NODES,
@@ -20,6 +23,7 @@ from scheduler.informers.kinds import (
     Kind,
     MalformedObjectError,
 )
+from scheduler.informers.listing import list_all
 from scheduler.informers.pacer import Pacer
 from scheduler.informers.store import Store
 from scheduler.informers.wire import list_query, watch_query
@@ -29,6 +33,26 @@ from tests.unit.informers.fake_api import Mirror
 
 def node(name: str, version: int = 1, uid: str = "") -> Node:
     return Node(AnnotatedMeta(name=name, uid=uid or name, resource_version=str(version)))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"kind": "PodList", "metadata": {}, "items": []}', "expected NodeList, got 'PodList'"),
+        (b"[]", "not a list: Expected `object`"),
+    ],
+)
+def test_what_is_no_list_of_that_kind_is_no_cluster_without_such_objects(
+    body: bytes, said: str
+) -> None:
+    """For commands that look at a cluster once."""
+
+    class Session:
+        async def request(self, method: str, path: str) -> Any:
+            return SimpleNamespace(body=body)
+
+    with pytest.raises(UnavailableError, match=re.escape(said)):
+        asyncio.run(list_all(Session(), NODES))  # type: ignore[arg-type] # all that is asked of it
 
 
 class TestStore:

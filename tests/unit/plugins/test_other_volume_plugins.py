@@ -131,14 +131,14 @@ def test_without_pre_filter_what_it_would_say_rejects_every_node() -> None:
     """A profile may have the plugin at Filter only."""
     nodes = [make_node("a", zone="a"), make_node("none")]
     plugin = VolumeZone(None, make_handle({VolumeCatalog: make_catalog()}))
-    snapshot = cluster_of(nodes)
+    state, snapshot = CycleState(), cluster_of(nodes)
 
-    bits = plugin.filter(CycleState(), POD, snapshot, snapshot.table.all_rows)
+    bits = plugin.filter(state, POD, snapshot, snapshot.table.all_rows)
 
+    second = plugin.reasons(state, POD, snapshot)[1]
     assert bits is not None
-    assert [plugin.status(bit).reasons for bit in bits.tolist()] == [
-        ('persistentvolumeclaim "c" not found',)
-    ] * 2
+    assert bits.tolist() == [0b10, 0b10]
+    assert second.text == 'persistentvolumeclaim "c" not found'
 
 
 # --- VolumeRestrictions ---------------------------------------------------------------------------

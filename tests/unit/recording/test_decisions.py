@@ -183,6 +183,21 @@ def test_files_are_put_aside_and_the_oldest_removed(tmp_path: Path) -> None:
     }
 
 
+def test_files_are_filled_before_they_are_put_aside(tmp_path: Path) -> None:
+    """By what was written since the beginning."""
+    write = RotatedFile(tmp_path / "d.jsonl", file_bytes=10)
+    for number in range(5):
+        write(str(number).encode() * 5)
+
+    found = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+
+    assert found == {
+        "d.jsonl": b"4" * 5,
+        "d.jsonl.1": b"2" * 5 + b"3" * 5,
+        "d.jsonl.2": b"0" * 5 + b"1" * 5,
+    }
+
+
 def test_a_file_can_be_taken_away_by_others(tmp_path: Path) -> None:
     """As logrotate does: the next lines begin a new one."""
     path = tmp_path / "d.jsonl"

@@ -1,6 +1,7 @@
 """Lines, blocks, files, and what is kept in memory."""
 
 import resource
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -68,10 +69,12 @@ from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import (
     MAX_SHAPES,
     Reader,
+    Record,
     RecordingError,
     Writer,
     encode_answer,
 )
+from scheduler.recording.replay import Replayed, replay
 from tests.support.builders import make_node, make_pod, make_pod_info
 from tests.support.recordings import make_header
 
@@ -342,6 +345,25 @@ def test_files_rotate_and_are_one_recording(tmp_path: Path) -> None:
     assert records[0].answer == b'[{"type":"WakeMeAt","time":100.0}]'
 
 
+def test_lines_go_to_the_disk_each_second(tmp_path: Path) -> None:
+    """Not at every tick: a block costs more than its lines."""
+    flushed: list[float] = []
+
+    class Watched(DirectoryRecorder):
+        def _flush(self) -> None:
+            flushed.append(time)
+            super()._flush()
+
+    recorder = Watched(tmp_path, HEADER, lambda *_: None)
+    for quarter in range(1, 10):
+        time = HEADER.clock + quarter / 4
+        recorder.note(Tick(), time, [])
+    in_time = list(flushed)
+    recorder.close()
+
+    assert [at - HEADER.clock for at in in_time] == [1.0, 2.0]
+
+
 def test_a_recording_is_bounded(tmp_path: Path) -> None:
     """It ends, and says so; what there is can be read."""
     [(why, written)] = record(tmp_path, 500, total_bytes=5000)
@@ -424,6 +446,19 @@ def test_a_damaged_file_is_one_clear_message(tmp_path: Path, damage: Any, messag
 
     with pytest.raises(RecordingError, match=f"x.recording: .*{message}"):
         list(Recording([path]))
+
+
+def test_what_was_answered_alike_before_a_damage_is_counted() -> None:
+    """Nothing, where the first event cannot be read."""
+    nobody: Any = None
+
+    def damaged() -> Iterator[Record]:
+        raise RecordingError("damaged")
+        yield
+
+    assert replay([], nobody) == Replayed(0)
+    with pytest.raises(RecordingError, match=r"^damaged; 0 events before: identical$"):
+        replay(damaged(), nobody)
 
 
 def test_parts_must_belong_together(tmp_path: Path) -> None:

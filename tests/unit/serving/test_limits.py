@@ -160,6 +160,8 @@ def test_the_headers_of_a_request_must_come_in_time(
             writer.write(GET + b"\r\n")
             assert b"200 OK" in await reader.read(1000)
             await asyncio.sleep(0.3)  # idle is not slow
+            writer.write(GET + b"\r\n")
+            assert b"200 OK" in await reader.read(1000)
         writer.write(start)
         trickle = asyncio.create_task(trickled(writer))
         assert await is_ended(reader)

@@ -45,9 +45,10 @@ def test_without_files_a_certificate_for_localhost_is_made_up() -> None:
     _tell(story)
 
 
-def test_cert_dir_is_filled_and_used_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["", "run/certificates"], ids=["there", "not there"])
+def test_cert_dir_is_filled_and_used_again(tmp_path: Path, name: str) -> None:
     """The key is for the owner only."""
-    folder = tmp_path / "certificates"
+    folder = tmp_path / name
     seen: list[bytes] = []
 
     async def story(instance: Instance) -> None:

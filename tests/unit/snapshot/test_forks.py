@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from scheduler.api.selectors import Operator, Requirement
 from scheduler.snapshot import Change, NodeSet, PodAdded, PodRemoved, Snapshot
+from scheduler.snapshot.label_columns import LabelColumn
 from tests.support.builders import make_node, make_node_info
 from tests.support.histories import History
 from tests.unit.snapshot.test_snapshot_law import view
@@ -115,6 +117,20 @@ def test_the_original_stays_what_it_is_when_a_fork_changes(
         assert len(fork.info(row).pods) == fork.table.pod_count[row] == 1
         assert fork.node(row).metadata.labels["example.com/new"] == "x"
     assert snapshot.has_label("example.com/new") is False
+
+
+def test_what_is_known_of_a_labels_values_is_each_ones_own() -> None:
+    """Both have learnt one value more, not the same one."""
+    column = LabelColumn(2)
+    column.fill(["a", "b"])
+    wants_x = Requirement("key", Operator.IN, frozenset({"x"}))
+    fork = column.copy()
+
+    column.set(0, "x", 2)
+    fork.set(0, "y", 2)
+
+    assert column.verdicts(wants_x).tolist() == [False, False, False, True]
+    assert fork.verdicts(wants_x).tolist() == [False, False, False, False]
 
 
 def test_a_pod_without_a_node_cannot_be_added() -> None:
