@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 from random import Random
