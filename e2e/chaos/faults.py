@@ -111,8 +111,7 @@ class EtcdRestored(Fault):
     @override
     def begin(self, world: World) -> None:
         self._backup = world.directory / "backup"
-        world.control_plane.back_up(self._backup)
-        self._saved = time.time()
+        self._saved = world.control_plane.back_up(self._backup)
 
     @override
     def end(self, world: World) -> None:

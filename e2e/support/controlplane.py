@@ -11,6 +11,7 @@ import shutil
 import signal
 import ssl
 import tempfile
+import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -156,13 +157,14 @@ class ControlPlane:
         revision = self._ask_etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
         self._ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
-    def back_up(self, directory: Path) -> None:
-        """Copies what etcd holds, as it is on disk at one moment."""
+    def back_up(self, directory: Path) -> float:
+        """Copies what etcd holds, as it is on disk at one moment, and gives that moment."""
         assert self._etcd is not None, "there is an etcd between start and stop"
         shutil.rmtree(directory, ignore_errors=True)
         self._etcd.signal(signal.SIGSTOP)
         try:
             shutil.copytree(self._data, directory)
+            return time.time()
         finally:
             self._etcd.signal(signal.SIGCONT)
 
