@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -46,8 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3, help="with questions; as many without")
     parser.add_argument("--per-second", type=float, default=20.0, help="questions")
     options = parser.parse_args(arguments)
-    # Who asks shares an interpreter with those who create pods, and is not to wait for them.
-    sys.setswitchinterval(0.0005)
     with (
         tempfile.TemporaryDirectory() as directory,
         ControlPlane() as own,
@@ -89,7 +88,7 @@ def _measure(cluster: Cluster, program: Program, options: argparse.Namespace) ->
 
 
 class _Asker:
-    """Asks about one pod after the other, over one connection.
+    """Asks about one pod after the other, over one connection, from a process of its own.
 
     Attributes:
         milliseconds: how long each answer took.
@@ -101,20 +100,34 @@ class _Asker:
         self.wrong: list[str] = []
         self._told = told
         self._keys: Iterator[str] = itertools.cycle(told)
-        address = urlsplit(url)
-        self._connection = http.client.HTTPSConnection(
-            address.netloc, context=unverified(), timeout=30
+        # A process of its own: it is not to wait for those who create pods.
+        self._process = ProcessPoolExecutor(
+            1, get_context("spawn"), _connect, (urlsplit(url).netloc,)
         )
 
     def ask(self) -> None:
         key = next(self._keys)
-        start = time.perf_counter()
-        self._connection.request("GET", f"/debug/explain?pod={key}")
-        body = self._connection.getresponse().read()
-        self.milliseconds.append(1000 * (time.perf_counter() - start))
+        milliseconds, body = self._process.submit(_ask, key).result()
+        self.milliseconds.append(milliseconds)
         [answer] = json.loads(body)["pods"]
         if not answer["message"] or not self._told[key].startswith(answer["message"]):
             self.wrong.append(key)
+
+
+_connections: list[http.client.HTTPSConnection] = []
+"""The one of a process that asks."""
+
+
+def _connect(address: str) -> None:
+    _connections.append(http.client.HTTPSConnection(address, context=unverified(), timeout=30))
+
+
+def _ask(key: str) -> tuple[float, bytes]:
+    [connection] = _connections
+    start = time.perf_counter()
+    connection.request("GET", f"/debug/explain?pod={key}")
+    body = connection.getresponse().read()
+    return 1000 * (time.perf_counter() - start), body
 
 
 def _round(

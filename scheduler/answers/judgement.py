@@ -78,14 +78,18 @@ class Judgement(msgspec.Struct, frozen=True):
 
         A verdict is written once, however many nodes it is about.
         """
-        tails = [_encode(verdict).removeprefix(_NAMELESS) for verdict in self.verdicts]
-        pairs = zip(self.nodes.heads, self.of_node.tolist(), strict=True)
-        written = [head + tails[verdict] for head, verdict in pairs]
+        heads, of_node = self.nodes.heads, self.of_node.tolist()
         if nodes:
-            named = zip(self.nodes.names, written, strict=True)
-            written = [text for name, text in named if name in nodes]
+            named = [place for place, name in enumerate(self.nodes.names) if name in nodes]
+            heads, of_node = [heads[place] for place in named], [of_node[place] for place in named]
+        tails = [_encode(verdict).removeprefix(_NAMELESS) + b"," for verdict in self.verdicts]
+        written = [b""] * (2 * len(of_node))
+        written[::2] = heads
+        written[1::2] = map(tails.__getitem__, of_node)
         before, _, after = _encode(self.summary).partition(b'"nodes":[]')
-        return msgspec.Raw(before + b'"nodes":[' + b",".join(written) + b"]" + after)
+        if written:
+            written[-1] = written[-1][:-1]
+        return msgspec.Raw(b"".join((before, b'"nodes":[', *written, b"]", after)))
 
     @property
     def likeness(self) -> Hashable:
