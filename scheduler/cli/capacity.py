@@ -1,6 +1,5 @@
 """`stowage capacity`: how many more pods of a kind fit."""
 
-import sys
 from typing import Final
 
 import click
@@ -8,8 +7,8 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import print_note
-from scheduler.cli.inputs import BAD_INPUT
-from scheduler.cli.options import Output, output_option
+from scheduler.cli.inputs import refuse
+from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
@@ -56,11 +55,9 @@ def capacity(*, source: Source, like: str | None, output: Output) -> None:
         )
         found = msgspec.structs.replace(found, warnings=tuple(objects.warnings))
     except SchedulerError as problem:
-        click.echo(f"stowage capacity: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("capacity", problem)
     if output == "json":
-        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
-        sys.stdout.buffer.flush()
+        print_line(found)
         return
     _print(found, pod)
     for notice in (*found.warnings, *notices):

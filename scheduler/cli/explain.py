@@ -4,13 +4,12 @@ import sys
 from typing import Final
 
 import click
-import msgspec
 
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.why import Depth
 from scheduler.cli.explaining import Wanted, asked_of, print_json, print_notes, print_text
-from scheduler.cli.inputs import BAD_INPUT
-from scheduler.cli.options import Output, output_option
+from scheduler.cli.inputs import refuse
+from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, source_options
 from scheduler.errors import SchedulerError
 from scheduler.offline.cases import answer_case
@@ -122,8 +121,7 @@ def explain(  # noqa: PLR0913 - one argument per option
         objects, profiles, notices = source.read(tries_all_nodes=preempts, asks_extenders=True)
         asked = asked_of(objects, profiles, wanted)
     except SchedulerError as problem:
-        click.echo(f"stowage explain: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("explain", problem)
     explainer = Explainer(
         asked.cluster.engine,
         asked.framework_of,
@@ -145,5 +143,4 @@ def _answer_lines(feature_gates: frozenset[str], *, preempts: bool) -> None:
     for line in sys.stdin:
         if line.strip():
             answer = answer_case(line, feature_gates, preempts=preempts)
-            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
-            sys.stdout.buffer.flush()
+            print_line(answer)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 from typing_extensions import override
@@ -19,6 +19,7 @@ from scheduler.config.flags import FlagError, parse_feature_gates
 from scheduler.config.load import default_configuration, load
 from scheduler.config.notices import not_in_effect, unsupported
 from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
 from scheduler.offline.reading import (
     ClusterObjects,
@@ -38,6 +39,12 @@ NO_FILES: Final = (
     " -A -o yaml\n"
     'or "-f -" for standard input'
 )
+
+
+def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
+    """End a command that cannot use what it was given."""
+    click.echo(f"stowage {command}: {problem}", err=True)
+    sys.exit(BAD_INPUT)
 
 
 def read_files(files: Iterable[str], *, is_whole: bool = True) -> ClusterObjects:

@@ -6,7 +6,7 @@ from typing import Final
 import click
 import uvloop
 
-from scheduler.cli.inputs import BAD_INPUT
+from scheduler.cli.inputs import refuse
 from scheduler.cli.options import cluster_options
 from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
@@ -66,8 +66,7 @@ def operator(level: int, logging_format: str, **given: str | int) -> None:
     except ModuleNotFoundError as problem:
         if problem.name is None or not problem.name.startswith("kopf"):
             raise
-        click.echo(f"stowage operator: {NOT_INSTALLED}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("operator", NOT_INSTALLED)
     clock = SystemClock()
     logs.configure(clock, level, logging_format)
     try:

@@ -1,9 +1,11 @@
 """Options that several commands have."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 import click
+import msgspec
 
 Output: TypeAlias = Literal["text", "json"]
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -33,3 +35,9 @@ def output_option(told: str = "For people or for programs.") -> Decorator:
         show_default=True,
         help=told,
     )
+
+
+def print_line(value: object) -> None:
+    """Prints what programs read: JSON on one line."""
+    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    sys.stdout.buffer.flush()

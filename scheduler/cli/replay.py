@@ -14,8 +14,8 @@ from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.cli.comparing import compared, print_comparison
 from scheduler.cli.explain_text import PodReport, print_note, print_report
-from scheduler.cli.inputs import BAD_INPUT
-from scheduler.cli.options import Output, output_option
+from scheduler.cli.inputs import refuse
+from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.recordings import recording_at, until
 from scheduler.engine import Engine
 from scheduler.engine.outcome import TakeOutcome
@@ -104,7 +104,7 @@ def replay(  # noqa: PLR0913 - one argument per option
                     recording.header, records, config_file, plugins, take_outcome
                 )
                 if output == "json":
-                    _print_json(msgspec.to_builtins(found))
+                    print_line(msgspec.to_builtins(found))
                 else:
                     print_comparison(found)
                 for notice in notices:
@@ -113,8 +113,7 @@ def replay(  # noqa: PLR0913 - one argument per option
             replay = _Replay(recording.header, output, take_outcome)
             status = replay.run(records, pod, dump=dump)
     except SchedulerError as problem:
-        click.echo(f"stowage replay: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("replay", problem)
     sys.exit(status)
 
 
@@ -137,11 +136,6 @@ def _outcomes(table: Path | None, header: Header) -> Iterator[TakeOutcome | None
         rows.close()
 
 
-def _print_json(value: Any) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
-    sys.stdout.buffer.flush()
-
-
 # --- replaying ------------------------------------------------------------------------------------
 
 
@@ -162,7 +156,7 @@ class _Replay:
         if pod is not None:
             self._explain(profiles, engine, pod)
         if self._is_json:
-            _print_json(self._said)
+            print_line(self._said)
         return status
 
     def _feed(

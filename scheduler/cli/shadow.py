@@ -1,12 +1,10 @@
 """`stowage shadow`: how another scheduler's bindings look to this one."""
 
-import sys
-
 import click
 import uvloop
 
 from scheduler.cli.explain_text import print_note
-from scheduler.cli.inputs import BAD_INPUT, NOT_ASKED, read_profiles
+from scheduler.cli.inputs import NOT_ASKED, read_profiles, refuse
 from scheduler.cli.live import Place
 from scheduler.cli.options import Output, cluster_options, output_option
 from scheduler.cli.shadow_watch import ShadowWatch
@@ -100,8 +98,7 @@ def shadow(  # noqa: PLR0913 - one argument per option
         watch = ShadowWatch(profiles, Place(kubeconfig, context), options, clock, examples)
         uvloop.run(watch.run(every, output))
     except SchedulerError as problem:
-        click.echo(f"stowage shadow: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("shadow", problem)
 
 
 def _profiles_called(names: tuple[str, ...], config_file: str | None) -> Profiles:

@@ -1,14 +1,12 @@
 """`stowage simulate`: where all waiting pods would go."""
 
-import sys
 from collections.abc import Iterable
 from typing import Final
 
 import click
-import msgspec
 
-from scheduler.cli.inputs import BAD_INPUT, feature_gates_option, read_files, read_profiles
-from scheduler.cli.options import Output, output_option
+from scheduler.cli.inputs import feature_gates_option, read_files, read_profiles, refuse
+from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.tables import print_table, print_use
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster
@@ -73,12 +71,11 @@ def simulate(
         notices = (*objects.warnings, *notices)
         cluster = profiles.load(objects, seed)
     except SchedulerError as problem:
-        click.echo(f"stowage simulate: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("simulate", problem)
     before = utilisation_of(cluster.snapshot)
     outcome = simulate_pods(cluster)
     if output == "json":
-        sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
+        print_line(outcome)
         return
     _print(outcome, seed)
     after = utilisation_of(cluster.snapshot)

@@ -7,11 +7,10 @@ from functools import partial
 from typing import Final
 
 import click
-import msgspec
 
 from scheduler.cli.explain_text import print_note
-from scheduler.cli.inputs import BAD_INPUT, read_files
-from scheduler.cli.options import Output, output_option
+from scheduler.cli.inputs import read_files, refuse
+from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table, print_use
 from scheduler.errors import SchedulerError
@@ -132,11 +131,9 @@ def what_if(  # noqa: PLR0913 - one argument per option
         objects, profiles, notices = source.read()
         found = find_out(profiles, objects, changes, seed)
     except SchedulerError as problem:
-        click.echo(f"stowage what-if: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("what-if", problem)
     if output == "json":
-        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
-        sys.stdout.buffer.flush()
+        print_line(found)
     else:
         _print(found, seed)
         for notice in (*found.warnings, *notices):

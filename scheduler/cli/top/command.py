@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 import click
 
-from scheduler.cli.inputs import BAD_INPUT, read_profiles
+from scheduler.cli.inputs import read_profiles, refuse
 from scheduler.cli.live import Place
 from scheduler.cli.options import cluster_options
 from scheduler.cli.top.sources import ClusterSource, RecordingSource, Source
@@ -55,8 +54,7 @@ def top(
     except ModuleNotFoundError as problem:
         if problem.name is None or not problem.name.startswith("textual"):
             raise
-        click.echo(f"stowage top: {NOT_INSTALLED}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("top", NOT_INSTALLED)
     clock = SystemClock()
     try:
         if recordings:
@@ -67,8 +65,7 @@ def top(
             asyncio.run(_check(place, clock))
             source = ClusterSource(place, read_profiles(config_file)[0], clock)
     except SchedulerError as problem:
-        click.echo(f"stowage top: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        refuse("top", problem)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         # Log lines would tear the screen.
         logs.configure(clock, 0, stream=nowhere)
