@@ -284,7 +284,7 @@ class TestCourse:
             api.continues_expire = True
             for i in range(5):
                 api.put(f"n{i}", node(f"n{i}"))
-            options = replace(AT_ONCE, page_size=4)
+            options = replace(AT_ONCE, page_size=2)
             async with Watched(api, options) as watched:
                 await watched.informer.wait_synced()
 
