@@ -23,7 +23,7 @@ FROM_SCRAPING = {"job", "pod", "instance", "namespace", "le"}
 """Labels that Prometheus adds, and the bucket bound."""
 
 _METRIC = re.compile(
-    r"\b((?:scheduler|stowage|leader_election|rest_client|process)_[a-z0-9_]+)\s*(?:\{([^}]*)\})?"
+    r"\b((?:scheduler|stowage|leader_election|rest_client|workqueue|process)_[a-z0-9_]+)\s*(?:\{([^}]*)\})?"
 )
 _MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 _GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")

@@ -23,7 +23,9 @@ RULES = yaml.safe_load((CHECKOUT / "deploy" / "monitoring" / "prometheusrule.yam
 OF_OTHER_COMMANDS = {"--at", "--explain", "--seed", "--keep", "--config", "--kubeconfig", "--help"}
 """Flags that are not those of `stowage run`, and are shown with the command they belong to."""
 
-_METRIC = re.compile(r"\b(?:scheduler|stowage|rest_client|process|leader_election)_[a-z_]+[a-z]\b")
+_METRIC = re.compile(
+    r"\b(?:scheduler|stowage|rest_client|workqueue|process|leader_election)_[a-z_]+[a-z]\b"
+)
 _FOLDERS = "deploy|docs|e2e|scheduler|tests|bench"
 
 
