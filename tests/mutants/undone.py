@@ -302,7 +302,7 @@ def copied(target: Path) -> None:
             shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target / name)
-    for name in ("Makefile", "requirements.lock"):
+    for name in ("Dockerfile", "Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, target / name)
 
 
