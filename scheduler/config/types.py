@@ -61,11 +61,6 @@ class ExtensionPoint(StrEnum):
     PLACEMENT_GENERATE = "placementGenerate"
     PLACEMENT_SCORE = "placementScore"
 
-    @property
-    def label(self) -> str:
-        """The name in metrics and messages: `PreFilter`."""
-        return self.value[0].upper() + self.value[1:]
-
 
 class LeaderElectionConfiguration(ConfigStruct, frozen=True):
     """Who may schedule when several replicas run."""

@@ -7,6 +7,7 @@ Not planted is what no test could notice, because nothing changes, or nobody is 
 - `raise AssertionError` and `assert_never`: nothing gets there;
 - `return NotImplemented`: None says the same to `==`;
 - `del` of a local name: the object goes a line later;
+- `strict=` of `zip`: it says that lengths are equal, as an assertion does;
 - how long a column is that begins empty: it gets the table's length before it is read;
 - the negation of a condition that is one comparison or `not`: swapping it is the same fault.
 """
@@ -78,7 +79,7 @@ def _own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _tells_nobody(node):
             continue
         yield node
-        if _begins_empty(node):
+        if _begins_empty(node) or (isinstance(node, ast.keyword) and node.arg == "strict"):
             continue
         waiting += [
             child

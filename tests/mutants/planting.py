@@ -60,8 +60,9 @@ _LOADED_BEFORE: Final = (
 _FORK: Final = multiprocessing.get_context("fork")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
+_WRONGLY_ASKED: Final = 4
 _NONE_LEFT: Final = 5
-"""What pytest ends with when no test is left."""
+"""What pytest ends with when a file is not there, and when no test is left."""
 
 
 class Planter:
@@ -135,6 +136,8 @@ class Planter:
             return "tests that hang"
         if process.exitcode in (0, _NONE_LEFT):
             return ""
+        if process.exitcode == _WRONGLY_ASKED:
+            sys.exit(said.read_text())
         found = _FAILED.search(said.read_text())
         return found[1] if found else f"the end of pytest ({process.exitcode})"
 

@@ -43,6 +43,7 @@ def faults(body: str) -> list[str]:
         pytest.param("raise AssertionError('x')", [], id="what nothing gets to"),
         pytest.param("return NotImplemented", [], id="None by another name"),
         pytest.param("del x", [], id="the end of a name"),
+        pytest.param("for _ in zip(x, x, strict=True):\n    pass", [], id="equal lengths"),
         pytest.param(
             "self.a = np.zeros(0, np.intp)\nself.b: Column = np.zeros(0)",
             ["statement dropped: self.a = np.zeros(0, np.intp)"],

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from itertools import dropwhile
 from pathlib import Path
 from typing import Final
 
@@ -301,7 +302,7 @@ def copied(target: Path) -> None:
             shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target / name)
-    for name in ("Makefile", "requirements.lock"):
+    for name in ("Dockerfile", "Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, target / name)
 
 
@@ -328,10 +329,12 @@ def passes(tree: Path, *tests: str) -> bool:
 
 @click.command()
 @click.option("--only", default="", help="Findings in whose text this is.")
-def main(only: str) -> None:
+@click.option("--since", default="", help="From the first finding on in whose text this is.")
+def main(only: str, since: str) -> None:
     """Undo each fix, and end with 1 when a test does not notice."""
     missed = 0
-    chosen = [each for each in FOUND if only in each.finding]
+    later = dropwhile(lambda each: since not in each.finding, FOUND)
+    chosen = [each for each in later if only in each.finding]
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory)
         copied(tree)
