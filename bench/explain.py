@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3, help="with questions; as many without")
     parser.add_argument("--per-second", type=float, default=20.0, help="questions")
     options = parser.parse_args(arguments)
+    # Who asks shares an interpreter with those who create pods, and is not to wait for them.
+    sys.setswitchinterval(0.0005)
     with (
         tempfile.TemporaryDirectory() as directory,
         ControlPlane() as own,
