@@ -225,15 +225,14 @@ class Shadow:
             return
         place = core.queue.place_of(pod.uid)
         queued = None if place is None else place.queued
+        waiting = None if queued is None else queued.pod_info
         promised = self._promises.get(pod.uid)
         if promised is not None and promised[0].pod.node_name == pod.node_name:
-            del self._promises[pod.uid]
-            binding, waiting = promised
+            binding, waiting = self._promises.pop(pod.uid)
             self._remember(binding)
         else:
             self._break_promise(pod.uid, now)
             binding = self._decided(pod, queued, now)
-            waiting = None if queued is None else queued.pod_info
         if scheduler not in core.frameworks:
             return
         if self._began is None:
