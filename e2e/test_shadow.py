@@ -116,7 +116,7 @@ class Placing:
         self._cluster.create_pods(pods)
         names = {pod["metadata"]["name"] for pod in pods}
         wait_for(
-            lambda: all(map(_is_decided, self._cluster.pods(self._namespace))),
+            lambda: all(map(_is_told, self._cluster.pods(self._namespace))),
             "a burst of pods to be decided about",
             BURST_SECONDS,
             every_seconds=0.5,
@@ -148,12 +148,15 @@ def _is_decided(pod: Json) -> bool:
     """Whether it has a node, or was told that there is none and will be none soon."""
     if pod["spec"].get("nodeName"):
         return True
-    status = pod.get("status", {})
-    is_told = any(
+    return _is_told(pod) and not pod.get("status", {}).get("nominatedNodeName")
+
+
+def _is_told(pod: Json) -> bool:
+    """Whether it has a node, or was told that there is none now."""
+    return bool(pod["spec"].get("nodeName")) or any(
         each["type"] == "PodScheduled" and each["status"] == "False"
-        for each in status.get("conditions", ())
+        for each in pod.get("status", {}).get("conditions", ())
     )
-    return is_told and not status.get("nominatedNodeName")
 
 
 @pytest.mark.usefixtures("priority_classes")

@@ -23,23 +23,25 @@ _MOVES: Final = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233)
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A pod that came to its node, or went from it.
+    """A pod that came to its node, is being deleted, or went.
 
     Attributes:
         number: grows from one to the next; that of the promise where there was one.
-        pod: on its node.
+        pod: which pod, on its node.
+        before: the same as it was before; None for one that came.
+        after: and afterwards; None for one that went.
         since: not decided before, in seconds of the events' clock.
-        until: and not after; the same for a pod that went is when it may have been heard of.
+        until: and not after; of a pod that leaves, when that may have been heard of.
         turn: what orders the queue, and when it came there; None for who did not wait.
-        is_gone: whether it went.
     """
 
     number: int
     pod: PodInfo
+    before: PodInfo | None
+    after: PodInfo | None
     since: float
     until: float
     turn: tuple[Any, float] | None = None
-    is_gone: bool = False
 
     def may_swap(self, other: "Change") -> bool:
         """Whether it is not known which of the two came first."""
@@ -98,7 +100,9 @@ def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
     yield frozenset()
     # What leaves its node as empty as may be, and the others as full; and the reverse.
     node = binding.pod.node_name
-    room = frozenset(each.number for each in unsure if (each.pod.node_name == node) is each.is_gone)
+    room = frozenset(
+        each.number for each in unsure if (each.pod.node_name == node) is (each.before is not None)
+    )
     yield room
     yield frozenset(numbers) - room
 
@@ -124,22 +128,24 @@ def state(
     """
     pods: dict[str, PodInfo | None] = {binding.pod.uid: None}
     for change in changes:
-        pod, is_gone = change.pod, change.is_gone
-        if pod.uid == binding.pod.uid:
+        uid = change.pod.uid
+        if uid == binding.pod.uid:
             continue
-        pods.setdefault(pod.uid, pod if is_gone else None)
+        pods.setdefault(uid, change.before)
         if change.number in counted:
-            pods[pod.uid] = None if is_gone else pod
+            pods[uid] = change.after
     known = snapshot.table.row_of
-    add, remove, early = [], [], {}
-    for uid, pod in pods.items():
+    add: list[PodInfo] = []
+    remove: list[PodInfo] = []
+    early: dict[str, PodInfo] = {}
+    for uid, then in pods.items():
         now = cache.get_pod(uid)
-        if _node_of(pod) == _node_of(now):
+        if _counts(then) == _counts(now):
             continue
-        if pod is not None and pod.node_name in known:
-            add.append(pod)
+        if then is not None and then.node_name in known:
+            add.append(then)
             if now is None:
-                early[uid] = pod
+                early[uid] = then
         if now is not None and now.node_name in known:
             remove.append(now)
     return snapshot.fork(add=add, remove=remove), early
@@ -157,5 +163,6 @@ def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> Nominate
     return left
 
 
-def _node_of(pod: PodInfo | None) -> str:
-    return "" if pod is None else pod.node_name
+def _counts(pod: PodInfo | None) -> tuple[str, bool]:
+    """What of a pod matters here: where it is, and whether it is being deleted."""
+    return ("", False) if pod is None else (pod.node_name, pod.is_terminating)

@@ -112,7 +112,7 @@ class Shadow:
         if isinstance(event, ObjectGone) and event.kind == "pods":
             known = self._core.cache.get_pod(event.uid)
             if known is not None:
-                self._gone(known, now)
+                self._left(known, None, now)
             self._break_promise(event.uid, now)
         elif isinstance(event, ObjectSet) and isinstance(pod := event.object, PodInfo):
             self._hear(pod, now)
@@ -173,9 +173,10 @@ class Shadow:
         self._number += 1
         return self._number
 
-    def _gone(self, pod: PodInfo, now: float) -> None:
+    def _left(self, before: PodInfo, after: PodInfo | None, now: float) -> None:
+        """A pod went, or is being deleted: it holds its room still, and counts no more."""
         since, until = now - AROUND_SECONDS, now + AROUND_SECONDS
-        self._remember(Change(self._next_number(), pod, since, until, is_gone=True))
+        self._remember(Change(self._next_number(), before, before, after, since, until))
 
     def _decided(self, pod: PodInfo, queued: QueuedPodInfo | None, now: float) -> Change:
         """A pod has a place, or is promised one."""
@@ -184,7 +185,7 @@ class Shadow:
             framework = self._core.frameworks[pod.spec.scheduler_name]
             turn = framework.sort_key(queued), queued.timestamp
             since = max(queued.timestamp, now - AROUND_SECONDS)
-        return self._remember(Change(self._next_number(), pod, since, now, turn))
+        return self._remember(Change(self._next_number(), pod, None, pod, since, now, turn))
 
     def _hear_of_waiting(self, pod: PodInfo, now: float) -> None:
         """A pod that waits may say where it will be: its place is counted from then on.
@@ -207,29 +208,31 @@ class Shadow:
     def _break_promise(self, uid: str, now: float) -> None:
         promised = self._promises.pop(uid, None)
         if promised is not None:
-            self._gone(promised[0].pod, now)
+            self._left(promised[0].pod, None, now)
 
     # --- judging --------------------------------------------------------------------------------
 
     def _hear(self, pod: PodInfo, now: float) -> None:
         """A pod is new or has changed; what matters is that it has a node for the first time."""
         core, scheduler = self._core, pod.spec.scheduler_name
-        if core.cache.get_pod(pod.uid) is not None:
+        known = core.cache.get_pod(pod.uid)
+        if known is not None:
+            if pod.is_terminating and not known.is_terminating:
+                self._left(known, pod, now)
             return
         if not pod.node_name:
             self._hear_of_waiting(pod, now)
             return
         place = core.queue.place_of(pod.uid)
         queued = None if place is None else place.queued
+        waiting = None if queued is None else queued.pod_info
         promised = self._promises.get(pod.uid)
         if promised is not None and promised[0].pod.node_name == pod.node_name:
-            del self._promises[pod.uid]
-            binding, waiting = promised
+            binding, waiting = self._promises.pop(pod.uid)
             self._remember(binding)
         else:
             self._break_promise(pod.uid, now)
             binding = self._decided(pod, queued, now)
-            waiting = None if queued is None else queued.pod_info
         if scheduler not in core.frameworks:
             return
         if self._began is None:

@@ -13,7 +13,8 @@ def binding(
     number: int, since: float, until: float, *, node: str = "a", is_gone: bool = False
 ) -> Change:
     pod = make_pod_info(f"p{number}", uid=f"u{number}").on_node(node)
-    return Change(number, pod, since, until, (0, since), is_gone)
+    before, after = (pod, None) if is_gone else (None, pod)
+    return Change(number, pod, before, after, since, until, (0, since))
 
 
 def test_pods_whose_times_do_not_overlap_came_in_their_order() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scheduler.answers.model import Disagreement
 from scheduler.answers.orders import AROUND_SECONDS
 from scheduler.answers.shadow import MAX_OPEN, Shadow
-from scheduler.api.objects import PodCondition
+from scheduler.api.objects import LabelSelector, PodCondition, TopologySpreadConstraint
 from scheduler.api.pods import PodInfo
 from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
 from scheduler.engine.instructions import Bind, Instruction
@@ -65,6 +65,10 @@ class Watched:
     def bind(self, name: str, node: str) -> None:
         """The other scheduler has bound a pod."""
         self.tell(ObjectSet("pods", self._made(name, node_name=node, resource_version="2")))
+
+    def deleting(self, name: str) -> None:
+        """A pod is to go, and is still there."""
+        self.tell(ObjectSet("pods", self._made(name, deletion_timestamp="2026-01-01T00:00:00Z")))
 
     def gone(self, name: str) -> None:
         pod = self._made(name)
@@ -321,6 +325,30 @@ def test_who_waits_for_victims_has_no_place_yet() -> None:
     watched.bind("q", "b")
 
     assert watched.results == {"lower": 1}
+
+
+def test_a_pod_that_is_being_deleted_is_counted_as_it_was_before() -> None:
+    """Spreading counts it until then; it was there when the other scheduler decided."""
+    apart = TopologySpreadConstraint(
+        max_skew=1,
+        topology_key="kubernetes.io/hostname",
+        when_unsatisfiable="DoNotSchedule",
+        label_selector=LabelSelector(match_labels={"app": "web"}),
+    )
+    web = {"app": "web"}
+    watched = Watched(("a", "64"), ("b", "32"), ("c", "4"))
+    watched.pod("old", "1", labels=web, node_name="a")
+    watched.pod("p", "1", labels=web)
+    watched.pod("q", "1", labels=web, topology_spread_constraints=(apart,))
+    watched.after(LATER)
+    watched.bind("q", "c")
+    watched.after(0.1)
+    watched.bind("p", "b")
+    watched.deleting("old")
+    watched.after(0.1)
+    watched.gone("old")
+
+    assert watched.results == {"agreed": 1, "raced": 1}
 
 
 def test_who_came_later_excuses_nothing() -> None:
