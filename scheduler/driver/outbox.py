@@ -146,6 +146,8 @@ class Outbox:
         self._event_queue = WorkQueue(queues, "events", self._events, clock.monotonic)
         self._events_in_flight = 0
         """Under way, or to be tried again later."""
+        self._is_hushed = False
+        """Whether events wait because the last one had no answer."""
         self._tries: dict[Occurrence, int] = {}
         self._binds_in_flight = 0
         self._others_in_flight = 0
@@ -359,7 +361,7 @@ class Outbox:
         return None
 
     def _next_event(self) -> Awaitable[None] | None:
-        if not self._events:
+        if not self._events or self._is_hushed:
             return None
         self._events_in_flight += 1
         since, occurrence = self._events.popleft()
@@ -470,6 +472,8 @@ class Outbox:
         except ConflictError:
             pass  # an earlier try arrived after all
         except (UnavailableError, TooManyRequestsError, UnauthorizedError) as problem:
+            if not problem.status:
+                self._hush()
             self._try_later(occurrence, problem)
             return
         except ApiError as problem:
@@ -477,6 +481,18 @@ class Outbox:
             self._drop("refused", str(problem))
         self._tries.pop(occurrence, None)
         self._events_in_flight -= 1
+
+    def _hush(self) -> None:
+        """Nobody answers: other events wait a while, too, instead of being tried in vain."""
+        if not self._is_hushed:
+            self._is_hushed = True
+            pause = self._settings.retry_seconds / 10
+            asyncio.get_running_loop().call_later(pause, self._speak)
+
+    def _speak(self) -> None:
+        self._is_hushed = False
+        while self._idle:
+            self._wake()
 
     def _drop(self, reason: str, problem: str) -> None:
         """An event is lost: that is counted, and said once a minute."""

@@ -35,6 +35,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.observability.work_queues import WorkQueueMetrics
 from tests.support.clock import FakeClock
 from tests.support.shares import unseen_shares
+from tests.support.virtual_time import run_in
 from tests.unit.driver.fake_writes import FakeWrites, settle
 
 POD = {
@@ -118,7 +119,7 @@ class World:
 
 
 def play(story: Callable[[World], Awaitable[None]], **settings: Any) -> World:
-    """Run a story with an outbox that sends."""
+    """Run a story with an outbox that sends; waiting takes no time."""
 
     async def run() -> World:
         world = World(**settings)
@@ -134,7 +135,7 @@ def play(story: Callable[[World], Awaitable[None]], **settings: Any) -> World:
             await asyncio.gather(sending, return_exceptions=True)
         return world
 
-    return asyncio.run(run())
+    return run_in(FakeClock(), run())
 
 
 def test_what_extenders_bind_ends_with_the_outbox() -> None:
@@ -724,7 +725,8 @@ def test_an_event_that_waits_to_be_tried_again_holds_no_worker() -> None:
     """It is owed, and that is all."""
 
     async def story(world: World) -> None:
-        world.writes.fail("event", *[UnavailableError("POST")] * (2 * CONCURRENCY))
+        problem = UnavailableError("POST", status=503)
+        world.writes.fail("event", *[problem] * (2 * CONCURRENCY))
         for number in range(2 * CONCURRENCY):
             world.outbox.tell(tell(f"p{number}"))
         await settle()
@@ -739,6 +741,26 @@ def test_an_event_that_waits_to_be_tried_again_holds_no_worker() -> None:
 
     world = play(story, retry_seconds=1e6)
     assert {("patch", "p"), ("bind", "b"), ("event", "e")} <= set(world.writes.sent)
+
+
+def test_while_nobody_answers_events_are_not_tried_one_after_the_other() -> None:
+    """Those under way learn it; the others are sent when it has been quiet for a while."""
+
+    async def story(world: World) -> None:
+        world.writes.fail("event", *[UnavailableError("POST")] * CONCURRENCY)
+        for number in range(4 * CONCURRENCY):
+            world.outbox.tell(tell(f"p{number}"))
+        world.outbox.bind(bind("b"))
+        await settle()
+        tried = world.writes.names("event")
+        assert 0 < len(tried) <= CONCURRENCY
+        await asyncio.sleep(1.1)  # the quiet while, and no event's own pause
+        await settle()
+        assert len(world.writes.names("event")) > len(tried)
+        assert world.writes.names("bind") == ["b"]
+        assert world.outbox.events_owed < 4 * CONCURRENCY
+
+    play(story)
 
 
 @pytest.mark.parametrize(
