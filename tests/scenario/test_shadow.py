@@ -11,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
+from apistub.storage.kinds import PODS
 from tests.scenario.world import LIMIT_SECONDS, Object, World, play
 
 THEIRS = "default-scheduler"
@@ -61,7 +62,7 @@ class Shadowed:
 
 @asynccontextmanager
 async def shadowing(world: World, tmp_path: Path, *options: str) -> AsyncIterator[Shadowed]:
-    """Run `stowage shadow` and wait until it knows the cluster."""
+    """Run `stowage shadow` and wait until it knows the cluster and hears of its pods."""
     kubeconfig = tmp_path / "kubeconfig"
     world.sandbox.write_kubeconfig(kubeconfig)
     process = await asyncio.create_subprocess_exec(
@@ -77,6 +78,8 @@ async def shadowing(world: World, tmp_path: Path, *options: str) -> AsyncIterato
             line = await shadowed.until_said("HTTPS port open")
             shadowed.port = int(line.split("port=")[1].split()[0].strip('"'))
         await shadowed.until_said("Watching")
+        watches = world.sandbox.faults.watches
+        await world.until(lambda: any(each.kind is PODS for each in watches), "a watch on pods")
         yield shadowed
     finally:
         if process.returncode is None:
