@@ -176,9 +176,5 @@ def storage(cluster: Cluster) -> Iterator[Storage]:
 @pytest.fixture
 def priority_classes(cluster: Cluster) -> Iterator[None]:
     """The priorities pods name; they belong to no namespace and must be removed again."""
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    for name, value in PRIORITIES.items():
-        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
-    yield
-    for name in PRIORITIES:
-        cluster.run(cluster.api.delete(f"{path}/{name}"))
+    with cluster.priority_classes(PRIORITIES):
+        yield

@@ -73,12 +73,8 @@ SCORES: Final[dict[str, list[Json]]] = {
 
 @pytest.fixture(autouse=True)
 def classes(cluster: Cluster) -> Iterator[None]:
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    for name, value in CLASSES.items():
-        cluster.run(cluster.api.post(path, {"metadata": {"name": name}, "value": value}))
-    yield
-    for name in CLASSES:
-        cluster.run(cluster.api.delete(f"{path}/{name}"))
+    with cluster.priority_classes(CLASSES):
+        yield
 
 
 class Both:

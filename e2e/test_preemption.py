@@ -20,13 +20,8 @@ CLASSES = {"e2e-low": 1, "e2e-middle": 100, "e2e-high": 1000, "e2e-higher": 2000
 @pytest.fixture(autouse=True)
 def classes(cluster: Cluster) -> Iterator[None]:
     """The priorities of this file."""
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    for name, value in CLASSES.items():
-        body = {"metadata": {"name": name}, "value": value}
-        cluster.run(cluster.api.post(path, body))
-    yield
-    for name in CLASSES:
-        cluster.run(cluster.api.delete(f"{path}/{name}"))
+    with cluster.priority_classes(CLASSES):
+        yield
 
 
 class Room:

@@ -1,7 +1,7 @@
 """A cluster as tests see it, whoever runs it: create nodes and pods, wait, look, clean up."""
 
-from collections.abc import Collection, Coroutine, Iterable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -83,6 +83,16 @@ class Cluster:
         for namespace, members in by_namespace.items():
             self.create_namespace(namespace)
             self.run(self.api.create_all(_pods_path(namespace), members))
+
+    @contextmanager
+    def priority_classes(self, values: Mapping[str, int]) -> Iterator[None]:
+        """Priorities for pods to name; they belong to no namespace, so ``reset`` leaves them."""
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        for name, value in values.items():
+            self.run(self.api.post(path, {"metadata": {"name": name}, "value": value}))
+        yield
+        for name in values:
+            self.run(self.api.delete(f"{path}/{name}"))
 
     def create_namespace(self, name: str) -> None:
         """Creates a namespace unless it is there; ``reset`` empties it."""
