@@ -223,7 +223,12 @@ def _is_storage(volume: Volume) -> bool:
 def _drop_unread_conditions(pod: Pod) -> None:
     conditions = pod.status.conditions
     if conditions:
-        kept = tuple(c for c in conditions if c.type in _KEPT_CONDITIONS)
+        # That a pod has a place is read from its node name.
+        kept = tuple(
+            c
+            for c in conditions
+            if c.type in _KEPT_CONDITIONS and (c.type, c.status) != ("PodScheduled", "True")
+        )
         if len(kept) < len(conditions):
             force_setattr(pod.status, "conditions", kept)
 
