@@ -55,6 +55,8 @@ CONCURRENCY: Final = 32
 """Requests at a time."""
 FOR_BINDS: Final = 8
 """Of these, so many are kept for binds and reads: others may hang without keeping them waiting."""
+FOR_EVENTS: Final = 3
+"""Of the others, one in so many is kept for events: without these no bind leaves for long."""
 AHEAD: Final = 4
 """Binds that may wait for each request under way: further decisions would be on an old view."""
 MAX_TRIES: Final = 12
@@ -150,8 +152,8 @@ class Outbox:
         """Whether events wait because the last one had no answer."""
         self._tries: dict[Occurrence, int] = {}
         self._binds_in_flight = 0
-        self._others_in_flight = 0
-        """Evictions and requests about status and events that are under way."""
+        self._changes_in_flight = self._deliveries_in_flight = 0
+        """Evictions and changes of status, and events, that are under way."""
         self._sequence = 0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._changed = asyncio.Event()
@@ -343,14 +345,17 @@ class Outbox:
         if self._reads:
             since, read = self._reads.popleft()
             return self._timed(OTHER_WRITES, self._read_queue.work(since, self._read(read)))
-        if self._others_in_flight < self._settings.concurrency - FOR_BINDS:
-            job = self._next_other() or self._next_event()
+        others = self._settings.concurrency - FOR_BINDS
+        if self._changes_in_flight + self._deliveries_in_flight >= others:
+            return None
+        if self._changes_in_flight < others - others // FOR_EVENTS:
+            job = self._next_change()
             if job is not None:
-                self._others_in_flight += 1
-            return job
-        return None
+                self._changes_in_flight += 1
+                return job
+        return self._next_event()
 
-    def _next_other(self) -> Awaitable[None] | None:
+    def _next_change(self) -> Awaitable[None] | None:
         if self._evicts and self._has_room_for_event():
             since, evict = self._evicts.popleft()
             return self._timed(OTHER_WRITES, self._evict_queue.work(since, self._evict(evict)))
@@ -364,6 +369,7 @@ class Outbox:
         if not self._events or self._is_hushed:
             return None
         self._events_in_flight += 1
+        self._deliveries_in_flight += 1
         since, occurrence = self._events.popleft()
         return self._timed(EVENTS, self._event_queue.work(since, self._deliver(occurrence)))
 
@@ -434,7 +440,7 @@ class Outbox:
             answer = Evicted(evict.uid, was_there)
         finally:
             self._evicts_owed -= 1
-            self._others_in_flight -= 1
+            self._changes_in_flight -= 1
         self._answer(answer)
 
     async def _patch(self, patch: PatchStatus) -> None:
@@ -455,7 +461,7 @@ class Outbox:
             log.warning("Error updating pod", pod=pod, err=str(problem))
         finally:
             held = self._patching.pop(patch.uid)
-            self._others_in_flight -= 1
+            self._changes_in_flight -= 1
             if held is not None:
                 self._binds.append(held)
             self._wake()
@@ -464,7 +470,7 @@ class Outbox:
         try:
             await self._send(occurrence)
         finally:
-            self._others_in_flight -= 1
+            self._deliveries_in_flight -= 1
 
     async def _send(self, occurrence: Occurrence) -> None:
         try:

@@ -6,10 +6,11 @@ import pytest
 
 from apistub import Sandbox, StatusError
 from apistub.http.faults import Fault
-from scheduler.driver.outbox import CONCURRENCY, FOR_BINDS
+from scheduler.driver.outbox import CONCURRENCY, FOR_BINDS, FOR_EVENTS
 from tests.scenario.world import BINDINGS, World, play
 
-PATCHES_AT_A_TIME = CONCURRENCY - FOR_BINDS
+OTHERS = CONCURRENCY - FOR_BINDS
+PATCHES_AT_A_TIME = OTHERS - OTHERS // FOR_EVENTS
 
 PODS = 6
 
