@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bench.soak import Sample, verdicts
+from bench.stalls import Stall
 
 STEADY = [
     Sample(
@@ -14,7 +15,7 @@ STEADY = [
         tasks=60,
         waiting=3,
         owed=10,
-        stall_ms=5.0,
+        stall=Stall(5.0, ""),
         made=200 * number,
     )
     for number in range(40)
@@ -51,7 +52,7 @@ def test_what_grows_is_told(field: str, per_sample: int, question: str) -> None:
 def test_a_stall_is_told() -> None:
     """One is enough; during the warm-up none counts."""
     late, early = list(STEADY), list(STEADY)
-    late[30] = early[2] = replace(STEADY[0], stall_ms=250.0)
+    late[30] = early[2] = replace(STEADY[0], stall=Stall(250.0, "ticks"))
 
     assert (broken(late), broken(early)) == (["no long stall"], [])
 
