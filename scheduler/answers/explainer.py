@@ -177,7 +177,7 @@ class Explainer:
                 preemption=self._preemption(framework, pod, found, heard, snapshot),
             )
             if not heard.refused:
-                summary = self._whys.add(summary, depth, framework, pod, snapshot, nominated)
+                summary = self._whys.add(summary, depth, framework, pod, found, snapshot, nominated)
         catalog = self._core.states.known(VolumeCatalog)
         if catalog is not None:
             summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)

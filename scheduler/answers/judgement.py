@@ -176,14 +176,13 @@ class Judgement(msgspec.Struct, frozen=True):
         for node, rows in self.rejected:
             # With every rejection told there may be several of the same first one.
             rejected.setdefault((node.plugin, node.code, node.reasons), []).append(rows)
-        joined = [(said, np.concatenate(rows)) for said, rows in rejected.items()]
-        joined.sort(key=lambda each: -len(each[1]))
-        return NodeCounts(
-            len(self.nodes.names),
-            self.feasible,
-            tuple(self.best(TOLD)),
-            tuple(RejectedNodes(len(rows), *said, self.nodes.first(rows)) for said, rows in joined),
-        )
+        told = [
+            RejectedNodes(sum(map(len, rows)), *said, self.nodes.first(np.concatenate(rows)))
+            for said, rows in rejected.items()
+        ]
+        told.sort(key=lambda each: (-each.nodes, each.examples))
+        best = tuple(self.best(TOLD))
+        return NodeCounts(len(self.nodes.names), self.feasible, best, tuple(told))
 
     @property
     def likeness(self) -> Hashable:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
+from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes, shortage
 from scheduler.answers.model import Check, NearNode, Rejection
 from scheduler.api.objects import (
     Affinity,
@@ -78,6 +78,35 @@ def test_what_each_check_rejects(seed: int) -> None:
         assert 0 < check.rejects <= snapshot.table.count
         assert all(0 < obstacle.nodes <= check.rejects for obstacle in check.obstacles), check
         assert bool(check.obstacles) == (check.plugin != "NodeUnschedulable"), check
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_nearest_nodes_are_the_first_of_all(seed: int) -> None:
+    """By how many checks they fail, then by what they lack, then by name, also among many."""
+    snapshot, nominated, pod = random_world(seed, most_nodes=30).built()
+    every = every_check(FRAMEWORK, pod, snapshot, nominated)
+    rows = every.snapshot.table.live_rows()
+    lacking = dict(zip(rows.tolist(), shortage(every, rows).tolist(), strict=True))
+    names, fails = snapshot.table.names, every.fails.tolist()
+
+    expected = sorted((fails[row], lacking[row], names[row]) for row in lacking if fails[row])[:5]
+
+    assert [(near.fails, near.node) for near in nearest_nodes(every)] == [
+        (count, name) for count, _, name in expected
+    ]
+
+
+def test_what_is_known_of_filtering_changes_nothing() -> None:
+    """Whether nodes were judged before or are judged for this, the answer is one."""
+    for seed in range(40):
+        snapshot, nominated, pod = random_world(seed).built()
+        found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated)
+
+        given = every_check(FRAMEWORK, pod, snapshot, nominated, found)
+
+        own = every_check(FRAMEWORK, pod, snapshot, nominated)
+        assert checks_of(given) == checks_of(own)
+        assert nearest_nodes(given) == nearest_nodes(own)
 
 
 def cluster() -> Snapshot:
