@@ -8,6 +8,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
 from itertools import islice, repeat
 from statistics import mean, median
 from time import process_time_ns
@@ -51,22 +52,24 @@ def main(*, nodes: int, questions: int, query: str) -> None:
     for pod in asked:
         engine.handle(ObjectSet("pods", pod), 0.0)
         engine.handle(Decide(), 0.0)
-    explainer = LiveExplainer(engine, {pod.key: pod for pod in asked}, bool, SystemClock())
+    explainer = LiveExplainer(engine, {pod.key: pod for pod in asked}, lambda: True, SystemClock())
     handle = _handler(explainer)
     binding = iter(load)
     # As the daemon does once its caches are filled.
     gc.collect()
     gc.freeze()
-    medians: list[float] = []
+    means: list[float] = []
     for pod in asked:
         target = f"/debug/explain?pod={pod.key}{query}"
         times, size = asyncio.run(
             _ask(engine, handle, target, islice(binding, _WARM_UP + questions))
         )
-        medians.append(median(times[_WARM_UP:]))
-        print(f"{pod.key}: {medians[-1]:.2f} ms, {size:,} bytes", flush=True)
-    print(f"mean: {mean(medians):.2f} ms (target: at most {LIMIT_MS:g})")
-    sys.exit(mean(medians) > LIMIT_MS)
+        counted = times[_WARM_UP:]
+        means.append(mean(counted))
+        middle = f"median {median(counted):.2f}"
+        print(f"{pod.key}: {means[-1]:.2f} ms, {middle}, {size:,} bytes", flush=True)
+    print(f"mean: {mean(means):.2f} ms (target: at most {LIMIT_MS:g})")
+    sys.exit(mean(means) > LIMIT_MS)
 
 
 def _engine(nodes: int) -> Engine:
@@ -104,7 +107,8 @@ async def _ask(
         start = process_time_ns()
         response = await handle(request)
         times.append((process_time_ns() - start) / 1e6)
-        assert response.status == 200
+        if response.status != HTTPStatus.OK or not isinstance(response.body, bytes):
+            raise SystemExit(f"{target}: {response.status} {response.text}")
         size = len(response.body)
     return times, size
 

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes, shortage
 from scheduler.answers.model import Check, NearNode, Rejection
@@ -21,6 +23,9 @@ from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import load
 from scheduler.framework.obstacles import ResourceObstacle, TaintObstacle
 from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime.judging import judge
+from scheduler.framework.runtime.room_for_nominated import with_nominated_pods
+from scheduler.framework.runtime.verdicts import blank_verdicts
 from scheduler.framework.status import Status, unschedulable
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
@@ -94,6 +99,29 @@ def test_the_nearest_nodes_are_the_first_of_all(seed: int) -> None:
     assert [(near.fails, near.node) for near in nearest_nodes(every)] == [
         (count, name) for count, _, name in expected
     ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_filter_is_heard_about_every_node(seed: int) -> None:
+    """What is taken from the first rejections is what the filter says when it is asked alone."""
+    snapshot, nominated, pod = random_world(seed, most_nodes=12).built()
+    for others in (None, nominated):
+        found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, others)
+        assert found.verdicts is not None
+        assert found.attempt is not None
+
+        every = FRAMEWORK.every_verdict(found, pod, snapshot, others)
+
+        filters = sorted(found.attempt.filters, key=lambda each: each.index)
+        assert len(every) == len(filters)
+        for each, said in zip(filters, every, strict=True):
+            attempt = replace(found.attempt, filters=(each,))
+            alone = blank_verdicts(snapshot, None, attempt.reasons)
+            judge(attempt.calls, (each,), attempt.state, pod, snapshot, alone)
+            alone = with_nominated_pods(attempt, snapshot, alone, others)
+            assert said.first.tolist() == alone.first.tolist()
+            for row in np.flatnonzero(alone.first == each.index).tolist():
+                assert said.status(row) == alone.status(row)
 
 
 def test_what_is_known_of_filtering_changes_nothing() -> None:
