@@ -36,6 +36,18 @@ from e2e.support.waiting import wait_for
 P99_MS: Final = 50.0
 SPEED: Final = 0.95
 _NAMESPACE: Final = "asked"
+_NOBODY: Final[Json] = {
+    "labelSelector": {"matchLabels": {"app": "nobody"}},
+    "topologyKey": "topology.kubernetes.io/zone",
+}
+KINDS: Final[tuple[Json, ...]] = (
+    {"requests": {"cpu": "1000"}},
+    {"requests": {"memory": "100Ti"}},
+    {"nodeSelector": {"disk": "tape"}},
+    {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_NOBODY]}}},
+    {"requests": {"cpu": "1000"}, "tolerations": [{"operator": "Exists"}]},
+)
+"""Of pods that fit nowhere: what is added to a plain one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(cluster: Cluster, program: Program, options: argparse.Namespace) -> int:
     cluster.create_nodes(make_nodes(options.nodes, allocatable={"pods": "1000", "cpu": "64"}))
-    cluster.create_pods(_hopeless(options.pods))
+    cluster.create_pods(hopeless(options.pods))
     told = wait_for(lambda: _conditions(cluster, options.pods), "conditions", 600, 1.0)
     asker = _Asker(program.url, told)
     quiet, asked = [], []
@@ -162,25 +174,10 @@ def _round(
     return speed
 
 
-def _hopeless(count: int) -> Iterator[Json]:
+def hopeless(count: int) -> Iterator[Json]:
     """Pods that fit nowhere, for as many reasons as there are kinds of them."""
-    kinds: tuple[Json, ...] = (
-        {"requests": {"cpu": "1000"}},
-        {"requests": {"memory": "100Ti"}},
-        {"nodeSelector": {"disk": "tape"}},
-        {"affinity": _beside("nobody")},
-        {"requests": {"cpu": "1000"}, "tolerations": [{"operator": "Exists"}]},
-    )
     for number in range(count):
-        yield make_pod(f"pod-{number:05}", namespace=_NAMESPACE, **kinds[number % len(kinds)])
-
-
-def _beside(app: str) -> Json:
-    term = {
-        "labelSelector": {"matchLabels": {"app": app}},
-        "topologyKey": "topology.kubernetes.io/zone",
-    }
-    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        yield make_pod(f"pod-{number:05}", namespace=_NAMESPACE, **KINDS[number % len(KINDS)])
 
 
 def _conditions(cluster: Cluster, count: int) -> dict[str, str]:

@@ -267,7 +267,7 @@ def test_the_daemon_says_the_same_and_more(
 
     offline = answers(cluster.kubeconfig, "-n", namespace, "--no-changes")
     for key, answer in offline.items():
-        live = get(f"{daemon.url}/debug/explain?pod={key}", token)
+        live = get(f"{daemon.url}/debug/explain?pod={key}&nodes=all", token)
         whereabouts = live.pop("whereabouts")
         assert {**live, "profile": ""} == {**answer, "profile": ""}
         assert whereabouts["leading"] is True

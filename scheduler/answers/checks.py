@@ -3,8 +3,8 @@
 One pass of each filter over all nodes. Nothing of it is remembered, timed or counted.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -88,28 +88,36 @@ def every_check(
     pod: PodInfo,
     snapshot: Snapshot,
     nominated: NominatedPods | None = None,
+    found: Feasibility | None = None,
 ) -> EveryCheck:
     """Ask every filter about every node.
+
+    Args:
+        framework: whose filters.
+        pod: the pod.
+        snapshot: the cluster.
+        nominated: pods that wait for a node to be cleared.
+        found: what filtering found, where that is known already.
 
     Raises:
         PluginError: a plugin failed.
     """
+    if found is None:
+        found = framework.aside().find_nodes_that_fit(pod, snapshot, nominated)
     outright: dict[str, Rejection] = {}
-    narrowing: set[str] = set()
-    while True:
-        aside = framework.aside({*outright, *narrowing})
-        found = aside.find_nodes_that_fit(pod, snapshot, nominated)
-        if found.verdicts is not None:
-            break
+    while found.verdicts is None:
         said = found.pre_filter
         rejection = Rejection(said.plugin, said.code.upstream_name, said.reasons)
         # Plugins that leave no node between them are all in the way.
         for name in [said.plugin] if said.plugin else sorted(found.restricting):
             outright[name] = rejection
+        found = framework.aside(outright).find_nodes_that_fit(pod, snapshot, nominated)
+    with framework.calls.unmeasured():
+        said_by_all = framework.every_verdict(found, pod, snapshot, nominated)
     alive = snapshot.table.alive
     columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
     verdicts: dict[str, Verdicts] = {}
-    for name, said_here in _said(found, aside.every_verdict(found, pod, snapshot, nominated)):
+    for name, said_here in _said(found, said_by_all):
         verdicts[name] = said_here
         columns[name] = alive & (said_here.first != FEASIBLE)
     looked_at = found.verdicts.rows
@@ -128,7 +136,7 @@ def every_check(
     world, attempt = snapshot, found.attempt
     if before is not None:
         world = snapshot.fork(before.pods_on(snapshot))
-        attempt = aside.find_nodes_that_fit(pod, world).attempt
+        attempt = framework.aside(outright).find_nodes_that_fit(pod, world).attempt
     return EveryCheck(
         pod, snapshot, found, outright, names, rejects, verdicts, fits_without, world, attempt
     )
@@ -153,18 +161,13 @@ def nearest_nodes(every: EveryCheck) -> tuple[NearNode, ...]:
     Raises:
         PluginError: a plugin failed.
     """
-    table = every.snapshot.table
-    fails = every.fails
+    table, fails = every.snapshot.table, every.fails
     rows = np.flatnonzero(table.alive & (fails > 0))
-    lacking = shortage(every, rows)
-    order = np.lexsort((lacking, fails[rows]))[: 4 * NEAREST]
-    chosen = sorted(
-        zip(fails[rows[order]], lacking[order], rows[order], strict=True),
-        key=lambda each: (each[0], each[1], table.names[each[2]]),
-    )
+    keys = fails[rows], shortage(every, rows), table.name_ranks()[rows]
+    rows = rows[_foremost(keys, NEAREST)]
     return tuple(
-        NearNode(table.names[row], int(count), tuple(_rejections(every, int(row))))
-        for count, _, row in chosen[:NEAREST]
+        NearNode(table.names[row], int(fails[row]), tuple(_rejections(every, row)))
+        for row in rows.tolist()
     )
 
 
@@ -180,6 +183,21 @@ def shortage(every: EveryCheck, rows: NDArray[np.intp]) -> NDArray[np.float64]:
                 free = table.allocatable[column, rows] - table.requested[column, rows]
             shares = np.maximum(shares, (amount - free) / amount)
     return shares
+
+
+def _foremost(keys: Sequence[NDArray[Any]], count: int) -> NDArray[np.intp]:
+    """The positions of the smallest, in order; the first key counts most. Cost: O(n)."""
+    found, tied = np.zeros(0, np.intp), np.arange(len(keys[0]))
+    for key in keys:
+        left, values = count - len(found), key[tied]
+        if len(tied) <= left:
+            break
+        # What is smaller than the last that may be among them is; of its equals the next key tells.
+        last = np.partition(values, left - 1)[left - 1]
+        found = np.concatenate((found, tied[values < last]))
+        tied = tied[values == last]
+    found = np.concatenate((found, tied))
+    return found[np.lexsort([key[found] for key in reversed(keys)])][:count]
 
 
 def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verdicts]]:

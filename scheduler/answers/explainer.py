@@ -177,7 +177,7 @@ class Explainer:
                 preemption=self._preemption(framework, pod, found, heard, snapshot),
             )
             if not heard.refused:
-                summary = self._whys.add(summary, depth, framework, pod, snapshot, nominated)
+                summary = self._whys.add(summary, depth, framework, pod, found, snapshot, nominated)
         catalog = self._core.states.known(VolumeCatalog)
         if catalog is not None:
             summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)
@@ -260,21 +260,21 @@ def _scored(
     rows: NDArray[np.intp],
 ) -> Scored:
     if not len(rows):
-        return Scored(rows, (), np.zeros(0))
-    columns = framework.score_table(found, pod, snapshot, rows)
+        return Scored()
+    table = framework.score_table(found, pod, snapshot, rows)
+    # What plugins gave may be theirs to change.
+    columns = [(name, weight, column.copy()) for name, weight, column in table]
     return Scored(rows, columns, framework.totals(found, pod, snapshot, rows))
 
 
 def _placed(judgement: Judgement, node_name: str) -> Placed:
     """How a pod's own node does among the others."""
-    best = judgement.best()
-    own = next((said for name, said in best if name == node_name), None)
-    others = ((name, said) for name, said in best if name != node_name)
-    next_name, next_best = next(others, ("", None))
-    after = None if next_best is None else NextNode(next_name, next_best.total)
+    own, best = judgement.about(node_name), judgement.best(2)
+    next_best = next((said for said in best if said.node != node_name), None)
+    after = None if next_best is None else NextNode(next_best.node, next_best.total)
     if own is None:
         return Placed(node_name, fits=False, next=after)
-    rank = 1 + sum(said.total > own.total for _, said in best)
+    rank = judgement.rank(own.total)
     if next_best is None:
         return Placed(node_name, fits=True, rank=rank, total=own.total)
     ahead = own.total - next_best.total

@@ -232,9 +232,44 @@ class Guess(Wire, frozen=True):
     fits: int
 
 
+class RejectedNodes(Wire, frozen=True):
+    """Nodes of which the same plugin says the same.
+
+    Attributes:
+        nodes: how many they are.
+        plugin: the first that rejects them; see `Rejection`.
+        code: its code.
+        reasons: its reasons.
+        examples: the first of them by name.
+    """
+
+    nodes: int
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    examples: tuple[str, ...]
+
+
+class NodeCounts(Wire, frozen=True):
+    """What is said about nodes, counted.
+
+    Attributes:
+        nodes: how many there are.
+        feasible: how many of them fit.
+        best: those of them with the highest totals; of equals the first by name.
+        rejected: the others by what is said about them, the most frequent first.
+    """
+
+    nodes: int
+    feasible: int
+    best: tuple[FeasibleNode, ...]
+    rejected: tuple[RejectedNodes, ...]
+
+
 class PodAnswer(Wire, frozen=True):
     """Everything about one pod.
 
+    `counts` is there only when a daemon answers that was not asked for nodes; `nodes` is not, then.
     `placed` is there only for pods that have a node. `claims` is there only when claims are in the
     way: which keeps the pod from which nodes. `preemption` is there with `--preempt` only, for pods
     that fit nowhere. `whereabouts` is there only when a daemon answers. `error` is there only when
@@ -251,6 +286,7 @@ class PodAnswer(Wire, frozen=True):
     claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
     preemption: Preempting | UnsetType = UNSET
     whereabouts: Whereabouts | UnsetType = UNSET
+    counts: NodeCounts | UnsetType = UNSET
     checks: tuple[Check, ...] | UnsetType = UNSET
     nearest: tuple[NearNode, ...] | UnsetType = UNSET
     changes: tuple[Change, ...] | UnsetType = UNSET

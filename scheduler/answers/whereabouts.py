@@ -22,8 +22,6 @@ def whereabouts_of(pod: PodInfo, engine: Engine, when: _When, *, leading: bool) 
         engine: what decides.
         when: a time of the engine's clock as RFC 3339.
         leading: whether this instance decides.
-
-    Cost: O(entries of all stories).
     """
     core, uid = engine.core, pod.uid
     story = tuple(

@@ -17,7 +17,7 @@ from scheduler.answers.smallest import add_tolerations, drop_rules, lower_reques
 from scheduler.answers.spelling import guesses
 from scheduler.answers.trials import Trials, TrialsSpentError
 from scheduler.api.pods import PodInfo
-from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.snapshot import Snapshot
 
@@ -55,6 +55,7 @@ class Whys:
         depth: Depth,
         framework: Framework,
         pod: PodInfo,
+        found: Feasibility,
         snapshot: Snapshot,
         nominated: NominatedPods,
     ) -> PodAnswer:
@@ -70,20 +71,20 @@ class Whys:
         if self._state != state:
             self._state, self._known = state, {}
         likeness = _likeness(pod, framework, depth, nominated)
-        found = self._known.get(likeness)
-        if found is None or likeness is None:
+        known = self._known.get(likeness)
+        if known is None or likeness is None:
             try:
-                found = explained(depth, framework, pod, snapshot, nominated)
+                known = explained(depth, framework, pod, snapshot, nominated, found)
             except PluginError:
                 return answer
             if len(self._known) < _MOST_KNOWN:
-                self._known[likeness] = found
+                self._known[likeness] = known
         return replace(
             answer,
-            checks=found.checks,
-            nearest=found.nearest,
-            changes=found.changes,
-            guesses=found.guesses,
+            checks=known.checks,
+            nearest=known.nearest,
+            changes=known.changes,
+            guesses=known.guesses,
         )
 
 
@@ -93,16 +94,18 @@ def explained(
     pod: PodInfo,
     snapshot: Snapshot,
     nominated: NominatedPods | None = None,
+    found: Feasibility | None = None,
 ) -> PodAnswer:
     """Why a pod fits nowhere, and what would help.
 
-    Cost: two looks at the cluster and one pass of each filter; for changes no more than
+    Cost: a look at the cluster, where `found` is not given, and one pass of each filter (more where
+    PreFilter rejects the pod as a whole); for changes no more than
     `MOST_TRIALS` further looks for each kind of them.
 
     Raises:
         PluginError: a plugin failed.
     """
-    every = every_check(framework, pod, snapshot, nominated)
+    every = every_check(framework, pod, snapshot, nominated, found)
     answer = PodAnswer(pod.key, framework.profile_name)
     answer = replace(answer, checks=checks_of(every), nearest=nearest_nodes(every))
     if depth is not Depth.CHANGES:

@@ -1,10 +1,9 @@
 """`/debug/explain`: what the engine at work says about one pod."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-import msgspec
 from msgspec.structs import replace
 
 from scheduler.answers.explainer import Explainer
@@ -14,6 +13,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.engine import Engine
 from scheduler.framework.runtime import Framework
+from scheduler.serving.endpoints import Question
 
 
 class LiveExplainer:
@@ -40,37 +40,27 @@ class LiveExplainer:
         self._explainer = Explainer(engine, self._framework_of)
         self._turn = asyncio.Lock()
 
-    async def explain(
-        self,
-        key: str,
-        nodes: Collection[str] = (),
-        changes: bool = False,  # noqa: FBT001, FBT002 - as it stands in the query
-    ) -> bytes | None:
+    async def explain(self, question: Question) -> bytes | None:
         """The answer as JSON, in the shape of `stowage explain -o json`; None for an unknown pod.
 
         Between two steps others run; however many ask, one step is made at a time.
-
-        Args:
-            key: `namespace/name`.
-            nodes: the only nodes to speak of; all when empty.
-            changes: whether to look for what would help, too: a longer step.
         """
         async with self._turn:
-            pod = self._pods.get(key)
+            pod = self._pods.get(question.pod)
             if pod is None:
                 return None
             attempt = self._engine.attempts.of(pod.uid)
-            depth = Depth.CHANGES if changes else Depth.CHECKS
+            depth = Depth.CHANGES if question.changes else Depth.CHECKS
             judgement = self._explainer.judge(pod if attempt is None else attempt.pod, depth)
             self._explainer.forget()
             whereabouts = whereabouts_of(
                 pod, self._engine, times_of(self._clock), leading=self._is_leading()
             )
-            summary = replace(judgement.summary, whereabouts=whereabouts)
+            told = replace(judgement, summary=replace(judgement.summary, whereabouts=whereabouts))
             await asyncio.sleep(0)
-            answer = replace(judgement, summary=summary).json(nodes)
-            await asyncio.sleep(0)
-            return msgspec.json.encode({"pods": [answer]}) + b"\n"
+            if question.nodes or question.all_nodes:
+                return b'{"pods":[%b]}\n' % told.json(question.nodes)
+            return b'{"pods":[%b]}\n' % told.short_json()
 
     def _framework_of(self, pod: PodInfo) -> Framework:
         """The pod's own profile; what is somebody else's is judged by the first."""

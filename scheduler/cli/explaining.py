@@ -9,7 +9,6 @@ import msgspec
 
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.judgement import Judgement
-from scheduler.answers.model import FeasibleNode
 from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
@@ -108,9 +107,8 @@ class Outcome(msgspec.Struct):
 
     def note(self, judgement: Judgement, pod: PodInfo) -> None:
         """Take note of one answer."""
-        fits = any(isinstance(verdict, FeasibleNode) for verdict in judgement.verdicts)
         self.failed = self.failed or isinstance(judgement.summary.error, str)
-        self.pending = self.pending or not (pod.node_name or fits)
+        self.pending = self.pending or not (pod.node_name or judgement.feasible)
 
 
 def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:

@@ -413,11 +413,11 @@ def _obstacle(
     if not len(is_short):
         return None
     missing = asked - free[is_short]
+    least = missing.min()
     # The first in the order of names, as people look for it.
-    names = snapshot.table.names
-    nearest = min(names[row] for row in rows[is_short[missing == missing.min()]].tolist())
+    nearest = snapshot.table.first_by_name(rows[is_short[missing == least]])
     hopeless = int(np.count_nonzero(has[is_short] < asked))
-    return ResourceObstacle(name, len(is_short), asked, int(missing.min()), nearest, hopeless)
+    return ResourceObstacle(name, len(is_short), asked, int(least), nearest, hopeless)
 
 
 def _taker(name: str) -> Callable[[PodInfo], float]:

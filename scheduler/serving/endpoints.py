@@ -7,7 +7,7 @@ are ours; there is no /debug/pprof and no /metrics/resources.
 
 import asyncio
 import platform
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,8 +25,30 @@ from scheduler.serving.health import Check, Health, HealthMetrics
 
 _FOR_PEOPLE: Final = "For people to read: any version may write it differently."
 _MAX_LEVEL_DIGITS: Final = 4
+_EXPLAIN_USAGE: Final = """\
+expected ?pod=NAMESPACE/NAME, and optionally
+&nodes=all   every node by itself, not only how many there are of each sort
+&node=NAME   these nodes by themselves; as often as wanted
+&changes=1   what would help, too
+"""
 
 _log = get_logger(__name__)
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What is asked about a pod.
+
+    Attributes:
+        pod: `namespace/name`.
+        nodes: the only nodes to tell of one by one; without any see `all_nodes`.
+        all_nodes: whether all are to be told of one by one, instead of counted.
+        changes: whether to look for what would help.
+    """
+
+    pod: str
+    nodes: Sequence[str] = ()
+    all_nodes: bool = False
+    changes: bool = False
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +63,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
     debug: Mapping[str, Callable[[], object]] = {}
     """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
-    explain: Callable[[str, Collection[str], bool], Awaitable[bytes | None]] | None = None
-    """Served at /debug/explain: JSON about a pod, `namespace/name`, and some nodes (or all), with
-    what would help where that is asked for; None when there is no such pod."""
+    explain: Callable[[Question], Awaitable[bytes | None]] | None = None
+    """Served at /debug/explain: JSON about a pod; None when there is no such pod."""
     recording: Callable[[], Callable[[], bytes]] | None = None
     """Served at /debug/recording; what it gives is called in a thread."""
     level_can_be_set: bool = True
@@ -143,14 +164,14 @@ def _dump(show: Callable[[], object]) -> Any:
     return handle
 
 
-def _explain(ask: Callable[[str, Collection[str], bool], Awaitable[bytes | None]]) -> Any:
+def _explain(ask: Callable[[Question], Awaitable[bytes | None]]) -> Any:
     async def handle(request: web.Request) -> web.Response:
-        pod = request.query.get("pod", "")
-        if "/" not in pod:
-            wanted = "expected ?pod=NAMESPACE/NAME, and optionally &node=NAME and &changes=1\n"
-            return plain(wanted, status=400)
-        changes = request.query.get("changes", "") not in ("", "0", "false")
-        body = await ask(pod, request.query.getall("node", []), changes)
+        query = request.query
+        pod, nodes = query.get("pod", ""), query.get("nodes", "")
+        if "/" not in pod or nodes not in ("", "all"):
+            return plain(_EXPLAIN_USAGE, status=400)
+        changes = query.get("changes", "") not in ("", "0", "false")
+        body = await ask(Question(pod, query.getall("node", []), nodes == "all", changes))
         if body is None:
             return plain(f"no pod {pod} that has not ended\n", status=404)
         return as_json(body)

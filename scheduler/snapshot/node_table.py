@@ -79,6 +79,7 @@ class NodeTable:
         self._unoffered: dict[str, dict[int, int]] = {}
         self._shown: set[int] = set()
         self._owns_infos = False
+        self._name_ranks: NDArray[np.intp] | None = None
 
     # --- columns --------------------------------------------------------------------------------
 
@@ -146,6 +147,23 @@ class NodeTable:
         """The rows that are nodes."""
         return np.flatnonzero(self.alive)
 
+    def name_ranks(self) -> NDArray[np.intp]:
+        """By row, how many nodes come before it by name; of rows that are no nodes, anything.
+
+        Not to be written to; another object once a node came or went.
+
+        Cost: O(n log n), once until a node comes or goes.
+        """
+        if self._name_ranks is None:
+            self._name_ranks = np.zeros(self.size, np.intp)
+            rows = [self.row_of[name] for name in sorted(self.row_of)]
+            self._name_ranks[rows] = np.arange(len(rows))
+        return self._name_ranks
+
+    def first_by_name(self, rows: NDArray[np.intp]) -> str:
+        """The name that comes first among those of some nodes."""
+        return self.names[int(rows[self.name_ranks()[rows].argmin()])]
+
     # --- exact numbers --------------------------------------------------------------------------
 
     @property
@@ -202,6 +220,7 @@ class NodeTable:
         """Free a row; its pods have been removed before."""
         del self.row_of[self.names[row]]
         self.names[row] = ""
+        self._name_ranks = None
         self.infos[row] = None
         self.nodes[row] = None
         self._alive[row] = False
@@ -387,6 +406,7 @@ class NodeTable:
             self.infos.append(None)
             self.nodes.append(None)
         self.row_of[name] = row
+        self._name_ranks = None
         self._alive[row] = True
         self.count += 1
         return row

@@ -86,7 +86,7 @@ def test_a_rejected_pod_waits_for_events() -> None:
         asked.world.pod("huge", cpu="100")
         await asked.world.rejected("huge")
 
-        answer = await asked.explain("huge")
+        answer = await asked.explain("huge", "&nodes=all")
         said = await asked.whereabouts("huge")
 
         condition = asked.world.condition("huge")
@@ -133,7 +133,7 @@ def test_a_gated_pod_names_its_gate() -> None:
         [wakes] = said["waitsFor"]
         assert wakes["plugin"] == "SchedulingGates"
         assert answer["preEnqueue"]["plugin"] == "SchedulingGates"
-        assert answer["nodes"] == []
+        assert "counts" not in answer
 
     asking(story)
 
@@ -295,7 +295,7 @@ def test_a_standby_answers_as_well() -> None:
 
         assert answer["whereabouts"]["place"] == "active"
         assert answer["whereabouts"]["leading"] is False
-        assert [node["feasible"] for node in answer["nodes"]] == [True]
+        assert (answer["counts"]["nodes"], answer["counts"]["feasible"]) == (1, 1)
 
     asking(story, led_by_another, config={"leaderElection": lease})
 
@@ -318,6 +318,42 @@ def test_pods_of_others_are_judged_by_the_first_profile() -> None:
     asking(story)
 
 
+def test_nodes_are_counted_unless_they_are_asked_for() -> None:
+    """The long answer is the short one with each node instead of their numbers."""
+
+    async def story(asked: Asking) -> None:
+        asked.world.node("large", cpu="200")
+        asked.world.node("other")
+        asked.world.pod("huge", cpu="300")
+        asked.world.pod("fits", cpu="100")
+        await asked.world.rejected("huge")
+        await asked.world.bound("fits")
+        await asked.world.settled()
+
+        for pod, fitting in (("huge", []), ("fits", ["large"])):
+            short = await asked.explain(pod)
+            long = await asked.explain(pod, "&nodes=all")
+
+            nodes, counts = long.pop("nodes"), short.pop("counts")
+            assert short == long
+            rejected = [node for node in nodes if not node["feasible"]]
+            assert counts["nodes"] == len(nodes) == 3
+            assert counts["feasible"] == len(fitting)
+            assert [node["node"] for node in counts["best"]] == fitting
+            assert counts["best"] == [node for node in nodes if node["feasible"]]
+            assert counts["rejected"] == [
+                {
+                    "nodes": len(rejected),
+                    "plugin": "NodeResourcesFit",
+                    "code": "UnschedulableAndUnresolvable",
+                    "reasons": ["Insufficient cpu"],
+                    "examples": [node["node"] for node in rejected],
+                }
+            ]
+
+    asking(story)
+
+
 def test_only_some_nodes_and_wrong_questions() -> None:
     """`node` narrows the answer; a pod must be named, and exist."""
 
@@ -326,9 +362,12 @@ def test_only_some_nodes_and_wrong_questions() -> None:
         asked.world.pod("p", cpu="100")
         await asked.world.rejected("p")
 
-        assert [n["node"] for n in (await asked.explain("p", "&node=n"))["nodes"]] == ["n"]
+        narrow = await asked.explain("p", "&node=n&node=gone&node=n")
+        assert ([node["node"] for node in narrow["nodes"]], "counts" in narrow) == (["n"], False)
         assert (await asked.get(""))[0] == 400
         assert (await asked.get("?pod=p"))[0] == 400
+        status, told = await asked.get("?pod=default/p&nodes=some")
+        assert (status, "nodes=all" in told) == (400, True)
         assert await asked.get("?pod=default/q") == (404, "no pod default/q that has not ended\n")
 
     asking(story)

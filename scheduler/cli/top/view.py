@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 
 from scheduler.answers.explainer import Explainer
-from scheduler.answers.model import FeasibleNode
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.engine import Engine
@@ -170,10 +169,10 @@ def _message(explainer: Explainer, pod: PodInfo) -> str:
     if whole is not None:
         return "; ".join(whole.reasons)
     reasons: Counter[str] = Counter()
-    for verdict, nodes in zip(judgement.verdicts, np.bincount(judgement.of_node), strict=False):
-        if isinstance(verdict, FeasibleNode):
-            return SOON
+    if judgement.feasible:
+        return SOON
+    for verdict, rows in judgement.rejected:
         for reason in verdict.reasons:
-            reasons[reason] += int(nodes)
+            reasons[reason] += len(rows)
     told = (f"{number} {reason}" for reason, number in reasons.most_common())
     return ", ".join(told) or summary.message

@@ -24,7 +24,12 @@ from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
 from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.runtime.room_for_nominated import with_nominated_pods
-from scheduler.framework.runtime.verdicts import Verdicts, blank_verdicts
+from scheduler.framework.runtime.verdicts import (
+    DEAD,
+    FEASIBLE,
+    Verdicts,
+    blank_verdicts,
+)
 from scheduler.framework.status import SUCCESS, Code, Status, unresolvable
 from scheduler.snapshot import Snapshot
 
@@ -247,8 +252,12 @@ class Filtering:
         """
         every = []
         filters = () if found.attempt is None else found.attempt.filters
+        first_to_reject = _first_to_reject(found, pod, snapshot, nominated)
         for each in sorted(filters, key=lambda f: f.index):
             attempt = self._attempt((each,), found.state, pod, snapshot)
+            if found.verdicts is not None and each.index <= first_to_reject:
+                every.append(found.verdicts.of_filter(each.index, attempt.reasons))
+                continue
             verdicts = blank_verdicts(snapshot, None, attempt.reasons)
             judge(self._calls, (each,), found.state, pod, snapshot, verdicts)
             verdicts = with_nominated_pods(attempt, snapshot, verdicts, nominated)
@@ -323,6 +332,22 @@ class Filtering:
         return self._calls.call(
             plugin, "PreFilter", answers.pre_filter, None, plugin.pre_filter, state, pod, snapshot
         )
+
+
+def _first_to_reject(
+    found: Feasibility, pod: PodInfo, snapshot: Snapshot, nominated: NominatedPods | None
+) -> int:
+    """Index of the first filter that rejects any row: up to it all that filters say is known.
+
+    Less than any index where it is not: rows were left out, a filter failed, or rows were judged
+    a second time with nominated pods, and who rejects one alone hides who would reject it then.
+    """
+    verdicts = found.verdicts
+    if verdicts is None or verdicts.rows is not None or verdicts.failures:
+        return DEAD
+    if nominated is not None and nominated.before(pod, snapshot) is not None:
+        return DEAD
+    return int(verdicts.first[snapshot.table.alive].min(initial=FEASIBLE))
 
 
 def _rows_to_look_at(

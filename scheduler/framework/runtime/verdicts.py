@@ -69,6 +69,18 @@ class Verdicts(msgspec.Struct):
         first, bits = self.first[positions], self.bits[positions]
         return Verdicts(first, bits, rows, self.table, self.failures)
 
+    def of_filter(self, index: int, table: ReasonTable) -> "Verdicts":
+        """What one filter says, where no filter before it rejects any of the rows.
+
+        Args:
+            index: of the filter.
+            table: what its answers mean.
+        """
+        is_its = self.first == index
+        others = np.where(self.first == DEAD, self.first, np.int16(FEASIBLE))
+        first, bits = np.where(is_its, self.first, others), np.where(is_its, self.bits, 0)
+        return Verdicts(first, bits, self.rows, table)
+
     def position_of(self, row: int) -> int | None:
         """Where the row is among those looked at; None when it was not."""
         if self.rows is None:

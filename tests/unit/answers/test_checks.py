@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
+from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes, shortage
 from scheduler.answers.model import Check, NearNode, Rejection
 from scheduler.api.objects import (
     Affinity,
@@ -21,6 +23,9 @@ from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import load
 from scheduler.framework.obstacles import ResourceObstacle, TaintObstacle
 from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime.judging import judge
+from scheduler.framework.runtime.room_for_nominated import with_nominated_pods
+from scheduler.framework.runtime.verdicts import blank_verdicts
 from scheduler.framework.status import Status, unschedulable
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
@@ -78,6 +83,58 @@ def test_what_each_check_rejects(seed: int) -> None:
         assert 0 < check.rejects <= snapshot.table.count
         assert all(0 < obstacle.nodes <= check.rejects for obstacle in check.obstacles), check
         assert bool(check.obstacles) == (check.plugin != "NodeUnschedulable"), check
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_nearest_nodes_are_the_first_of_all(seed: int) -> None:
+    """By how many checks they fail, then by what they lack, then by name, also among many."""
+    snapshot, nominated, pod = random_world(seed, most_nodes=30).built()
+    every = every_check(FRAMEWORK, pod, snapshot, nominated)
+    rows = every.snapshot.table.live_rows()
+    lacking = dict(zip(rows.tolist(), shortage(every, rows).tolist(), strict=True))
+    names, fails = snapshot.table.names, every.fails.tolist()
+
+    expected = sorted((fails[row], lacking[row], names[row]) for row in lacking if fails[row])[:5]
+
+    assert [(near.fails, near.node) for near in nearest_nodes(every)] == [
+        (count, name) for count, _, name in expected
+    ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_filter_is_heard_about_every_node(seed: int) -> None:
+    """What is taken from the first rejections is what the filter says when it is asked alone."""
+    snapshot, nominated, pod = random_world(seed, most_nodes=12).built()
+    for others in (None, nominated):
+        found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, others)
+        assert found.verdicts is not None
+        assert found.attempt is not None
+
+        every = FRAMEWORK.every_verdict(found, pod, snapshot, others)
+
+        filters = sorted(found.attempt.filters, key=lambda each: each.index)
+        assert len(every) == len(filters)
+        for each, said in zip(filters, every, strict=True):
+            attempt = replace(found.attempt, filters=(each,))
+            alone = blank_verdicts(snapshot, None, attempt.reasons)
+            judge(attempt.calls, (each,), attempt.state, pod, snapshot, alone)
+            alone = with_nominated_pods(attempt, snapshot, alone, others)
+            assert said.first.tolist() == alone.first.tolist()
+            for row in np.flatnonzero(alone.first == each.index).tolist():
+                assert said.status(row) == alone.status(row)
+
+
+def test_what_is_known_of_filtering_changes_nothing() -> None:
+    """Whether nodes were judged before or are judged for this, the answer is one."""
+    for seed in range(40):
+        snapshot, nominated, pod = random_world(seed).built()
+        found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated)
+
+        given = every_check(FRAMEWORK, pod, snapshot, nominated, found)
+
+        own = every_check(FRAMEWORK, pod, snapshot, nominated)
+        assert checks_of(given) == checks_of(own)
+        assert nearest_nodes(given) == nearest_nodes(own)
 
 
 def cluster() -> Snapshot:

@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.model import PodAnswer
+from scheduler.answers.why import Depth
 from scheduler.config.load import load_object
 from scheduler.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
 from scheduler.offline.reading import documents_from_text, objects_from_documents
@@ -95,6 +96,50 @@ def test_the_answer_as_json_is_the_answer() -> None:
                 if answer.nodes:
                     narrow = json.loads(bytes(judgement.json([answer.nodes[0].node])))
                     assert narrow["nodes"] == plain(answer)["nodes"][:1]
+
+
+def test_the_short_answer_is_the_long_one_with_its_nodes_counted() -> None:
+    """Nothing else differs, and each number is that of nodes of the long one."""
+    counted = 0
+    for family, seed in [*(("mixed", seed) for seed in range(12)), ("inter-pod", 1), ("spread", 2)]:
+        case = make_case(family, seed)
+        profiles = profiles_of(case)
+        cluster = load(profiles, case["objects"])
+        pods = [*(pod for pod, _ in cluster.engine.core.cache.pods().values()), *cluster.waiting]
+        for all_reasons in (False, True):
+            explainer = Explainer(cluster.engine, profiles.framework_of, all_reasons=all_reasons)
+            for pod in pods:
+                judgement = explainer.judge(pod, Depth.CHECKS)
+                long, short = (
+                    json.loads(bytes(text)) for text in (judgement.json(), judgement.short_json())
+                )
+
+                nodes, counts = long.pop("nodes"), short.pop("counts", None)
+
+                assert short == long
+                assert counts == counts_of(nodes), f"{family} {seed} {pod.key}"
+                counted += bool(counts and counts["feasible"] and counts["rejected"])
+    assert counted > 5
+
+
+def counts_of(nodes: list[Object]) -> Object | None:
+    """What a short answer says instead of nodes."""
+    if not nodes:
+        return None
+    fitting = [node for node in nodes if node["feasible"]]
+    alike: dict[str, Object] = {}
+    for node in nodes:
+        if not node["feasible"]:
+            said = {name: node[name] for name in ("plugin", "code", "reasons")}
+            group = alike.setdefault(json.dumps(said), {"nodes": 0, **said, "examples": []})
+            group["nodes"] += 1
+            group["examples"] = [*group["examples"], node["node"]][:5]
+    return {
+        "nodes": len(nodes),
+        "feasible": len(fitting),
+        "best": sorted(fitting, key=lambda node: (-node["total"], node["node"]))[:5],
+        "rejected": sorted(alike.values(), key=lambda group: (-group["nodes"], group["examples"])),
+    }
 
 
 def test_explaining_changes_no_decision() -> None:

@@ -12,6 +12,7 @@ from scheduler.api.objects import Taint
 from scheduler.api.pods import PodInfo
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.framework.status import unschedulable
 from scheduler.snapshot import PodAdded, Snapshot
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.fake_plugins import NodeFilter, make_framework
@@ -27,7 +28,9 @@ class Counted:
     def __init__(self, framework: Framework) -> None:
         self.asked = 0
         self._framework = framework
-        self.profile_name = framework.profile_name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._framework, name)
 
     def aside(self, without: Any = ()) -> Any:
         self.asked += 1
@@ -47,7 +50,8 @@ def added(
 ) -> PodAnswer:
     blank = PodAnswer("default/p", "stowage")
     pod = pod or make_pod_info("p")
-    return whys.add(blank, depth, framework, pod, snapshot, NOBODY)
+    found = framework.find_nodes_that_fit(pod, snapshot, NOBODY)
+    return whys.add(blank, depth, framework, pod, found, snapshot, NOBODY)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +97,13 @@ def test_another_cluster_is_looked_at_anew() -> None:
 
 
 def test_a_plugin_that_fails_costs_reasons_and_nothing_else() -> None:
-    """The answer stays what it was."""
+    """Where who comes before it rejects all nodes: the answer stays what it was."""
 
     def fail(_: Any) -> Any:
         raise RuntimeError("broken")
 
-    framework = make_framework(NodeFilter("Broken", fail))
+    first = NodeFilter("First", lambda _: unschedulable("no"))
+    framework = make_framework(first, NodeFilter("Broken", fail))
 
     assert added(Whys(), tainted(), framework) == PodAnswer("default/p", "stowage")
 

@@ -177,7 +177,7 @@ def _required(kind: str) -> str:
     return f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def random_world(seed: int) -> World:
+def random_world(seed: int, most_nodes: int = 6) -> World:
     """A cluster whose nodes are small, tainted, cordoned, labelled and full in all ways."""
     draw = random.Random(seed)
     nodes = [
@@ -196,7 +196,7 @@ def random_world(seed: int) -> World:
             "taints": draw.sample(TAINTS, draw.choice((0, 0, 1, 1, 2))),
             "unschedulable": draw.random() < 0.25,
         }
-        for i in range(draw.randint(1, 6))
+        for i in range(draw.randint(1, most_nodes))
     ]
     names = [node["name"] for node in nodes]
     pods = [

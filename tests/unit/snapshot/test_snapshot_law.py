@@ -51,6 +51,7 @@ def view(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "count": table.count,
         "alive": sorted(table.names[row] for row in table.live_rows()),
+        "by name": sorted(table.row_of, key=lambda name: table.name_ranks()[table.row_of[name]]),
         "order": [table.names[row] for row in snapshot.node_order()],
         "nodes": {name: _row(snapshot, row) for name, row in table.row_of.items()},
         "dead rows": _leftovers(snapshot),
@@ -153,6 +154,7 @@ def assert_equal_to_rebuilt(snapshot: Snapshot, cluster: History) -> None:
     rebuilt = Snapshot()
     rebuilt.update(cluster.rebuild())
     actual, expected = view(snapshot), view(rebuilt)
+    assert actual["by name"] == sorted(rebuilt.table.row_of)
     for part, value in expected.items():
         assert actual[part] == value, part
 
