@@ -21,7 +21,8 @@ _storage_of: Final = attrgetter(
     *(field for field in Volume.__struct_fields__ if field not in ("name", "image"))
 )
 _NO_STORAGE: Final = _storage_of(Volume())
-_encoder = msgspec.json.Encoder(order="sorted")
+_encoder = msgspec.json.Encoder(order="deterministic")
+"""Equal values give equal bytes; fields of structs need no sorting for that."""
 
 
 class InvalidPodError(ValueError):

@@ -4,19 +4,14 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from kubernetes.aio.client import Configuration
 from typing_extensions import override
 
+from scheduler.client.credentials import HOST, Credentials, CredentialSource, InClusterSource
 from scheduler.client.errors import ConnectionConfigError
-from scheduler.client.kubeconfig import (
-    CredentialSource,
-    InClusterSource,
-    KubeconfigSource,
-    default_kubeconfig,
-)
 from scheduler.client.proxies import proxy_for
 from scheduler.client.tls import Tls, TlsFiles, load_tls
 from scheduler.clock import Clock, SystemClock
@@ -171,11 +166,9 @@ class _MasterOverride:
         self._source = source
         self._master = master
 
-    async def load(self, *, is_refused: bool) -> Configuration:
+    async def load(self, *, is_refused: bool) -> Credentials:
         """See `CredentialSource.load`."""
-        configuration = await self._source.load(is_refused=is_refused)
-        configuration.host = self._master
-        return configuration
+        return replace(await self._source.load(is_refused=is_refused), server=self._master)
 
 
 class _Beside(_MasterOverride):
@@ -189,29 +182,43 @@ class _Beside(_MasterOverride):
         self._is_verified = is_verified
 
     @override
-    async def load(self, *, is_refused: bool) -> Configuration:
-        configuration = await super().load(is_refused=is_refused)
-        configuration.proxy = configuration.tls_server_name = None
-        configuration.ssl_ca_cert, configuration.verify_ssl = self._ca, self._is_verified
-        return configuration
+    async def load(self, *, is_refused: bool) -> Credentials:
+        found = await super().load(is_refused=is_refused)
+        tls = replace(found.tls, ca=self._ca, is_verified=self._is_verified)
+        return replace(found, tls=tls, server_hostname=None, proxy=None)
 
 
 def _source(
     kubeconfig: str, master: str, context: str, environ: Mapping[str, str], clock: Clock
 ) -> CredentialSource | None:
     if kubeconfig:
-        return KubeconfigSource(os.path.expanduser(kubeconfig), context, clock)  # noqa: PTH111 - may be a list of paths
+        return _kubeconfig(os.path.expanduser(kubeconfig), context, clock)  # noqa: PTH111 - may be a list of paths
     if master and not context:
         return None
-    if not environ.get("KUBECONFIG") and environ.get("KUBERNETES_SERVICE_HOST"):
+    if not environ.get("KUBECONFIG") and environ.get(HOST):
         return InClusterSource(environ)
-    found = default_kubeconfig(environ)
+    found = _default_kubeconfig(environ)
     if found is None:
         raise ConnectionConfigError(
             "no API server given: expected --kubeconfig FILE, --master URL, KUBECONFIG, "
             "~/.kube/config, or the service account of a pod"
         )
-    return KubeconfigSource(found, context, clock)
+    return _kubeconfig(found, context, clock)
+
+
+def _kubeconfig(paths: str, context: str, clock: Clock) -> CredentialSource:
+    # What reads a kubeconfig takes 0.4 s to import; in a cluster there is none.
+    from scheduler.client.kubeconfig import KubeconfigSource  # noqa: PLC0415
+
+    return KubeconfigSource(paths, context, clock)
+
+
+def _default_kubeconfig(environ: Mapping[str, str]) -> str | None:
+    """Where kubectl would look: KUBECONFIG, else ~/.kube/config when it exists."""
+    if environ.get("KUBECONFIG"):
+        return environ["KUBECONFIG"]
+    home = Path("~/.kube/config").expanduser()
+    return str(home) if home.is_file() else None
 
 
 async def _access(
@@ -222,23 +229,17 @@ async def _access(
     environ: Mapping[str, str] = os.environ,
 ) -> Access:
     """What requests need now. The server and the proxy stay those of the first load."""
-    configuration = await source.load(is_refused=is_refused)
+    found = await source.load(is_refused=is_refused)
     if previous is None:
-        server = _trimmed(configuration.host)
-        previous = Access(server, proxy=configuration.proxy or proxy_for(server, environ))
+        server = _trimmed(found.server)
+        previous = Access(server, proxy=found.proxy or proxy_for(server, environ))
     access = replace(
         previous,
-        authorization=" ".join(configuration.api_key.get("BearerToken", "").split()),
-        server_hostname=configuration.tls_server_name,
-    )
-    files = TlsFiles(
-        ca=configuration.ssl_ca_cert,
-        cert=configuration.cert_file,
-        key=configuration.key_file,
-        is_verified=bool(configuration.verify_ssl),
+        authorization=" ".join(found.authorization.split()),
+        server_hostname=found.server_hostname,
     )
     try:
-        return _with_tls(access, files)
+        return _with_tls(access, found.tls)
     except ConnectionConfigError as problem:
         raise ConnectionConfigError(f"{source.description}: {problem}") from problem
 

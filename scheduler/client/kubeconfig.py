@@ -1,4 +1,4 @@
-"""Kubeconfig files and service accounts, read by the `kubernetes` package.
+"""Kubeconfig files, read by the `kubernetes` package.
 
 This module adds what the package lacks: an answer in one line for everything that a person can get
 wrong (the package logs a failing exec plugin and goes on as anonymous; a missing user likewise),
@@ -10,19 +10,12 @@ and credentials that can be read again without reading the kubeconfig again.
 import base64
 import datetime as dt
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import yaml
 from cryptography import x509
 from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.incluster_config import (
-    SERVICE_CERT_FILENAME,
-    SERVICE_TOKEN_FILENAME,
-    InClusterConfigLoader,
-)
 from kubernetes.aio.config.kube_config import (
     ConfigNode,
     FileOrData,
@@ -31,61 +24,14 @@ from kubernetes.aio.config.kube_config import (
 )
 from typing_extensions import override
 
+from scheduler.client.credentials import Credentials
 from scheduler.client.errors import ConnectionConfigError, cut
 from scheduler.client.exec_plugin import run_plugin
+from scheduler.client.tls import TlsFiles
 from scheduler.clock import Clock
 
 EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
 """Credentials are renewed this long before they expire."""
-
-
-class CredentialSource(Protocol):
-    """Something that can tell, as often as asked, how to reach the API server.
-
-    Attributes:
-        description: what it is, for messages.
-    """
-
-    description: str
-
-    async def load(self, *, is_refused: bool) -> Configuration:
-        """The configuration as it is now.
-
-        Args:
-            is_refused: the server refused the credentials given last; do not give them again.
-
-        Raises:
-            ConnectionConfigError: with one line that says what is wrong.
-        """
-        ...
-
-
-class InClusterSource:
-    """The service account of the pod we run in; its token is rotated in place."""
-
-    description = "service account of this pod"
-
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        token_file: str = SERVICE_TOKEN_FILENAME,
-        ca_file: str = SERVICE_CERT_FILENAME,
-    ) -> None:
-        self._environ = environ
-        self._token_file = token_file
-        self._ca_file = ca_file
-
-    async def load(self, *, is_refused: bool) -> Configuration:  # noqa: ARG002 - files are always read anew
-        """See `CredentialSource.load`."""
-        configuration = Configuration()
-        loader = InClusterConfigLoader(
-            self._token_file, self._ca_file, try_refresh_token=False, environ=self._environ
-        )
-        try:
-            loader.load_and_set(configuration)
-        except (ConfigException, OSError, UnicodeDecodeError) as problem:
-            raise ConnectionConfigError(f"{self.description}: {problem}") from problem
-        return configuration
 
 
 class KubeconfigSource:
@@ -99,7 +45,7 @@ class KubeconfigSource:
         self.description = f"kubeconfig {paths}"
         self._loader = _Loader(_checked(paths, context), context, clock)
 
-    async def load(self, *, is_refused: bool) -> Configuration:
+    async def load(self, *, is_refused: bool) -> Credentials:
         """See `CredentialSource.load`."""
         if is_refused:
             self._loader.forget_credentials()
@@ -111,7 +57,22 @@ class KubeconfigSource:
         except Exception as problem:
             # The package raises whatever the malformed part happens to trip over.
             raise ConnectionConfigError(f"{self.description}: {_one_line(problem)}") from problem
-        return configuration
+        return _credentials(configuration)
+
+
+def _credentials(configuration: Configuration) -> Credentials:
+    return Credentials(
+        server=configuration.host,
+        authorization=configuration.api_key.get("BearerToken", ""),
+        tls=TlsFiles(
+            ca=configuration.ssl_ca_cert,
+            cert=configuration.cert_file,
+            key=configuration.key_file,
+            is_verified=bool(configuration.verify_ssl),
+        ),
+        server_hostname=configuration.tls_server_name,
+        proxy=configuration.proxy,
+    )
 
 
 class _Loader(KubeConfigLoader):
@@ -263,11 +224,3 @@ def _entry(config: dict[str, Any], section: str, name: str, where: str, known: s
 def _one_line(problem: Exception) -> str:
     text = " ".join(str(problem).split()) or type(problem).__name__
     return cut(text.removeprefix("Invalid kube-config file. "))
-
-
-def default_kubeconfig(environ: Mapping[str, str]) -> str | None:
-    """Where kubectl would look: KUBECONFIG, else ~/.kube/config when it exists."""
-    if environ.get("KUBECONFIG"):
-        return environ["KUBECONFIG"]
-    home = Path("~/.kube/config").expanduser()
-    return str(home) if home.is_file() else None

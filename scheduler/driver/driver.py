@@ -110,7 +110,7 @@ class Driver:
             event_log.note(event, now, instructions)
         for instruction in instructions:
             self._carry_out[type(instruction)](instruction)
-        if self.engine.has_ready and self.outbox.has_room_again:
+        if not self._ready.is_set() and self.engine.has_ready and self.outbox.has_room_again:
             self._ready.set()
 
     def _submit_timed(self, event: Event, start: float | None = None) -> float:

@@ -6,6 +6,7 @@ import datetime as dt
 import ipaddress
 import ssl
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -20,11 +21,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from kubernetes.aio.client import Configuration
 
 from scheduler.client.connection import Access, Connection, load_connection
+from scheduler.client.credentials import Credentials, InClusterSource
 from scheduler.client.errors import ConnectionConfigError, UnauthorizedError, UnavailableError
-from scheduler.client.kubeconfig import InClusterSource
 from scheduler.client.proxies import proxy_for
 from scheduler.client.session import ApiSession
 from scheduler.client.tls import TlsFiles, load_tls
@@ -227,22 +227,49 @@ class TestServiceAccount:
 
     def test_the_pods_own_account(self, tmp_path: Path) -> None:
         """Server from the environment, token and authority from files; IPv6 in brackets."""
-        configuration = uvloop.run(self.source(tmp_path).load(is_refused=False))
+        found = uvloop.run(self.source(tmp_path).load(is_refused=False))
 
-        assert configuration.host == "https://[fd00::1]:443"
-        assert configuration.api_key["BearerToken"].split() == ["bearer", "t0"]
+        assert found == Credentials(
+            "https://[fd00::1]:443", "Bearer t0", TlsFiles(ca=str(tmp_path / "ca.crt"))
+        )
 
-    def test_without_its_files(self, tmp_path: Path) -> None:
-        """The message says which is missing."""
-        source = self.source(tmp_path)
-        (tmp_path / "token").unlink()
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            pytest.param(None, "No such file or directory", id="missing"),
+            pytest.param(b" \n", "expected a token, the file is empty", id="empty"),
+            pytest.param(b"\xff\xfe", "expected text", id="no text"),
+        ],
+    )
+    def test_without_a_token(self, content: bytes | None, expected: str, tmp_path: Path) -> None:
+        """The message names the file."""
+        source, token = self.source(tmp_path), tmp_path / "token"
+        token.unlink()
+        if content is not None:
+            token.write_bytes(content)
 
         with pytest.raises(ConnectionConfigError) as raised:
             uvloop.run(source.load(is_refused=False))
 
+        assert str(raised.value) == f"service account of this pod: token file {token}: {expected}"
+
+    def test_without_a_port(self) -> None:
+        """The message names the variables."""
+        with pytest.raises(ConnectionConfigError) as raised:
+            load(environ={"KUBERNETES_SERVICE_HOST": "1.2.3.4"})
+
         assert str(raised.value) == (
-            "service account of this pod: Service token file does not exist."
+            "service account of this pod: expected KUBERNETES_SERVICE_HOST and "
+            "KUBERNETES_SERVICE_PORT to be set"
         )
+
+    def test_the_daemon_does_not_import_what_reads_kubeconfigs(self) -> None:
+        """In a cluster it would only delay the start."""
+        code = "import sys, scheduler.bootstrap.daemon; print('kubernetes' in sys.modules)"
+
+        told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+        assert told.stdout == b"False\n"
 
     def test_outside_a_pod_it_is_not_tried(self, tmp_path: Path) -> None:
         """KUBECONFIG wins, so that a developer's shell in a pod does what it says."""
@@ -609,12 +636,10 @@ class TestFreshness:
         class Useless:
             description = "a plugin that always gives the same"
 
-            async def load(self, *, is_refused: bool) -> Configuration:
+            async def load(self, *, is_refused: bool) -> Credentials:
                 if is_refused:
                     renewals.append(clock.now)
-                configuration = Configuration()
-                configuration.host = "http://127.0.0.1:1"
-                return configuration
+                return Credentials("http://127.0.0.1:1")
 
         async def scenario() -> None:
             connection = Connection(Useless(), Access("http://127.0.0.1:1"))
