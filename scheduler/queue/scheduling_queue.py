@@ -549,11 +549,10 @@ class SchedulingQueue:
                 return
             news, self._news = self._news, News()
             self._round = self._unschedulable.round_of(news)
-        asked = 0
-        for asked, step in enumerate(islice(self._round, _QUESTIONS_AT_ONCE), 1):
+        for step in islice(self._round, _QUESTIONS_AT_ONCE):
             if step is not None and step[0].pod_info.uid in self._unschedulable:
                 self._send(*step)
-        if asked < _QUESTIONS_AT_ONCE:
+        if not self._unschedulable.has_due:
             self._round = None
 
     def _flush_some(self) -> None:

@@ -217,6 +217,11 @@ class UnschedulablePods:
                 yield from self._woken(group, news)
             del self._due[group]
 
+    @property
+    def has_due(self) -> bool:
+        """Whether a round is under way."""
+        return bool(self._due)
+
     def is_due(self, uid: str) -> bool:
         """Whether the round under way is still to come to a pod."""
         return self._group_of.get(uid) in self._due

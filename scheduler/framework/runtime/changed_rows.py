@@ -118,6 +118,8 @@ class ChangedRows:
                 self._fixed.append(active)
         self._weights = np.vstack(weights) if weights else np.zeros((0, len(others)))
         self._changes = np.zeros((lines, len(rows)))
+        self._scratch = np.empty((2, lines * len(rows)))
+        """For what is added step by step: memory that is new each time costs more than the sums."""
         self._nominated = np.zeros((lines, len(rows)))
         self._has_nominated = np.zeros(len(rows), np.bool_)
         self._moves = _Moves(len(rows)) if self._asked else None
@@ -151,10 +153,14 @@ class ChangedRows:
         Raises:
             PluginError: a plugin failed.
         """
-        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
-        more = self._weights.take(kinds, axis=1)
+        more, after = self._scratch[:, : len(self._weights) * len(kinds)].reshape(
+            2, len(self._weights), len(kinds)
+        )
+        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line. Checking
+        # indices would take a copy, and these are right.
+        self._weights.take(kinds, axis=1, out=more, mode="clip")
         if self._moves is None:
-            misses = self._misses(at, self._changes[:, at] + more)
+            misses = self._misses(at, np.add(self._changes[:, at], more, out=after))
         else:
             misses = self._misses_of_any(self._places[at], more, pods())
         more *= ~misses
