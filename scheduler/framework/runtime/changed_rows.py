@@ -118,14 +118,17 @@ class ChangedRows:
                 self._fixed.append(active)
         self._weights = np.vstack(weights) if weights else np.zeros((0, len(others)))
         self._changes = np.zeros((lines, len(rows)))
-        self._scratch = np.empty((2, lines * len(rows)))
-        """For what is added step by step: memory that is new each time costs more than the sums."""
         self._nominated = np.zeros((lines, len(rows)))
         self._has_nominated = np.zeros(len(rows), np.bool_)
         self._moves = _Moves(len(rows)) if self._asked else None
         self._nominations = _Moves(len(rows)) if self._asked else None
         self._unchanging = self._blank(rows)
         self._hidden_after = self._settle(known)
+
+    @property
+    def follows_single_pods(self) -> bool:
+        """Whether some filter must see the pods themselves, which costs something for each row."""
+        return self._moves is not None
 
     def remove(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
         """Pods go from rows.
@@ -142,6 +145,8 @@ class ChangedRows:
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
         """Let pods come back to rows on which the pod fits, one to each, where it still does then.
 
+        What is said of rows on which it did not fit before means nothing.
+
         Args:
             at: the place of the row of each; no row comes twice.
             kinds: the place of each one's kind among `others`.
@@ -153,14 +158,10 @@ class ChangedRows:
         Raises:
             PluginError: a plugin failed.
         """
-        more, after = self._scratch[:, : len(self._weights) * len(kinds)].reshape(
-            2, len(self._weights), len(kinds)
-        )
-        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line. Checking
-        # indices would take a copy, and these are right.
-        self._weights.take(kinds, axis=1, out=more, mode="clip")
+        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
+        more = self._weights.take(kinds, axis=1)
         if self._moves is None:
-            misses = self._misses(at, np.add(self._changes[:, at], more, out=after))
+            misses = self._misses(at, self._changes[:, at] + more)
         else:
             misses = self._misses_of_any(self._places[at], more, pods())
         more *= ~misses
