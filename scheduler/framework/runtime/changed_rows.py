@@ -267,7 +267,9 @@ class ChangedRows:
             is_settled |= known.first == active.index
         self._unchanging.first[is_settled] = known.first[is_settled]
         self._unchanging.bits[is_settled] = known.bits[is_settled]
-        return np.where(is_settled, FEASIBLE, known.first)
+        # Whatever comes before the filter that rejected the row has let it pass.
+        last = max((active.index for active in self._fixed), default=_NO_FILTER)
+        return np.where(is_settled | (known.first >= last), FEASIBLE, known.first)
 
     def _learn(self, at: Indices) -> None:
         """Hear the filters that no change concerns."""
