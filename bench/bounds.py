@@ -2,8 +2,8 @@
 
 For each way to ask for much: how long the step takes that decides about such a pod (or takes it
 over, where it runs already), and what decisions about other pods take afterwards, as a multiple of
-what they took before. And how long the longest step takes when a change may concern very many
-different waiting pods.
+what they took before. And how long the longest step takes when changes in a row may concern very
+many different waiting pods, and the changes together.
 """
 
 from collections.abc import Callable, Iterator
@@ -86,6 +86,12 @@ def host_ports(count: int) -> Spec:
     return {"containers": [{"name": "c", "image": "app:1", "ports": ports}]}
 
 
+def too_large() -> Spec:
+    """Asks for more than any node has but those that come."""
+    requests = {"cpu": "65"}
+    return {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}]}
+
+
 WAITING: Final[dict[str, Callable[[], Spec]]] = {
     "1,000 extended resources": lambda: resource_names(1000),
     f"{MAX_RESOURCE_NAMES} extended resources": lambda: resource_names(MAX_RESOURCE_NAMES),
@@ -103,15 +109,19 @@ RUNNING: Final[dict[str, Callable[[], Spec]]] = {
     "runs: 4,096 host ports": lambda: host_ports(4096),
 }
 _WAITING_KINDS: Final = 10_000
-WAKING: Final = f"waits: {_WAITING_KINDS:,} label sets, a node comes"
+_IN_A_ROW: Final = 60
+WAKING: Final[dict[str, Callable[[], Spec]]] = {
+    f"waits: {_WAITING_KINDS:,} label sets, {_IN_A_ROW} nodes come": lambda: selector_keys(1),
+    f"waits: {_WAITING_KINDS:,} too large ones, {_IN_A_ROW} nodes come": too_large,
+}
 
 
-def make_node(index: int) -> Node:
+def make_node(index: int, cpu: str = "64") -> Node:
     """A node with zone, hostname, and one of many lists of taints that nobody minds."""
     labels = {f"example.com/key{i}": f"v{index % 50}" for i in range(_TOPOLOGY_KEYS)}
     labels |= {"kubernetes.io/hostname": f"node-{index}", _ZONE: f"zone-{index % 10}"}
     taint = {"key": "t", "value": f"{index % _TAINT_SETS}", "effect": "PreferNoSchedule"}
-    allocatable = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    allocatable = {"cpu": cpu, "memory": "256Gi", "pods": "110"}
     return msgspec.convert(
         {
             "metadata": {"name": f"node-{index}", "labels": labels},
@@ -177,19 +187,23 @@ class Bench:
         self._engine.core.catch_up()
         return ""
 
-    def let_wait(self, kinds: int) -> None:
+    def let_wait(self, kinds: int, make_spec: Callable[[], Spec]) -> None:
         """So many pods come that differ in their labels and fit nowhere."""
         for number in range(kinds):
-            spec: Spec = {"nodeSelector": {"example.com/no-such": "label"}}
-            self.decide(make_pod(f"waits-{number}", f"own-{number}", **spec))
+            self.decide(make_pod(f"waits-{number}", f"own-{number}", **make_spec()))
 
-    def wake(self) -> float:
-        """Milliseconds of the longest step until a new node has been looked at for all of them."""
-        node = make_node(_NEW_NODE)
-        longest = self._timed(ObjectSet("nodes", node))
-        while self._engine.has_ready:
-            longest = max(longest, self._timed(Decide()))
-        return longest
+    def wake(self) -> tuple[float, float]:
+        """New nodes come in a row, and are looked at for all of them.
+
+        Returns:
+            Milliseconds of the longest step, and of all the steps of the nodes themselves.
+        """
+        nodes = [make_node(_NEW_NODE + number, cpu="66") for number in range(_IN_A_ROW)]
+        times = [self._timed(ObjectSet("nodes", node)) for node in nodes]
+        in_a_row = sum(times)
+        while self._engine.core.queue.counts().unschedulable and self._engine.has_ready:
+            times.append(self._timed(Decide()))
+        return max(times), in_a_row
 
     def _timed(self, event: Event) -> float:
         start = thread_time_ns()
@@ -214,11 +228,14 @@ def measured(nodes: int) -> Iterator[Bound]:
             others=bench.others() / before,
             remark=remark[:_REMARK],
         )
-    bench = Bench(nodes)
-    before = bench.others()
-    bench.let_wait(_WAITING_KINDS)
-    step_ms = bench.wake()
-    yield Bound(nodes=nodes, case=WAKING, step_ms=step_ms, others=bench.others() / before)
+    for case, make_spec in WAKING.items():
+        bench = Bench(nodes)
+        before = bench.others()
+        bench.let_wait(_WAITING_KINDS, make_spec)
+        step_ms, in_a_row = bench.wake()
+        remark = f"together {in_a_row:.1f} ms"
+        others = bench.others() / before
+        yield Bound(nodes=nodes, case=case, step_ms=step_ms, others=others, remark=remark)
 
 
 def holds(bound: Bound) -> bool:

@@ -57,14 +57,20 @@ class _Held(Counting):
         others: OtherPods,
     ) -> None:
         holders = _holders(wanted, snapshot)
-        self._held = np.zeros(len(rows)) if holders is None else holders[rows]
+        self._free_after = np.zeros(len(rows)) if holders is None else -holders[rows]
+        """By how much the number of holders must change, at least."""
         held = [sum(conflict(w, h) for w in wanted for h in o.shape.host_ports) for o in others]
         self.weights = np.array([held], np.float64)
 
     @override
     def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
-        taken = self._held[at] + changes[0] > 0
+        taken = self.rejects(at, changes)
         return taken.astype(np.uint64) if taken.any() else None
+
+    @override
+    def rejects(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        taken: NDArray[np.bool_] = changes[0] > self._free_after[at]
+        return taken
 
 
 class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPlugin):

@@ -135,14 +135,17 @@ class DryRun:
         found = rows.judge()
         fits = found.first == FEASIBLE
         tried.rejected.extend((status, len(which)) for status, which in found.groups())
-        kinds, lower = kinds[fits[lower.at]], lower.only(fits)
+        # In step with others a node costs next to nothing; picking out those that count costs more.
+        is_many = not rows.follows_single_pods and 2 * np.count_nonzero(fits) > len(fits)
+        chosen = np.ones_like(fits) if is_many else fits
+        kinds, lower, fits = kinds[chosen[lower.at]], lower.only(chosen), fits[chosen]
         violates = self._budgets.violating(lower, others, kinds)
-        leaves = _reprieve(rows, np.flatnonzero(fits), lower, kinds, violates)
+        leaves = _reprieve(rows, np.flatnonzero(chosen), lower, kinds, violates) & fits[lower.at]
         tried.victims = lower.by_node(leaves)
         count = len(tried.rows)
         tried.violations = np.bincount(lower.nodes[lower.at[leaves & violates]], minlength=count)
         tried.is_candidate[tried.victims.at] = True
-        unharmed = lower.nodes[~tried.is_candidate[lower.nodes]]
+        unharmed = lower.nodes[fits & ~tried.is_candidate[lower.nodes]]
         names = self._snapshot.table.names
         tried.rejected.extend(
             (error(_NO_REPRIEVE_ERROR.format(names[row])), 1)

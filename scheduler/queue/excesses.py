@@ -47,14 +47,22 @@ class Excesses:
         if not line:
             del self._by_resource[excess.resource]
 
-    def that_fit(self, node: Node) -> list[Group]:
-        """The groups whose pods the node could hold, as far as the resource they lacked goes."""
+    def offers(self, node: Node) -> dict[str, int]:
+        """Of what a node has, that of which it is enough for somebody.
+
+        Cost: O(resources of the node), whoever waits.
+        """
         has = whole_units(node.status.allocatable) if self._by_resource else {}
-        return [
-            group
-            for resource, line in self._by_resource.items()
-            for _, _, group in line[: bisect_right(line, has.get(resource, 0), key=_amount)]
-        ]
+        return {
+            resource: amount
+            for resource, amount in has.items()
+            if (line := self._by_resource.get(resource)) and line[0][0] <= amount
+        }
+
+    def that_fit(self, resource: str, amount: int) -> list[Group]:
+        """The groups that lacked a resource and ask for no more of it than this."""
+        line = self._by_resource.get(resource, [])
+        return [group for _, _, group in line[: bisect_right(line, amount, key=_amount)]]
 
 
 def _amount(entry: tuple[int, int, Group]) -> int:

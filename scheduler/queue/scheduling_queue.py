@@ -71,7 +71,7 @@ from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.queue.validation import validate_queue
 
 _QUESTIONS_AT_ONCE: Final = 256
-"""So many times groups of waiting pods are asked at once what an event means to them: some 5 ms."""
+"""So many times waiting pods are asked at once what an event means to them: some 5 ms."""
 _FLUSHED_AT_ONCE: Final = 512
 """So many pods become active at once when their back-off ends: some 5 ms."""
 
@@ -188,7 +188,7 @@ class SchedulingQueue:
             queued.pod_info = new
             self._backoff.rekey(uid, self._sort_key(queued))
             self._update_ready(old, new)
-        elif (queued := self._unschedulable.remove(uid)) is not None:
+        elif (queued := self._unschedulable.get(uid)) is not None:
             self._update_unschedulable(queued, old, new)
         else:
             self._add_new(new, _UPDATE_LABEL)
@@ -272,7 +272,7 @@ class SchedulingQueue:
             return
         if is_about_node or len(self._unschedulable):
             happened = Happened(observed, max_priority, but)
-            self._news.add(happened, self._unschedulable.helped_by(observed))
+            self._news.add(happened, self._unschedulable.offers_of(observed))
             if self._round is None:
                 self._wake_some()
         self._in_flight.record(observed)
@@ -410,10 +410,13 @@ class SchedulingQueue:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
             return
         # Pods with a nomination are no longer like others.
+        is_due = self._unschedulable.is_due(pod.uid)
         waiting = self._unschedulable.remove(pod.uid)
         self.nominator.add_nominated_pod(known, node_name)
         if waiting is not None:
             self._unschedulable.add(pod.uid, waiting)
+            if is_due:
+                self._unschedulable.make_due(pod.uid)
 
     def put_last(self, uid: str) -> QueuedPodInfo | None:
         """Let a waiting pod come after all others from now on; None when it does not wait."""
@@ -519,6 +522,8 @@ class SchedulingQueue:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
 
     def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
+        is_due = self._unschedulable.is_due(new.uid)
+        self._unschedulable.remove(new.uid)
         queued.pod_info = new
         self.nominator.update_nominated_pod(old, new)
         strategy = Strategy.SKIP
@@ -529,7 +534,8 @@ class SchedulingQueue:
             if answer > strategy:
                 strategy = answer
                 label = observed.interest.label
-        self._requeue(new.uid, queued, strategy, label)
+        if self._requeue(new.uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
+            self._unschedulable.make_due(new.uid)
 
     def _update_ready(self, old: PodInfo, new: PodInfo) -> None:
         self.nominator.update_nominated_pod(old, new)
@@ -543,9 +549,10 @@ class SchedulingQueue:
                 return
             news, self._news = self._news, News()
             self._round = self._unschedulable.round_of(news)
-        for step in self._round.some(_QUESTIONS_AT_ONCE):
-            self._send(*step)
-        if self._round.is_over:
+        for step in islice(self._round, _QUESTIONS_AT_ONCE):
+            if step is not None and step[0].pod_info.uid in self._unschedulable:
+                self._send(*step)
+        if not self._unschedulable.has_due:
             self._round = None
 
     def _flush_some(self) -> None:

@@ -5,6 +5,7 @@ event cannot tell apart are kept together, so that an event costs as much as the
 workloads waiting for it, however many pods they have; see `scheduler.queue.groups`.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
@@ -38,6 +39,8 @@ class UnschedulablePods:
         self._standing: dict[Kind, Group] = {}
         """By kind, the group that pods of the kind belong to as long as nothing happens."""
         self._node_changes = 0
+        self._due: OrderedDict[Group, None] = OrderedDict()
+        """The groups that the round under way is still to come to, in this order."""
         self.gated_count = 0
 
     def __len__(self) -> int:
@@ -175,35 +178,62 @@ class UnschedulablePods:
 
     # --- events -----------------------------------------------------------------------------------
 
-    def helped_by(self, observed: ObservedEvent) -> list[Group]:
-        """The groups that an event helps for sure: those that waited for such a node."""
+    def offers_of(self, observed: ObservedEvent) -> dict[str, int]:
+        """What a changed node has, as far as it helps groups for sure: those that waited for it."""
         if observed.interest.event.resource is not EventResource.NODE:
-            return []
+            return {}
         self._node_changes += 1
-        return self._excesses.that_fit(observed.new) if isinstance(observed.new, Node) else []
+        return self._excesses.offers(observed.new) if isinstance(observed.new, Node) else {}
 
     def round_of(self, news: News) -> Round:
         """The pods that are worth trying again, and how; of equal ones only the scout.
+
+        There is one at a time. Who it gives may be gone, if it was left alone for a while.
 
         Cost: O(groups whose rejectors registered for what happened); asking comes bit by bit.
         """
         interests = [sort.interest for sort in news.sorts.values()]
         if news.late is not None or any(interest.is_wildcard for interest in interests):
-            groups = list(self._groups.values())
+            self._due = OrderedDict.fromkeys(self._groups.values())
         else:
             lines = [
-                self._by_rejector.get((profile, plugin), {}).values()
+                self._excesses.that_fit(resource, amount)
+                for resource, (amount, _) in news.offered.items()
+            ]
+            lines += [
+                list(self._by_rejector.get((profile, plugin), {}).values())
                 for interest in interests
                 for profile, registered in interest.by_profile.items()
                 for plugin in registered.hints
             ]
-            groups = list(dict.fromkeys(chain(news.helped, *lines)))
-        return Round(groups, lambda group: self._woken(group, news), len(news))
+            self._due = OrderedDict.fromkeys(chain.from_iterable(lines))
+        return self._looking(news)
 
-    def _woken(self, group: Group, news: News) -> Iterator[Step]:
-        label = news.helped.get(group)
-        if label is not None:
-            yield from self._outright(group, label)
+    def _looking(self, news: News) -> Round:
+        while self._due:
+            group = next(iter(self._due))
+            yield None
+            if group.members:
+                yield from self._woken(group, news)
+            del self._due[group]
+
+    @property
+    def has_due(self) -> bool:
+        """Whether a round is under way."""
+        return bool(self._due)
+
+    def is_due(self, uid: str) -> bool:
+        """Whether the round under way is still to come to a pod."""
+        return self._group_of.get(uid) in self._due
+
+    def make_due(self, uid: str) -> None:
+        """Let the round under way come to a pod, which it would have come to elsewhere."""
+        self._due[self._group_of[uid]] = None
+
+    def _woken(self, group: Group, news: News) -> Round:
+        helped_by = "" if group.gating_plugin else news.helps(group.key.excess)
+        if helped_by:
+            yield from self._outright(group, helped_by)
         for sort in news.sorts.values():
             if not group.may_wake(sort.interest):
                 continue
@@ -212,9 +242,9 @@ class UnschedulablePods:
                 continue
             for happened in sort.happened:
                 if happened.max_priority is None or group.priority <= happened.max_priority:
-                    yield from list(self._woken_by(group, happened))
+                    yield from self._woken_by(group, happened)
         if news.late is not None:
-            yield from list(self._late(group, *news.late))
+            yield from self._late(group, *news.late)
 
     @staticmethod
     def _outright(group: Group, label: str) -> list[Step]:
@@ -223,7 +253,7 @@ class UnschedulablePods:
         wake = Wake(Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF, label)
         return [(queued, wake) for queued in _to_send(group, "")]
 
-    def _late(self, group: Group, limit: float, interest: Interest) -> Iterator[Step]:
+    def _late(self, group: Group, limit: float, interest: Interest) -> Round:
         """The pods that have waited since before a point in time, and those whose gate has failed.
 
         Of equal ones it is the scout. Pods that wait for nodes have time until there are other
@@ -234,10 +264,10 @@ class UnschedulablePods:
         wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
         is_time = group.may_wake(interest)
         for queued in _to_send(group, ""):
-            if (is_time and queued.timestamp < limit) or queued.gate_failed:
-                yield queued, wake
+            is_late = (is_time and queued.timestamp < limit) or queued.gate_failed
+            yield (queued, wake) if is_late else None
 
-    def _woken_by(self, group: Group, happened: Happened) -> Iterator[Step]:
+    def _woken_by(self, group: Group, happened: Happened) -> Round:
         """Ask once for all pods of a group, and on its own for a pod that the event happened to."""
         observed, but = happened.observed, happened.but
         label, subject_uid = observed.interest.label, observed.pod_uid
@@ -252,11 +282,11 @@ class UnschedulablePods:
             else:
                 if shared is None:
                     shared = self._ask(group, queued, observed)
-                if shared is Strategy.SKIP and not has_subject:
-                    return
                 strategy = shared
-            if strategy is not Strategy.SKIP and uid != but:
-                yield queued, Wake(strategy, label)
+            is_woken = strategy is not Strategy.SKIP and uid != but
+            yield (queued, Wake(strategy, label)) if is_woken else None
+            if shared is Strategy.SKIP and not is_each:
+                return
 
     def _ask(self, group: Group, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
         key = group.key

@@ -255,6 +255,13 @@ FOUND: Final = (
         "tests/unit/queue/test_equals.py::test_very_many_groups_are_woken_bit_by_bit",
     ),
     Undone(
+        "a change of a pod hides it from the round under way",
+        "scheduler/queue/unschedulable_pods.py",
+        "        self._due[self._group_of[uid]] = None\n",
+        "        pass\n",
+        "tests/unit/queue/test_equals.py::test_a_change_of_a_pod_does_not_hide_it_from_the_round",
+    ),
+    Undone(
         "ticks hold ten rows against their pods however much there is to count",
         "scheduler/engine/core.py",
         "min(AUDITED_ROWS, max(1, AUDITED_COUNTS // (1 + self.snapshot.counted_classes)))",

@@ -125,6 +125,11 @@ class ChangedRows:
         self._unchanging = self._blank(rows)
         self._hidden_after = self._settle(known)
 
+    @property
+    def follows_single_pods(self) -> bool:
+        """Whether some filter must see the pods themselves, which costs something for each row."""
+        return self._moves is not None
+
     def remove(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
         """Pods go from rows.
 
@@ -139,6 +144,8 @@ class ChangedRows:
 
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
         """Let pods come back to rows on which the pod fits, one to each, where it still does then.
+
+        What is said of rows on which it did not fit before means nothing.
 
         Args:
             at: the place of the row of each; no row comes twice.
@@ -260,7 +267,9 @@ class ChangedRows:
             is_settled |= known.first == active.index
         self._unchanging.first[is_settled] = known.first[is_settled]
         self._unchanging.bits[is_settled] = known.bits[is_settled]
-        return np.where(is_settled, FEASIBLE, known.first)
+        # Whatever comes before the filter that rejected the row has let it pass.
+        last = max((active.index for active in self._fixed), default=_NO_FILTER)
+        return np.where(is_settled | (known.first >= last), FEASIBLE, known.first)
 
     def _learn(self, at: Indices) -> None:
         """Hear the filters that no change concerns."""

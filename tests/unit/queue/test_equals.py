@@ -2,16 +2,20 @@
 
 from typing import Any
 
+import pytest
+
 from scheduler.api.pods import PodInfo
 from scheduler.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     ActionType,
     ClusterEvent,
+    ClusterEventWithHint,
     EventResource,
     QueueingHint,
 )
 from scheduler.framework.types import Excess, QueuedPodInfo
+from scheduler.queue.news import KEPT
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
 
@@ -226,7 +230,8 @@ def test_very_many_groups_are_woken_bit_by_bit() -> None:
     queue.clock.advance(20.0)
     queue.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, GONE, None)
     at_once = len(queue.active())
-    queue.queue.flush_backoff_completed()
+    for _ in range(5):
+        queue.queue.flush_backoff_completed()
 
     assert 0 < at_once < 300
     assert len(queue.active()) == 300
@@ -257,6 +262,82 @@ def test_events_cost_no_more_than_a_note_while_many_are_asked() -> None:
     # One round about the first event; in the next all others are too many to be told apart.
     assert len(asked) == 1000
     assert queue.queue.counts().unschedulable < 1000
+
+
+def test_nodes_that_come_in_a_row_cost_a_note_each() -> None:
+    """However many groups wait for such a node; whom the largest of them holds is woken."""
+    queue = Equals()
+    for i in range(300):
+        queue.add(f"p{i}", labels={"n": str(i)})
+    for i in range(300):
+        queue.reject(excess=Excess("cpu", 4000 if i % 2 else 8000))
+    queue.clock.advance(20.0)
+
+    queue.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, make_node("n"))
+    for cpu in ("4", "8", "4") * 20:
+        node = make_node("n", allocatable={"cpu": cpu})
+        queue.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node)
+    noted = queue.queue._news
+    at_once = len(queue.active())
+    for _ in range(10):
+        queue.queue.flush_backoff_completed()
+
+    assert noted.offered == {"cpu": (8000, NODE_ADD.label)}
+    assert sum(len(sort.happened) for sort in noted.sorts.values()) <= KEPT
+    assert at_once < 300
+    assert len(queue.active()) == 300
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_very_many_pods_of_a_group_are_woken_bit_by_bit(*, alone: bool) -> None:
+    """Where each is asked about for itself, or woken for itself."""
+    asked: list[str] = []
+
+    def hint(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+        asked.append(pod.name)
+        return QueueingHint.QUEUE
+
+    deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
+    wanted = ClusterEventWithHint(deleted, hint, reads_pod_shape_only=not alone)
+    queue = QueueUnderTest({"Fit": (wanted,)})
+    for i in range(1000):
+        queue.add_rejected(make_pod_info(f"p{i}", uid=f"p{i}"), "Fit")
+    queue.clock.advance(20.0)
+
+    queue.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, GONE, None)
+    at_once = queue.queue.counts().active
+    asked_at_once = len(asked)
+    for _ in range(10):
+        queue.queue.flush_backoff_completed()
+
+    assert 0 < at_once <= 256
+    assert asked_at_once <= 256
+    assert len(asked) == (1000 if alone else 1)
+    assert queue.queue.counts().active == 1000
+
+
+@pytest.mark.parametrize("change", ["status", "labels", "nomination"])
+def test_a_change_of_a_pod_does_not_hide_it_from_the_round(change: str) -> None:
+    """Who is to be asked about what happened before is asked, wherever it waits by then."""
+    queue = Equals()
+    pods = [queue.add(f"p{i}", labels={"n": str(i)})[0] for i in range(300)]
+    for _ in pods:
+        queue.reject()
+    queue.clock.advance(20.0)
+
+    queue.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, GONE, None)
+    last = pods[-1]
+    if change == "nomination":
+        queue.queue.add_nominated_pod(last, "n")
+    else:
+        labels = {"n": "other"} if change == "labels" else last.labels
+        queue.queue.update(last, make_pod_info(last.name, uid=last.uid, labels=labels))
+    before = queue.places()[last.name]
+    for _ in range(10):
+        queue.queue.flush_backoff_completed()
+
+    assert before == "unschedulable"
+    assert len(queue.active()) == 300
 
 
 def test_an_event_in_the_middle_of_a_round_is_for_all() -> None:
