@@ -28,8 +28,8 @@ _PATIENCE_SECONDS: Final = 90.0
 _POLL_SECONDS: Final = 0.1
 _COMBINED_SHARE: Final = 0.25
 _REQUESTS_PER_SECOND: Final = 200
-"""Connections and requests of a replica in any second in which it asks in vain: where connections
-break, each of a hundred requests needs one of its own."""
+"""Connections, and requests without an answer of the server's, of a replica in any second in which
+it asks in vain: where connections break, each of a hundred requests needs one of its own."""
 _MEMORY_FACTOR: Final = 1.5
 _FILES_MORE: Final = 40
 """A replica that leads by now has connections for 32 requests at a time."""
@@ -315,7 +315,8 @@ class Harness:
 
     def _judge_requests(self, world: World) -> None:
         for replica in world.replicas:
-            times = [*replica.wire.accepted, *(each.at for each in replica.proxy.records)]
+            in_vain = (each.at for each in replica.proxy.records if each.fault or not each.status)
+            times = [*replica.wire.accepted, *in_vain]
             for begin, end in world.silences:
                 by_second = Counter(int(at - begin) for at in times if begin < at < end)
                 most = max(by_second.values(), default=0)

@@ -49,6 +49,8 @@ class DirectoryRecorder:
         self._total_bytes = total_bytes
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recording")
         self._pending: list[Future[int]] = []
+        self._problem = ""
+        """What the thread could not write; nothing is written after it: that would leave a gap."""
         self._lines = bytearray()
         self._flushed_at = header.clock
         self._written = 0
@@ -70,7 +72,8 @@ class DirectoryRecorder:
         """Write what is left, and wait for the disk."""
         if self._is_open:
             self._flush()
-            self._end("")
+            self._collect(0)
+            self._is_open = False
         self._thread.shutdown()
 
     def _begin_file(self, header: Header) -> None:
@@ -92,23 +95,30 @@ class DirectoryRecorder:
             self._begin_file(replace(self._header, part=self._header.part + 1))
 
     def _submit(self, start: bytes, lines: bytes | bytearray) -> None:
-        self._pending.append(self._thread.submit(_append, self._path, start, lines))
+        self._pending.append(self._thread.submit(self._append, self._path, start, lines))
 
     def _collect(self, allowed: int) -> None:
         """Take up what the thread has written; wait until no more than so many blocks are left."""
         while self._pending and (self._pending[0].done() or len(self._pending) > allowed):
-            try:
-                self._written += self._pending.pop(0).result()
-            except OSError as problem:
-                if self._is_open:
-                    self._end(problem.strerror or str(problem))
+            self._written += self._pending.pop(0).result()
+        if self._problem and self._is_open:
+            self._end(self._problem)
 
     def _end(self, why: str) -> None:
         self._is_open = False
         self._lines.clear()
         self._collect(0)
-        if why:
-            self._on_end(why, self._written)
+        self._on_end(why, self._written)
+
+    def _append(self, path: Path, start: bytes, lines: bytes | bytearray) -> int:
+        """In the thread."""
+        if self._problem:
+            return 0
+        try:
+            return _append(path, start, lines)
+        except OSError as problem:
+            self._problem = problem.strerror or str(problem)
+            return 0
 
 
 def _append(path: Path, start: bytes, lines: bytes | bytearray) -> int:

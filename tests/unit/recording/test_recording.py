@@ -1,10 +1,11 @@
 """Lines, blocks, files, and what is kept in memory."""
 
 import resource
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PosixPath
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -380,6 +381,31 @@ def test_a_disk_that_takes_no_more_ends_the_recording_only(tmp_path: Path) -> No
     ended = record(directory, 20)
 
     assert [why for why, _ in ended] == ["No such file or directory"]
+
+
+def test_a_disk_that_has_room_again_gets_nothing_after_a_gap(tmp_path: Path) -> None:
+    """What waited to be written when a block was lost is not: it could not be replayed."""
+    has_more = threading.Event()
+
+    class FullOnce(PosixPath):
+        opened: ClassVar[list[str]] = []
+
+        def open(self, *arguments: Any, **named: Any) -> Any:
+            self.opened.append(self.name)
+            if len(self.opened) == 2:
+                assert has_more.wait(30)
+                raise OSError(28, "No space left on device")
+            return super().open(*arguments, **named)
+
+    ended: list[str] = []
+    recorder = DirectoryRecorder(FullOnce(tmp_path), HEADER, lambda why, _: ended.append(why))
+    for second in (1, 2, 3):
+        recorder.note(Tick(), HEADER.clock + second, [])
+    has_more.set()
+    recorder.close()
+
+    assert ended == ["No space left on device"]
+    assert list(Recording(list(tmp_path.iterdir()))) == []
 
 
 def test_a_disk_that_is_full_is_left_with_whole_blocks(tmp_path: Path) -> None:
