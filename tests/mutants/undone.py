@@ -255,6 +255,22 @@ FOUND: Final = (
         "tests/unit/queue/test_equals.py::test_very_many_groups_are_woken_bit_by_bit",
     ),
     Undone(
+        "a recording goes on after a block that was lost",
+        "scheduler/recording/directory.py",
+        "        if self._problem:\n            return 0\n",
+        "",
+        "tests/unit/recording/test_recording.py::"
+        "test_a_disk_that_has_room_again_gets_nothing_after_a_gap",
+    ),
+    Undone(
+        "evictions take the requests of events",
+        "scheduler/driver/outbox.py",
+        "others - others // FOR_EVENTS",
+        "others",
+        "tests/unit/driver/test_outbox.py::"
+        "test_evictions_that_hang_leave_room_for_binds_and_events",
+    ),
+    Undone(
         "a change of a pod hides it from the round under way",
         "scheduler/queue/unschedulable_pods.py",
         "        self._due[self._group_of[uid]] = None\n",
