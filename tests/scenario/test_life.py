@@ -8,11 +8,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from kubernetes.aio.client import Configuration
 from structlog.testing import capture_logs
 
 from apistub import Sandbox, Settings
 from scheduler.client.connection import Access, Connection
+from scheduler.client.credentials import Credentials
 from scheduler.clock import SystemClock
 from scheduler.informers.informer import InformerOptions
 from tests.scenario.world import BINDINGS, LIMIT_SECONDS, World, play
@@ -237,12 +237,9 @@ class Rotating:
         self._url = url
         self.version = 0
 
-    async def load(self, *, is_refused: bool) -> Configuration:
+    async def load(self, *, is_refused: bool) -> Credentials:
         self.version += is_refused
-        configuration = Configuration()
-        configuration.host = self._url
-        configuration.api_key["BearerToken"] = f"Bearer v{self.version}"
-        return configuration
+        return Credentials(self._url, f"Bearer v{self.version}")
 
 
 def test_credentials_are_renewed_when_they_are_refused() -> None:
