@@ -7,7 +7,7 @@ its loop since the sample before. What is asked: memory flat after the warm-up, 
 100 ms, no backlog of any kind that grows, and that the load was what it was meant to be.
 
     python -m bench.soak                                                       # a minute, small
-    python -m bench.soak --nodes 10000 --pods 200000 --minutes 20 --rate 150   # the real one
+    python -m bench.soak --nodes 10000 --pods 200000 --minutes 20 --rate 80    # the real one
 """
 
 import asyncio
