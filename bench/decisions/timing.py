@@ -1,12 +1,12 @@
 """Times what the engine does about the pods of one workload in a cluster in memory."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import thread_time_ns
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -18,12 +18,15 @@ from bench.workload import Workload
 from e2e.support.objects import Json
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
-from scheduler.engine.events import Bound, Decide, ObjectSet, PreBound, Tick
-from scheduler.engine.instructions import Bind, RunPreBind
+from scheduler.driver.driver import EventLog
+from scheduler.engine.events import Bound, Decide, Event, ObjectSet, PreBound, Tick
+from scheduler.engine.instructions import Bind, Instruction, RunPreBind
 from scheduler.engine.outcome import TakeOutcome
 from scheduler.offline.cluster import Profiles, events_of
 from scheduler.offline.reading import objects_from_documents
 from scheduler.volumes.catalog import VolumeCatalog
+
+Handle: TypeAlias = Callable[[Event, float], Sequence[Instruction]]
 
 _PODS_PER_NODE: Final = 6
 _LARGE: Final = (50_000, 10)
@@ -42,6 +45,7 @@ class Timed:
     Attributes:
         running: pods that run.
         pods: those to come, in order.
+        handle: tells the engine of an event, and the log of it.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Timed:
         node_count: int,
         count: int,
         take_outcome: TakeOutcome | None = None,
+        log: EventLog | None = None,
     ) -> None:
         per_node = _LARGE[1] if node_count >= _LARGE[0] else _PODS_PER_NODE
         self.running = running = node_count * per_node
@@ -70,33 +75,47 @@ class Timed:
         for event in events_of(objects_from_documents(zip(repeat(workload.name), bodies))):
             engine.handle(event, 0.0)
         engine.handle(Tick(), 0.0)
+        self.handle = engine.handle if log is None else _logged(engine.handle, log)
         factory = objects.PodFactory(workload.pods, names, "pod")
         self.pods = iter(_waiting_pods(factory, running, count))
 
     def schedule(self, pod: PodInfo) -> tuple[float, float] | None:
         """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
-        engine = self._engine
+        engine, handle = self._engine, self.handle
         now = engine.core.now
         catalog = engine.core.states.shared(VolumeCatalog, "")
         start = thread_time_ns()
-        engine.handle(ObjectSet("pods", pod), now)
+        handle(ObjectSet("pods", pod), now)
         decide = thread_time_ns()
-        told = engine.handle(Decide(), now)
+        told = handle(Decide(), now)
         end = thread_time_ns()
         prepare = next((each for each in told if isinstance(each, RunPreBind)), None)
         bound = [] if prepare is None else list(bound_storage(pod, catalog))
         resume = thread_time_ns()
         if prepare is not None:
             for kind, each in bound:
-                engine.handle(ObjectSet(kind, each), now)
-            told = engine.handle(PreBound(prepare.attempt), now)
+                handle(ObjectSet(kind, each), now)
+            told = handle(PreBound(prepare.attempt), now)
         bind = next((each for each in told if isinstance(each, Bind)), None)
         if bind is None:
             return None
         running = pod.on_node(bind.node)
-        engine.handle(Bound(bind.attempt), now)
-        engine.handle(ObjectSet("pods", running), now)
+        handle(Bound(bind.attempt), now)
+        handle(ObjectSet("pods", running), now)
         return (end - decide) / 1000, (decide - start + thread_time_ns() - resume) / 1000
+
+    def tick(self) -> None:
+        """A second has gone by."""
+        self.handle(Tick(), self._engine.core.now + 1.0)
+
+
+def _logged(handle: Handle, log: EventLog) -> Handle:
+    def handled(event: Event, now: float) -> Sequence[Instruction]:
+        told = handle(event, now)
+        log.note(event, now, told)
+        return told
+
+    return handled
 
 
 def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decision:
