@@ -31,12 +31,13 @@ type realScheduler struct {
 	*scheduler.Scheduler
 	factory           informers.SharedInformerFactory
 	completedProfiles []config.KubeSchedulerProfile
+	extenders         []config.Extender
 }
 
 func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, objects []runtime.Object) (*realScheduler, error) {
 	client := fake.NewSimpleClientset(objects...)
 	listSorted(client, objects)
-	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0)}
+	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0), extenders: cfg.Extenders}
 	recorders := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
 	var err error
 	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, profile.RecorderFactory(recorders),

@@ -278,8 +278,9 @@ func (s *realScheduler) crossCheck(ctx context.Context, fw framework.Framework, 
 	if chosen < 0 {
 		return fmt.Errorf("oracle: SchedulePod chose %s, which the framework rejects", decision.SuggestedHost)
 	}
-	// Of a nominated node that fits, and of a sample of many, no total is the highest.
-	if decision.SuggestedHost == pod.Status.NominatedNodeName || len(result.Nodes) >= samplesFrom {
+	// Of a nominated node that fits, and of a sample of many, no total is the highest. Nodes that
+	// came back whole are scored differently here (see passExtenders).
+	if decision.SuggestedHost == pod.Status.NominatedNodeName || len(result.Nodes) >= samplesFrom || s.comeBackWhole(pod) {
 		return nil
 	}
 	for _, node := range result.Nodes {

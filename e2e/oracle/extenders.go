@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
@@ -37,6 +38,15 @@ func (s *realScheduler) passExtenders(pod *v1.Pod, nodes []fwk.NodeInfo, diagnos
 		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n fwk.NodeInfo) bool { return !contains(left, n.Node().Name) })
 	}
 	return nodes, nil
+}
+
+// comeBackWhole tells whether an extender gives back nodes instead of their names.
+func (s *realScheduler) comeBackWhole(pod *v1.Pod) bool {
+	return slices.ContainsFunc(s.Extenders, func(e fwk.Extender) bool {
+		return e.IsFilter() && e.IsInterested(pod) && slices.ContainsFunc(s.extenders, func(c config.Extender) bool {
+			return c.URLPrefix == e.Name() && !c.NodeCacheCapable
+		})
+	})
 }
 
 // addExtenderScores adds what extenders say to the scores of plugins, up to 100 like those. They are
