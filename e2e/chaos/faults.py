@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
@@ -115,8 +114,9 @@ class EtcdRestored(Fault):
 
     @override
     def end(self, world: World) -> None:
-        world.control_plane.restore(self._backup)
-        world.rewinds.append(Rewind(self._saved, time.time()))
+        # Replicas write again before whoever started the server knows that it is there.
+        restored = world.control_plane.restore(self._backup)
+        world.rewinds.append(Rewind(self._saved, restored))
 
 
 class OnTheWire(Fault):

@@ -168,16 +168,21 @@ class ControlPlane:
         finally:
             self._etcd.signal(signal.SIGCONT)
 
-    def restore(self, directory: Path) -> None:
-        """Goes back to a backup: API server and etcd end, and start again with the older state."""
+    def restore(self, directory: Path) -> float:
+        """Goes back to a backup: API server and etcd end, and start again with the older state.
+
+        Gives a moment at which neither was there: what was answered later, was answered anew.
+        """
         assert self._etcd is not None, "there is an etcd between start and stop"
         self.kill_api_server()
         self._etcd.kill()
         self.programs.remove(self._etcd)
         shutil.rmtree(self._data)
         shutil.copytree(directory, self._data)
+        moment = time.time()
         self._start_etcd(build(CONTROL_PLANE))
         self.start_api_server()
+        return moment
 
     # --- schedulers -------------------------------------------------------------------------------
 
