@@ -13,18 +13,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from time import process_time_ns
-from typing import Final
 
-from bench.decisions.timing import WARM_UP, Timed
+from bench.decisions.timing import HEADER, TURN, WARM_UP, Timed
 from bench.workload import chosen, load_workloads
-from scheduler.engine.events import Tick
 from scheduler.recording.decision_log import DecisionLog, RotatedFile
 from scheduler.recording.decisions import Rows
-from scheduler.recording.records import Header
-
-_BLOCK: Final = 100
-"""Pods in a turn."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,24 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lost: list[int] = []
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "decisions.jsonl"
-        header = Header(
-            recording="bench",
-            version="",
-            configuration={},
-            seed=0,
-            max_in_unschedulable_seconds=300.0,
-            started=1e9,
-            clock=0.0,
-        )
-        log = DecisionLog(RotatedFile(file), Rows(header), on_lost=lost.append, on_end=print)
+        log = DecisionLog(RotatedFile(file), Rows(HEADER), on_lost=lost.append, on_end=print)
         off = Timed(workload, options.nodes, count)
-        on = Timed(workload, options.nodes, count, take_outcome=log.take)
+        on = Timed(workload, options.nodes, count, take_outcome=log.take, log=log)
         for timed in (off, on):
-            _turn(timed, WARM_UP)
+            timed.turn(WARM_UP)
         without, with_rows = [], []
-        for _ in range(options.pods // _BLOCK):
-            without.append(_turn(off, _BLOCK))
-            with_rows.append(_turn(on, _BLOCK, log))
+        for _ in range(options.pods // TURN):
+            without.append(off.turn(TURN))
+            with_rows.append(on.turn(TURN))
         log.close()
         written = file.read_bytes()
     before, after = statistics.median(without), statistics.median(with_rows)
@@ -65,16 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = written.count(b"\n")
     print(f"{len(written) / rows:.0f} bytes; {rows} written, {sum(lost)} lost")
     return 0
-
-
-def _turn(timed: Timed, pods: int, log: DecisionLog | None = None) -> float:
-    """Microseconds per pod; what goes to the disk once a second goes once a turn."""
-    start = process_time_ns()
-    for _ in range(pods):
-        timed.schedule(next(timed.pods))
-    if log is not None:
-        log.note(Tick(), 0.0, ())
-    return (process_time_ns() - start) / 1000 / pods
 
 
 if __name__ == "__main__":

@@ -17,10 +17,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from time import process_time_ns
 from typing import Final
 
-from bench.decisions.timing import WARM_UP, Timed
+from bench.decisions.timing import HEADER, TURN, WARM_UP, Timed
 from bench.processor import wait_until_idle
 from bench.progress import scheduled
 from bench.workload import chosen, load_workloads
@@ -33,14 +32,11 @@ from scheduler.engine.events import Event
 from scheduler.engine.instructions import Instruction
 from scheduler.recording.directory import DirectoryRecorder
 from scheduler.recording.flight import FlightRecorder
-from scheduler.recording.records import Header
 
 MOST: Final = 0.03
 """Of what the daemon takes without."""
 KINDS: Final = ("flight recorder", "flight recorder and --record")
 _NAMESPACE: Final = "load"
-_TURN: Final = 100
-"""Pods; then a second has gone by."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,34 +66,16 @@ class _Both:
 
 def keeping(nodes: int, pods: int, directory: Path) -> tuple[float, ...]:
     """Microseconds that each of `KINDS` takes for a pod."""
-    header = Header(
-        recording="bench",
-        version="",
-        configuration={},
-        seed=0,
-        max_in_unschedulable_seconds=300.0,
-        started=1e9,
-        clock=0.0,
-    )
-    files = DirectoryRecorder(directory, header, lambda why, _: print(why, file=sys.stderr))
-    logs = None, FlightRecorder(header), _Both(FlightRecorder(header), files)
+    files = DirectoryRecorder(directory, HEADER, lambda why, _: print(why, file=sys.stderr))
+    logs = None, FlightRecorder(HEADER), _Both(FlightRecorder(HEADER), files)
     [workload] = chosen(load_workloads(), ("plain",))
     engines = [Timed(workload, nodes, WARM_UP + pods, log=log) for log in logs]
     for timed in engines:
-        _turn(timed, WARM_UP)
-    turns = [[_turn(timed, _TURN) for timed in engines] for _ in range(pods // _TURN)]
+        timed.turn(WARM_UP)
+    turns = [[timed.turn(TURN) for timed in engines] for _ in range(pods // TURN)]
     files.close()
     nothing, *kept = (statistics.median(taken) for taken in zip(*turns, strict=True))
     return tuple(each - nothing for each in kept)
-
-
-def _turn(timed: Timed, pods: int) -> float:
-    """Microseconds per pod; what a second brings, comes once a turn."""
-    start = process_time_ns()
-    for _ in range(pods):
-        timed.schedule(next(timed.pods))
-    timed.tick()
-    return (process_time_ns() - start) / 1000 / pods
 
 
 def _daemon(nodes: int, pods: int, directory: Path) -> tuple[float, bool]:

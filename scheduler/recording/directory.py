@@ -95,7 +95,7 @@ class DirectoryRecorder:
             self._begin_file(replace(self._header, part=self._header.part + 1))
 
     def _submit(self, start: bytes, lines: bytes | bytearray) -> None:
-        self._pending.append(self._thread.submit(self._append, self._path, start, lines))
+        self._pending.append(self._thread.submit(self._write, self._path, start, lines))
 
     def _collect(self, allowed: int) -> None:
         """Take up what the thread has written; wait until no more than so many blocks are left."""
@@ -110,7 +110,7 @@ class DirectoryRecorder:
         self._collect(0)
         self._on_end(why, self._written)
 
-    def _append(self, path: Path, start: bytes, lines: bytes | bytearray) -> int:
+    def _write(self, path: Path, start: bytes, lines: bytes | bytearray) -> int:
         """In the thread."""
         if self._problem:
             return 0
