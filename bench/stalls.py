@@ -2,7 +2,7 @@
 
 import math
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -46,10 +46,18 @@ def stalls_in(exposition: str) -> Counts:
     }
 
 
-def longest_stall(now: Counts, before: Counts) -> Stall | None:
-    """Gives the longest between two scrapes; none when nothing is known."""
+def longest_stall(
+    now: Counts, before: Counts, counts: Callable[[str], bool] = lambda _: True
+) -> Stall | None:
+    """Gives the longest between two scrapes; none when nothing is known.
+
+    Args:
+        now: the later one.
+        before: the earlier one.
+        counts: for which work stalls are looked at.
+    """
     stalls = [Stall(0.0, "")] if now else []
-    for work in {work for work, _ in now}:
+    for work in filter(counts, {work for work, _ in now}):
         since = {
             limit: count - before.get((work, limit), 0)
             for (of, limit), count in now.items()

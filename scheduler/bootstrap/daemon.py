@@ -9,6 +9,7 @@ import random
 import signal
 import socket
 from collections.abc import Mapping
+from time import thread_time
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -113,7 +114,7 @@ class RunningDaemon:
         self._connection = connection
         self._clock = clock
         self._extenders: ExtenderClient | None = None
-        self._shares = LoopShares(self.metrics.loop, clock.monotonic)
+        self._shares = LoopShares(self.metrics.loop, clock.monotonic, thread_time)
         self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
         seed = self._rng.getrandbits(32)
         plugins = out_of_tree_plugins() if out_of_tree is None else out_of_tree

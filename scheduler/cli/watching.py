@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import thread_time
 from typing import Any
 
 import msgspec
@@ -68,7 +69,7 @@ async def watching(
             clock=clock,
             rng=random.Random(),  # noqa: S311 - spreads retries, keeps no secret
             metrics=InformerMetrics(instruments),
-            shares=LoopShares(LoopMetrics(instruments), clock.monotonic),
+            shares=LoopShares(LoopMetrics(instruments), clock.monotonic, thread_time),
         )
         for kind in kinds:
             informers.of(kind).add_handler(Feed(kind, submit))

@@ -20,6 +20,8 @@ TICKS: Final = "ticks"
 START: Final = "start"
 OTHER: Final = "other"
 """A stall of which the steps that are timed explain less than half."""
+NOT_RUNNING: Final = "not_running"
+"""A stall for most of which the loop's thread did not run: others had the processor."""
 WORK: Final = (DECISIONS, WATCHES, BINDS, EVENTS, OTHER_WRITES, TICKS, START)
 
 
@@ -36,7 +38,8 @@ class LoopMetrics:
         self.stalls = add.histogram(
             "stowage_loop_stall_seconds",
             "How much later than asked for the event loop ran a timer, by the work of the "
-            "longest step meanwhile; other where no step took half of it.",
+            "longest step meanwhile; other where no step took half of it, not_running where the "
+            "loop's thread ran for less than half of it (throttled, or others had the processor).",
             "work",
             bounds=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
         )
@@ -45,11 +48,20 @@ class LoopMetrics:
 
 
 class LoopShares:
-    """Adds up the time of steps by what they are for."""
+    """Adds up the time of steps by what they are for.
 
-    def __init__(self, metrics: LoopMetrics, now: Callable[[], float]) -> None:
+    Args:
+        metrics: where to.
+        now: seconds of a clock that never goes back.
+        ran: seconds for which the loop's thread has had a processor.
+    """
+
+    def __init__(
+        self, metrics: LoopMetrics, now: Callable[[], float], ran: Callable[[], float]
+    ) -> None:
         self._metrics = metrics
         self._now = now
+        self._ran, self._ran_before = ran, 0.0
         self._longest, self._longest_work = 0.0, OTHER
 
     @coroutine
@@ -78,7 +90,11 @@ class LoopShares:
 
     def stalled(self, seconds: float) -> str:
         """The loop was late by so much; says what it was, of the steps since the last call."""
-        work = self._longest_work if 2 * self._longest >= seconds else OTHER
+        before, self._ran_before = self._ran_before, self._ran()
+        if 2 * (self._ran_before - before) < seconds:
+            work = NOT_RUNNING
+        else:
+            work = self._longest_work if 2 * self._longest >= seconds else OTHER
         self._longest, self._longest_work = 0.0, OTHER
         self._metrics.stalls[work].observe(seconds)
         return work

@@ -7,7 +7,7 @@ from scheduler.observability.work_queues import WorkQueueMetrics
 
 def unseen_shares() -> LoopShares:
     """Adds up what nobody asks for; time stands still."""
-    return LoopShares(LoopMetrics(Instruments()), lambda: 0.0)
+    return LoopShares(LoopMetrics(Instruments()), lambda: 0.0, lambda: 0.0)
 
 
 def unseen_queues() -> WorkQueueMetrics:

@@ -16,6 +16,7 @@ STEADY = [
         waiting=3,
         owed=10,
         stall=Stall(5.0, ""),
+        kept=Stall(0.0, ""),
         made=200 * number,
     )
     for number in range(40)
@@ -55,6 +56,16 @@ def test_a_stall_is_told() -> None:
     late[30] = early[2] = replace(STEADY[0], stall=Stall(250.0, "ticks"))
 
     assert (broken(late), broken(early)) == (["no long stall"], [])
+
+
+def test_what_the_machine_did_is_told_and_not_held_against_the_daemon() -> None:
+    """Others had the processor for a quarter of a second."""
+    late = list(STEADY)
+    late[30] = replace(STEADY[0], kept=Stall(250.0, "not_running"))
+
+    [stalls] = [each for each in verdicts(late, 40) if each.question == "no long stall"]
+    assert stalls.holds
+    assert stalls.answer == "none over 5 ms; kept from running for 250 ms at most"
 
 
 def test_a_load_that_was_none_proves_nothing() -> None:

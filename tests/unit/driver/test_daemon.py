@@ -81,7 +81,7 @@ class World:
             informers=this,
             leadership=self.leadership if elects else None,
             clock=clock,
-            shares=LoopShares(self.loop, clock.monotonic),
+            shares=LoopShares(self.loop, clock.monotonic, clock.monotonic),
         )
 
     # the driver

@@ -11,6 +11,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.observability.loop_shares import (
     BINDS,
     DECISIONS,
+    NOT_RUNNING,
     OTHER,
     WATCHES,
     LoopMetrics,
@@ -24,7 +25,13 @@ class World:
     def __init__(self) -> None:
         self.now = 0.0
         self.registry = CollectorRegistry()
-        self.shares = LoopShares(LoopMetrics(Instruments(self.registry)), now=lambda: self.now)
+        self.kept = 0.0
+        """How long of that the thread did not run."""
+        self.shares = LoopShares(
+            LoopMetrics(Instruments(self.registry)),
+            now=lambda: self.now,
+            ran=lambda: self.now - self.kept,
+        )
 
     def busy(self, work: str) -> float | None:
         return self.registry.get_sample_value("stowage_loop_busy_seconds_total", {"work": work})
@@ -121,4 +128,15 @@ def test_a_stall_says_what_it_was(late: float, work: str) -> None:
     run(story())
     assert world.shares.stalled(late) == work
     assert world.stalls(work) == 1
+    world.now += late
     assert world.shares.stalled(late) == OTHER
+
+
+@pytest.mark.parametrize(("kept", "work"), [(0.5, WATCHES), (0.51, NOT_RUNNING)])
+def test_a_stall_is_no_work_where_the_thread_did_not_run(kept: float, work: str) -> None:
+    """Whatever step it was taken from: the machine, or a limit, kept it from running."""
+    world = World()
+    run(world.shares.timed(WATCHES, _spend(world, 1.0)))
+    world.kept = kept
+
+    assert world.shares.stalled(1.0) == work
