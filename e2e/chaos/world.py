@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self, TypeVar
 
+import aiohttp
+
 from e2e.chaos.checker import AUDIT_RULES, Census, Rewind
 from e2e.chaos.load import FOREIGN, MAY_WAIT, NAMESPACE, Load
 from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
@@ -18,6 +20,7 @@ from e2e.support.waiting import wait_for
 
 Result = TypeVar("Result")
 
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _UNBOUND = "spec.nodeName%3D,spec.schedulerName%3D"
 _NOT_ADMITTING = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection")
 """Nobody would take back what these add, or make what they wait for."""
@@ -159,7 +162,7 @@ class World:
     def count(self) -> None:
         """Takes down which pods there are."""
         at = time.time()
-        pods = self.run(self.load.pods())
+        pods = self._listed(_PODS)
         self.censuses.append(Census(at, frozenset(pod["metadata"]["uid"] for pod in pods)))
 
     def wait_for_foreign(self) -> None:
@@ -167,5 +170,16 @@ class World:
         wait_for(lambda: not self._unbound(FOREIGN), "the other scheduler's pods", 60, 0.5)
 
     def _unbound(self, scheduler: str) -> list[Json]:
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods?fieldSelector={_UNBOUND}{scheduler}"
-        return self.run(self.cluster.api.list_items(path))
+        return self._listed(f"{_PODS}?fieldSelector={_UNBOUND}{scheduler}")
+
+    def _listed(self, path: str) -> list[Json]:
+        """Reads objects, as soon as there is a server that answers."""
+
+        def ask() -> list[list[Json]]:
+            try:
+                return [self.run(self.cluster.api.list_items(path))]
+            except (aiohttp.ClientConnectionError, TimeoutError):
+                return []
+
+        [objects] = wait_for(ask, "an answer of the API server", 60, 0.5)
+        return objects
