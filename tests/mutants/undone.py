@@ -271,6 +271,30 @@ FOUND: Final = (
         "test_evictions_that_hang_leave_room_for_binds_and_events",
     ),
     Undone(
+        "an eviction that no watch shows is not asked for again",
+        "scheduler/engine/engine.py",
+        "        self._evicting.tick()\n",
+        "",
+        "tests/unit/engine/test_evicting.py"
+        "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
+    ),
+    Undone(
+        "a victim that was restored counts as leaving",
+        "scheduler/engine/evicting.py",
+        "        self._leaving.discard(uid)\n\n    def gone",
+        "        pass\n\n    def gone",
+        "tests/unit/engine/test_evicting.py"
+        "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
+    ),
+    Undone(
+        "nobody is woken by a victim that was restored",
+        "scheduler/engine/changes.py",
+        "if old.is_terminating and not new.is_terminating:",
+        "if False:",
+        "tests/unit/engine/test_evicting.py"
+        "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
+    ),
+    Undone(
         "a change of a pod hides it from the round under way",
         "scheduler/queue/unschedulable_pods.py",
         "        self._due[self._group_of[uid]] = None\n",
