@@ -158,8 +158,8 @@ class Informer(Generic[T]):
         """The request for the page after the one that is being taken in."""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
-        self._seen: set[str] = set()
-        """Keys that the list in progress has named: what it does not name is gone."""
+        self._unnamed: dict[str, None] = {}
+        """Keys from before the list in progress that it has not named: at its end these are gone."""
 
     @property
     def has_synced(self) -> bool:
@@ -325,25 +325,25 @@ class Informer(Generic[T]):
     def _begin_list(self) -> None:
         self._drop_ahead()
         self._continue = ""
-        self._seen = set()
+        self._unnamed = dict.fromkeys((*self.store, *self._reports.malformed_keys))
 
     def _take_listed(self, raw: msgspec.Raw) -> None:
         try:
             obj = self.kind.decode(raw)
-            self._seen.add(self.store.apply(obj))
+            self._unnamed.pop(self.store.apply(obj), None)
             self._witnesses.saw(self.kind.meta_of(obj))
         except MalformedObjectError as problem:
             seen = glimpse(raw)
             self._reports.malformed(seen, problem)
             # What we knew of it is better than nothing: a pod that cannot be read any more
             # still uses its node.
-            self._seen.add(key_of(seen))
+            self._unnamed.pop(key_of(seen), None)
 
     def _complete_list(self, version: str) -> None:
-        for key in [key for key in self.store if key not in self._seen]:
+        for key in self._unnamed:
             self.store.remove(key)
-        self._reports.keep_only(self._seen)
-        self._seen = set()
+            self._reports.forget(key)
+        self._unnamed = {}
         self._page_size = PageSize(self._options.page_size)
         self._is_in_doubt = False
         if is_before(version, self.version):
