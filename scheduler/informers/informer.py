@@ -159,7 +159,7 @@ class Informer(Generic[T]):
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
         self._unnamed: dict[str, None] = {}
-        """Keys from before the list in progress which it has not named: at its end they are gone."""
+        """Known keys that the list in progress has not named: gone at its end."""
 
     @property
     def has_synced(self) -> bool:
