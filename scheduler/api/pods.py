@@ -4,6 +4,7 @@ Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36
 """
 
 from operator import attrgetter
+from sys import intern
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -195,7 +196,10 @@ def pod_info(pod: Pod) -> PodInfo:
     node_name = pod.spec.node_name
     if node_name:
         force_setattr(pod.spec, "node_name", "")
-        force_setattr(pod, "node_name", node_name)
+        force_setattr(pod, "node_name", intern(node_name))
+    # Few different ones among very many pods.
+    force_setattr(pod.metadata, "namespace", intern(pod.metadata.namespace))
+    force_setattr(pod.status, "phase", intern(pod.status.phase))
     if pod.spec.volumes:
         _move_volumes(pod)
     _drop_unread_conditions(pod)

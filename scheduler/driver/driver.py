@@ -84,6 +84,7 @@ class Driver:
         self.questions = Questions(self._ask, self._submit_timed)
         self.on_configured = lambda _: None
         self._ready = asyncio.Event()
+        self._ready.set()  # whoever decides looks first: nobody needs to until then
         self._work: dict[int, asyncio.Task[None]] = {}
         self._wake_times: list[float] = []
         """When the engine wants to be told the time, as a heap."""

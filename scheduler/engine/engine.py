@@ -222,6 +222,8 @@ class Engine:
         while self._inbox:
             self._handle(self._inbox.pop(0))
         self._is_handling = False
+        if core.cache.has_many_changes:
+            core.catch_up()
         if self._settings.is_validating:
             self.validate()
         return out

@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -158,8 +158,8 @@ class Informer(Generic[T]):
         """The request for the page after the one that is being taken in."""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
-        self._seen: set[str] = set()
-        """Keys that the list in progress has named: what it does not name is gone."""
+        self._unnamed: dict[str, None] = {}
+        """Known keys that the list in progress has not named: gone at its end."""
 
     @property
     def has_synced(self) -> bool:
@@ -280,8 +280,8 @@ class Informer(Generic[T]):
         if self._continue:
             # The server makes the next page while this one is taken in.
             self._ahead = asyncio.create_task(self._ask_page())
-        for raw in page.items or ():
-            self._take_listed(raw)
+        for item in page.items or ():
+            self._take_item(item)
             if self._pacer.is_due:
                 await self._pacer.pause()
         if self._continue:
@@ -300,7 +300,7 @@ class Informer(Generic[T]):
         if ahead is not None and not ahead.cancel() and not ahead.cancelled():
             ahead.exception()  # nobody else will ask
 
-    def _page(self, path: str, body: bytes) -> Page | None:
+    def _page(self, path: str, body: bytes) -> Page[Any] | None:
         """The page, if it is one; None when a smaller one must show what cannot be read in it.
 
         Raises:
@@ -308,7 +308,7 @@ class Informer(Generic[T]):
         """
         problem: Exception | None = None
         try:
-            page = page_decoder.decode(body)
+            page = self.kind.decode_page(body)
         except UNREADABLE as broken:
             seen, problem = glimpse(body), broken
             page = Page(seen.kind, ListMeta(seen.resource_version, seen.continue_))
@@ -325,25 +325,33 @@ class Informer(Generic[T]):
     def _begin_list(self) -> None:
         self._drop_ahead()
         self._continue = ""
-        self._seen = set()
+        self._unnamed = dict.fromkeys((*self.store, *self._reports.malformed_keys))
 
-    def _take_listed(self, raw: msgspec.Raw) -> None:
+    def _take_item(self, item: T | msgspec.Raw) -> None:
+        if isinstance(item, msgspec.Raw):
+            self._take_unread(item)
+        else:
+            self._take_listed(item)
+
+    def _take_listed(self, obj: T) -> None:
+        self._unnamed.pop(self.store.apply(obj), None)
+        self._witnesses.saw(self.kind.meta_of(obj))
+
+    def _take_unread(self, raw: msgspec.Raw) -> None:
         try:
-            obj = self.kind.decode(raw)
-            self._seen.add(self.store.apply(obj))
-            self._witnesses.saw(self.kind.meta_of(obj))
+            self._take_listed(self.kind.decode(raw))
         except MalformedObjectError as problem:
             seen = glimpse(raw)
             self._reports.malformed(seen, problem)
             # What we knew of it is better than nothing: a pod that cannot be read any more
             # still uses its node.
-            self._seen.add(key_of(seen))
+            self._unnamed.pop(key_of(seen), None)
 
     def _complete_list(self, version: str) -> None:
-        for key in [key for key in self.store if key not in self._seen]:
+        for key in self._unnamed:
             self.store.remove(key)
-        self._reports.keep_only(self._seen)
-        self._seen = set()
+            self._reports.forget(key)
+        self._unnamed = {}
         self._page_size = PageSize(self._options.page_size)
         self._is_in_doubt = False
         if is_before(version, self.version):

@@ -3,6 +3,8 @@
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from scheduler.client.errors import GoneError, TooLargeError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.client.wire import UNREADABLE
@@ -55,7 +57,7 @@ async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]
             return objects, problems
 
 
-def _page(path: str, body: bytes, kind: Kind[Any]) -> Page:
+def _page(path: str, body: bytes, kind: Kind[Any]) -> Page[msgspec.Raw]:
     try:
         page = page_decoder.decode(body)
     except UNREADABLE as problem:

@@ -1,6 +1,6 @@
 """What an informer tells people and metrics, and how often."""
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Final
 
 from scheduler.client.errors import cut
@@ -76,6 +76,11 @@ class Reports:
             reason=cut(str(problem)),
         )
 
-    def keep_only(self, keys: Container[str]) -> None:
-        """Forgets malformed objects that are gone."""
-        self._reported = {k: v for k, v in self._reported.items() if k in keys}
+    @property
+    def malformed_keys(self) -> Collection[str]:
+        """Of the malformed objects that are remembered."""
+        return self._reported.keys()
+
+    def forget(self, key: str) -> None:
+        """An object is gone."""
+        self._reported.pop(key, None)

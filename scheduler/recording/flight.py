@@ -6,10 +6,11 @@ encoded only when somebody asks. Of what is older, the objects as they were by t
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from scheduler.api.pods import PodInfo
 from scheduler.engine.events import Answered, Configure, Event, ObjectGone, ObjectSet, Tick
 from scheduler.engine.instructions import Configured, Instruction
 from scheduler.extender import Answer, Filtered, NoAnswer, Preempted, Prioritized
@@ -28,6 +29,9 @@ _NAME_BYTES: Final = 80
 """Of a node in an extender's answer, or of a reason; scores are as long."""
 _SHARE_AT_ONCE: Final = 64
 """So much of what is kept goes at once when there is too much: one part of this many."""
+
+_Key: TypeAlias = str | tuple[str, str, str]
+"""Tells objects apart."""
 
 
 class FlightRecorder:
@@ -51,7 +55,7 @@ class FlightRecorder:
         self._kept_bytes = kept_bytes
         self._entries: deque[tuple[Event, float, Sequence[Instruction], int]] = deque()
         self._bytes = 0
-        self._before: dict[tuple[str, str, str], ObjectSet] = {}
+        self._before: dict[_Key, ObjectSet] = {}
         """The objects as they were when the oldest entry came."""
         self._begins_at = header.clock
         self._is_complete = True
@@ -83,7 +87,7 @@ class FlightRecorder:
             if type(event) is ObjectSet:
                 before[_key_of(event)] = event
             elif type(event) is ObjectGone:
-                before.pop((event.kind, event.namespace, event.name), None)
+                before.pop(_key_of(event), None)
             elif type(event) is Configure and Configured() in answer:
                 self._header = replace(self._header, configuration=event.configuration)
         self._bytes = size
@@ -122,6 +126,12 @@ def _named(answer: Answer) -> int:
             return 1
 
 
-def _key_of(event: ObjectSet) -> tuple[str, str, str]:
-    namespace, name = place_of(event.object)
-    return event.kind, namespace, name
+def _key_of(event: ObjectSet | ObjectGone) -> _Key:
+    """Of pods, of which there are most, their UID: a text that is there anyway."""
+    if isinstance(event, ObjectGone):
+        if event.kind == "pods":
+            return event.uid
+        return event.kind, event.namespace, event.name
+    if isinstance(event.object, PodInfo):
+        return event.object.uid
+    return event.kind, *place_of(event.object)

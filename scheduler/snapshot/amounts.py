@@ -51,6 +51,25 @@ class Amounts:
                 return
         self.set(line, row, self.at(line, row) + amount)
 
+    def add_all(
+        self, line: int, rows: NDArray[np.intp], kinds: NDArray[np.intp], amounts: Sequence[int]
+    ) -> None:
+        """Add to many numbers of a line: to each row the amount of its kind; rows may come again.
+
+        Args:
+            line: the line.
+            rows: where to add.
+            kinds: which of `amounts`, by place in `rows`.
+            amounts: by kind.
+        """
+        there = self.floats[line]
+        most = max(map(abs, amounts)) * int(np.bincount(rows).max())
+        if most + int(np.abs(there).max()) < _EXACT_BELOW:
+            np.add.at(there, rows, np.array(amounts, np.float64)[kinds])
+            return
+        for row, kind in zip(rows.tolist(), kinds.tolist(), strict=True):
+            self.add(line, row, amounts[kind])
+
     def plus(self, amounts: Sequence[int]) -> "Amounts | None":
         """A copy with so much more on each line; None where float64 does not hold that."""
         more = np.array(amounts, np.float64).reshape(-1, 1)

@@ -247,6 +247,29 @@ class NodeTable:
             self._non_zero.add(line, row, sign * amount)
         self._pod_count[row] += sign
 
+    def add_pods(self, rows: Sequence[int], shapes: Sequence[PodShape]) -> None:
+        """Count many pods in, each on its row.
+
+        Cost: a sum per resource over all of them, where `add_pod` takes one per pod.
+        """
+        numbers: dict[PodShape, int] = {}
+        kinds = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.intp)
+        at = np.array(rows, np.intp)
+        for column, name in enumerate(self.resources.values):
+            amounts = [shape.occupied.get(name, 0) for shape in numbers]
+            if any(amounts):
+                self._requested.add_all(column, at, kinds, amounts)
+        # How many names there are of resources that no node offers is for tenants to say.
+        unoffered = [shape.occupied.keys() - self.resources.values for shape in numbers]
+        if any(unoffered):
+            for row, shape, kind in zip(rows, shapes, kinds.tolist(), strict=True):
+                for name in unoffered[kind]:
+                    self._take_unoffered(name, row, shape.occupied[name])
+        for line in range(len(self._non_zero.floats)):
+            amounts = [shape.non_zero_occupied[line] for shape in numbers]
+            self._non_zero.add_all(line, at, kinds, amounts)
+        np.add.at(self._pod_count, at, 1)
+
     def with_one_more(self, shape: PodShape) -> "NodeTable | None":
         """The sums if each node had one more pod of a shape; None where they would not be exact.
 

@@ -1,5 +1,6 @@
 """Which rows changed, in order, so that everybody who keeps results catches up on their own."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -31,12 +32,13 @@ class RowLog:
 
     def append(self, row: int, keep: int) -> None:
         """Note a changed row; at least the last `keep` changes stay readable."""
-        rows = self._rows
-        rows.append(row)
-        if len(rows) > 2 * _MIN_KEPT and len(rows) > 2 * keep:
-            drop = len(rows) // 2
-            del rows[:drop]
-            self._first += drop
+        self._rows.append(row)
+        self._trim(keep)
+
+    def extend(self, rows: Sequence[int], keep: int) -> None:
+        """Note changed rows, in order."""
+        self._rows.extend(rows)
+        self._trim(keep)
 
     def since(self, position: int) -> NDArray[np.intp] | None:
         """The distinct rows changed since a position; None when that is too long ago."""
@@ -49,3 +51,10 @@ class RowLog:
         if len(rows) > 1:
             rows = list(dict.fromkeys(rows))
         return np.array(rows, np.intp)
+
+    def _trim(self, keep: int) -> None:
+        rows, kept = self._rows, max(_MIN_KEPT, keep)
+        if len(rows) > 2 * kept:
+            drop = len(rows) - kept
+            del rows[:drop]
+            self._first += drop

@@ -1,7 +1,8 @@
 """The snapshot: everything a decision looks at, updated by what changed and by nothing else."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import assert_never
+from itertools import groupby
+from typing import Final, assert_never
 from weakref import WeakSet
 
 import numpy as np
@@ -37,6 +38,9 @@ from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.selector_counts import SelectorCounts
 from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKey, TermKind
+
+_WORTH_SUMMING: Final = 16
+"""So many pods that come at once are summed up before they are added to the columns."""
 
 
 class Snapshot:
@@ -94,8 +98,13 @@ class Snapshot:
         changes = list(changes)
         if any(type(change) is not PodUpdated for change in changes):
             self._begin(changes)
-        for change in changes:
-            self._apply(change)
+        for sort, alike in groupby(changes, type):
+            run = list(alike)
+            if sort is PodAdded and len(run) >= _WORTH_SUMMING:
+                self._add_pods([change.pod for change in run if isinstance(change, PodAdded)])
+                continue
+            for change in run:
+                self._apply(change)
 
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
         """Start anew from changes that build the cluster; returns those that raise, left out.
@@ -320,8 +329,26 @@ class Snapshot:
     def _change_pod(self, pod: PodInfo, sign: int) -> None:
         table = self.table
         row = table.row_of[pod.node_name]
-        shape = pod.shape
-        table.add_pod(row, shape, sign)
+        table.add_pod(row, pod.shape, sign)
+        self._count_pod(row, pod, sign)
+        self.pod_log.append(row, table.capacity)
+        self.sum_log.append(row, table.capacity)
+        self.last_added = pod if sign > 0 else None
+
+    def _add_pods(self, pods: Sequence[PodInfo]) -> None:
+        """The same for very many that came at once, as they do at the start."""
+        table = self.table
+        rows = [table.row_of[pod.node_name] for pod in pods]
+        table.add_pods(rows, [pod.shape for pod in pods])
+        for row, pod in zip(rows, pods, strict=True):
+            self._count_pod(row, pod, 1)
+        self.pod_log.extend(rows, table.capacity)
+        self.sum_log.extend(rows, table.capacity)
+        self.last_added = pods[-1]
+
+    def _count_pod(self, row: int, pod: PodInfo, sign: int) -> None:
+        """All that is counted of a pod but what it takes."""
+        table, shape = self.table, pod.shape
         if table.owns_infos:
             table.show_pod(row, pod, sign)
         self._selector_counts.change(row, pod, sign, table.capacity)
@@ -329,9 +356,6 @@ class Snapshot:
             self._term_counts.change(row, pod, sign, table.capacity)
         if shape.host_ports:
             self.ports.change(row, shape.host_ports, sign, table.capacity)
-        self.pod_log.append(row, table.capacity)
-        self.sum_log.append(row, table.capacity)
-        self.last_added = pod if sign > 0 else None
 
     def _relabel(self, old: PodInfo, pod: PodInfo) -> None:
         """Only selectors look at labels; what the pod takes and asks of others is in its shape."""

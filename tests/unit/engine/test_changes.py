@@ -127,6 +127,17 @@ def test_a_pod_that_ends_gives_its_room_back() -> None:
     assert driven.used == 0
 
 
+def test_very_many_pods_are_taken_over_while_they_come() -> None:
+    """At a start they come faster than ticks, of which none must do the work for thousands."""
+    driven = DrivenEngine()
+
+    for i in range(5000):
+        driven.engine.handle(ObjectSet("pods", make_pod_info(f"p{i}", node_name="n")), 0.0)
+
+    table = driven.engine.core.snapshot.table
+    assert 2500 < table.pod_count[table.row_of["n"]] <= 5000
+
+
 def test_a_tick_takes_over_what_changed() -> None:
     """So the next attempt need not."""
     driven = DrivenEngine(nodes=())

@@ -36,6 +36,34 @@ def test_a_rows_sums_are_those_of_its_pods(seed: int) -> None:
         assert count == len(running)
 
 
+@pytest.mark.parametrize("largest", [2**31, 2**52, 2**63 - 1])
+def test_pods_that_come_together_sum_up_as_one_by_one(largest: int) -> None:
+    """Whatever they ask for, offered or not, on rows that hold something already."""
+    draw = random.Random(largest)
+    sizes = [size for size in SIZES if size <= largest]
+    nodes = [make_node(f"n{i}", allocatable={"a.b/offered": 2**63 - 1}) for i in range(4)]
+    together, one_by_one = make_snapshot(nodes), make_snapshot(nodes)
+
+    for batch in range(3):
+        pods = []
+        for i in range(60):
+            names = draw.sample(("memory", "ephemeral-storage", "a.b/offered", "a.b/other"), 2)
+            requests = {name: draw.choice(sizes) for name in names}
+            node = f"n{draw.randrange(3)}"
+            pods.append(make_pod_info(f"p{batch}-{i}", node_name=node, requests=requests))
+        together.update(map(PodAdded, pods))
+        for pod in pods:
+            one_by_one.update([PodAdded(pod)])
+
+    rows = range(4)
+    assert [together.table.sums_of(row) for row in rows] == [
+        one_by_one.table.sums_of(row) for row in rows
+    ]
+    assert together.table.sums_of(3) == ({}, (0, 0), 0)
+    assert together.last_added is pods[-1]
+    assert set(together.sum_log.since(0)) == set(one_by_one.sum_log.since(0)) == {0, 1, 2, 3}
+
+
 def test_numbers_stay_exact_on_either_side_of_what_float64_holds() -> None:
     """What is rounded in the array is kept beside it, and only that."""
     amounts = Amounts(1, 4)
@@ -60,13 +88,15 @@ def test_a_log_that_was_trimmed_says_so() -> None:
     for change in range(30_000):
         positions[change] = log.position
         log.append(change % 5000, 64)
+    positions.update((change, log.position + change - 30_000) for change in range(30_000, 40_000))
+    log.extend([change % 5000 for change in range(30_000, 40_000)], 64)
 
-    told = [log.since(positions[change]) for change in range(30_000)]
+    told = [log.since(positions[change]) for change in range(40_000)]
 
     assert told[0] is None
     first = next(i for i, rows in enumerate(told) if rows is not None)
-    assert 30_000 - first >= 4096
-    for change in range(first, 30_000, 97):
+    assert 40_000 - first >= 4096
+    for change in range(first, 40_000, 97):
         rows = told[change]
         assert rows is not None
-        assert set(rows.tolist()) == {i % 5000 for i in range(change, 30_000)}
+        assert set(rows.tolist()) == {i % 5000 for i in range(change, 40_000)}
