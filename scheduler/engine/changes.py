@@ -67,6 +67,8 @@ class PodChanges:
             return
         if new.is_terminating:
             self._evicting.leaving(uid)
+        else:
+            self._evicting.stays(uid)
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -164,9 +166,14 @@ class PodChanges:
         old = core.cache.get_pod(new.uid)
         core.cache.update_pod(new)
         self._tell_states(new)
-        if old is not None:
-            for event in pod_scheduling_properties_change(old, new):
-                self._wake(event, old, new)
+        if old is None:
+            return
+        if old.is_terminating and not new.is_terminating:
+            # Restored from a backup: who was to have its place waits in vain.
+            nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
+            core.queue.activate([pod.uid for pod in nominated])
+        for event in pod_scheduling_properties_change(old, new):
+            self._wake(event, old, new)
 
     def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
         """Should its binding fail, the pod comes back as it is by then."""

@@ -308,5 +308,6 @@ class Engine:
             core.queue.flush_unschedulable_leftover()
             self._next_leftover = core.now + UNSCHEDULABLE_FLUSH_SECONDS
         self.attempts.tick()
+        self._evicting.tick()
         core.catch_up()
         core.audit()

@@ -3,8 +3,9 @@
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync,
 PreemptPod) v1.36.
 Differs: a victim is evicted once, however many preemptors want it gone; it is told apart by UID.
-What a preemptor that is gone, or has lost its place, still wanted evicted stays. After a failure
-the preemptor backs off: upstream tries it at once, and so without end where a right is missing.
+An API server that is restored from a backup forgets evictions: they are asked for again. What
+a preemptor that is gone, or has lost its place, still wanted evicted stays. After a failure the
+preemptor backs off: upstream tries it at once, and so without end where a right is missing.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ from scheduler.engine.failure import Failure, preempted
 from scheduler.engine.instructions import Evict, PatchStatus, Report
 from scheduler.framework.interface import PostFilterResult
 from scheduler.preemption import Evictions
+
+UNSEEN_SECONDS: Final = 15.0
+"""An eviction that no watch has shown for so long is asked for again: API servers can lose it."""
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
@@ -63,8 +67,11 @@ class Evicting:
         """The preemptors that wait for each victim to leave."""
         self._asked: dict[str, tuple[PodInfo, PodInfo]] = {}
         """Victims whose eviction has no answer yet, each with its preemptor."""
-        self._accepted: set[str] = set()
-        """Victims that the API server has evicted, and that are not gone yet."""
+        self._accepted: dict[str, tuple[PodInfo, float]] = {}
+        """Victims that the API server has evicted since when, the oldest first, and that the watch
+        has not shown leaving."""
+        self._leaving: set[str] = set()
+        """Victims that it has shown leaving, and that are not gone yet."""
 
     def begin(self, preemptor: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims that are not on their way out already."""
@@ -94,10 +101,12 @@ class Evicting:
             return
         if was_there:
             self._core.out.append(preempted(victim, preemptor))
+        if uid in self._leaving:
+            return
         if uid in self._wanted or self._core.cache.get_pod(uid) is not None:
             # Also if nobody wants it gone any more: the next one who does need not ask again. And
             # if it has lost its place meanwhile: the watch is still to show it leaving.
-            self._accepted.add(uid)
+            self._accepted[uid] = (victim, self._core.now)
 
     def failed(self, uid: str, message: str) -> None:
         """A victim could not be evicted."""
@@ -109,8 +118,14 @@ class Evicting:
 
     def leaving(self, uid: str) -> None:
         """A pod is gone, or being deleted, whoever did it."""
+        if uid in self._asked or self._accepted.pop(uid, None) is not None:
+            self._leaving.add(uid)
         self.drop(uid)
         self._settle(uid)
+
+    def stays(self, uid: str) -> None:
+        """A pod is not being deleted; one that was has been restored, and can be evicted again."""
+        self._leaving.discard(uid)
 
     def gone(self, uid: str) -> None:
         """A pod is gone; until then one that was evicted is not evicted again.
@@ -118,7 +133,17 @@ class Evicting:
         That it is being deleted is no end: the cache goes on without knowing while it is assumed.
         """
         self.leaving(uid)
-        self._accepted.discard(uid)
+        self._leaving.discard(uid)
+
+    def tick(self) -> None:
+        """Ask again for evictions that nobody has seen happen, where somebody still wants them."""
+        while self._accepted:
+            uid, (victim, since) = next(iter(self._accepted.items()))
+            if since + UNSEEN_SECONDS > self._core.now:
+                break
+            del self._accepted[uid]
+            for preemptor in self._wanted.get(uid, ())[:1]:
+                self._evict(victim, self._runs[preemptor].preemptor)
 
     def drop(self, preemptor: str) -> None:
         """What is under way for a pod is no longer wanted; what was not asked for will not be."""
@@ -149,7 +174,7 @@ class Evicting:
             if self._core.queue.get(uid) is None:
                 yield f"victims are evicted for {run.preemptor.key}, which does not wait"
             for victim in run.first or {run.last.uid}:
-                if victim not in self._asked and victim not in self._accepted:
+                if not self._is_evicted(victim):
                     yield f"{run.preemptor.key} waits for {victim}, which nobody evicts"
             awaited = run.first if run.is_last_leaving else run.first | {run.last.uid}
             for victim in awaited:
@@ -161,13 +186,16 @@ class Evicting:
 
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
         """Ask for an eviction, unless somebody has."""
-        if victim.uid in self._asked or victim.uid in self._accepted:
+        if self._is_evicted(victim.uid):
             return
         self._asked[victim.uid] = (victim, preemptor)
         condition = _condition(victim, preemptor.spec.scheduler_name)
         self._core.out.append(
             Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)
         )
+
+    def _is_evicted(self, uid: str) -> bool:
+        return uid in self._asked or uid in self._accepted or uid in self._leaving
 
     def _settle(self, uid: str, *, has_failed: bool = False) -> None:
         """Go on with the preemptors that waited for a victim."""

@@ -35,6 +35,7 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
+from scheduler.engine.evicting import UNSEEN_SECONDS
 from scheduler.engine.hearings import LEFT_ALONE, SKIPPED
 from scheduler.engine.instructions import (
     Ask,
@@ -83,7 +84,7 @@ class Cluster:
         known: what the engine was told last of each pod.
         by_us: the node of every pod that we have bound, by UID, as long as it exists.
         bound: every pod that anybody has ever bound.
-        evicted: every pod that was ever deleted to make room.
+        evicted: every pod that was ever deleted to make room, and when.
         history: all events, each with its time.
         instructions: all that came of them.
     """
@@ -97,7 +98,7 @@ class Cluster:
         self.known: dict[str, PodInfo] = {}
         self.by_us: dict[str, str] = {}
         self.bound: set[str] = set()
-        self.evicted: set[str] = set()
+        self.evicted: dict[str, float] = {}
         self.history: list[tuple[Event, float]] = []
         self.instructions: list[Instruction] = []
         self.outside: deque[Event] = deque()
@@ -377,13 +378,17 @@ class Cluster:
         return asyncio.run(asked())
 
     def _evicted(self, evict: Evict) -> Event:
-        assert evict.uid not in self.evicted, f"{evict.uid} is evicted twice"
+        unseen = self.now - self.evicted.get(evict.uid, -UNSEEN_SECONDS)
+        assert unseen >= UNSEEN_SECONDS, f"{evict.uid} is evicted twice"
         if self.draw.random() < 0.15:
             return EvictFailed(evict.uid, "refused")
         if evict.uid not in self.pods:
             return Evicted(evict.uid, was_there=False)
-        self.evicted.add(evict.uid)
-        if self.draw.random() < 0.5:
+        self.evicted[evict.uid] = self.now
+        how = self.draw.random()
+        if how < 0.05:
+            pass  # The API server is restored from a backup right after its answer.
+        elif how < 0.5:
             self._write(evict.uid, deletion_timestamp="2026-01-01T00:00:00Z")
         else:
             self._delete(evict.uid)

@@ -9,6 +9,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.config.args import DefaultPreemptionArgs, NodeResourcesFitArgs
 from scheduler.engine.events import BindFailed, Bound, Decide, Evicted, EvictFailed, PreBound, Tick
+from scheduler.engine.evicting import UNSEEN_SECONDS
 from scheduler.engine.instructions import Cancel, Evict, PatchStatus, Report, Tell
 from scheduler.engine.validation import EngineInvariantError
 from scheduler.framework.interface import Plugin
@@ -482,6 +483,48 @@ def test_a_victim_that_is_confirmed_meanwhile_is_not_leaving() -> None:
     driven.leaving(low)
 
     assert not driven.is_held(high)
+
+
+@pytest.mark.parametrize("is_seen", [False, True], ids=["unseen", "seen leaving"])
+def test_a_victim_that_a_backup_brings_back_is_evicted_again(is_seen: bool) -> None:
+    """The API server has answered, and has forgotten; the preemptor gets the room all the same."""
+    driven = Preempting(low=1)
+    [low] = driven.low
+    high = driven.preemptor()
+    driven.handle(Evicted(low.uid))
+
+    if is_seen:
+        driven.leaving(low)
+        driven.run()
+        assert driven.places()[high.key] == "unschedulable"
+        driven.set(low)
+    else:
+        driven.tick(UNSEEN_SECONDS - 1)
+        assert driven.evicts == ["low-0"]
+        driven.tick(1)
+    driven.run()
+
+    assert driven.evicts == ["low-0", "low-0"]
+    assert driven.is_held(high)
+    driven.handle(Evicted(low.uid))
+    driven.gone(low)
+    driven.run()
+    assert driven.stage(high) == "binding"
+
+
+def test_what_nobody_waits_for_is_not_asked_again() -> None:
+    """A victim that stays is evicted again when the next one needs its place, not before."""
+    driven = Preempting(low=1)
+    [low] = driven.low
+    high = driven.preemptor()
+    driven.handle(Evicted(low.uid))
+    driven.gone(high)
+
+    driven.tick(UNSEEN_SECONDS)
+    assert driven.evicts == ["low-0"]
+
+    driven.preemptor("next")
+    assert driven.evicts == ["low-0", "low-0"]
 
 
 def test_the_invariants_know_evictions() -> None:
