@@ -161,16 +161,13 @@ class DirectConnections:
             self._idle.append(connection)
             raise FencedError("not written: the lease may have passed to another scheduler")
         # One write: what is encrypted now leaves in this step of the loop.
-        answered = connection.send(head + body if body else head)
-        timer = self._loop.call_at(started + timeout, connection.fail, "no answer in time")
+        answered = connection.send(head + body if body else head, started + timeout)
         try:
             answer = await answered
         except BaseException:
             # The rest of the answer must not be taken for that of another request.
             connection.abort()
             raise
-        finally:
-            timer.cancel()
         if connection.is_reusable and self._is_usable:
             connection.idle_since = self._loop.time()
             self._idle.append(connection)
@@ -228,6 +225,10 @@ class _Connection(asyncio.Protocol):
         self._loop = loop
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[Response] | None = None
+        self._due = 0.0
+        """When the answer must be there."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Set for the request at hand, or for an earlier one: then it is set again when it ends."""
         self._transport: Any = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._chunks: list[bytes] = []
@@ -236,10 +237,19 @@ class _Connection(asyncio.Protocol):
         """Unpacks the body where it is compressed."""
         self._has_headers = False
 
-    def send(self, request: bytes) -> asyncio.Future[Response]:
-        """Writes a request; what comes back is the answer."""
+    def send(self, request: bytes, due: float) -> asyncio.Future[Response]:
+        """Writes a request; what comes back is the answer, if it is there when it is due.
+
+        Cost: no timer as long as requests follow each other; one for each would be closed by the
+        loop each time.
+        """
         self._waiter = waiter = self._loop.create_future()
         self._received = 0
+        if self._timer is not None and due < self._due:
+            self._drop_timer()
+        self._due = due
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._is_late)
         self._transport.write(request)
         return waiter
 
@@ -280,6 +290,7 @@ class _Connection(asyncio.Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        self._drop_timer()
         if exc is None and self._is_waited_for and self._ends_with_connection:
             self.is_reusable = False
             self._complete()
@@ -320,6 +331,21 @@ class _Connection(asyncio.Protocol):
             self._complete()
 
     # --- helpers --------------------------------------------------------------------------------
+
+    def _is_late(self) -> None:
+        """The timer has ended, maybe for a request that was answered in time."""
+        self._timer = None
+        if not self._is_waited_for:
+            return
+        if self._loop.time() < self._due:
+            self._timer = self._loop.call_at(self._due, self._is_late)
+        else:
+            self.fail("no answer in time")
+
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     @property
     def _is_waited_for(self) -> bool:

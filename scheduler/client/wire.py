@@ -1,5 +1,6 @@
 """How values are written into requests."""
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
@@ -14,6 +15,10 @@ json_string: Final = msgspec.json.Encoder().encode
 """A value as JSON bytes; for a string, quoted and escaped."""
 
 
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]*").fullmatch
+"""Names of objects hardly ever hold anything else; `quote` takes four times as long to see it."""
+
+
 def well_formed(text: str) -> str:
     """The text with what UTF-8 cannot say replaced: messages may quote anything."""
     return text.encode(errors="replace").decode()
@@ -21,7 +26,9 @@ def well_formed(text: str) -> str:
 
 def micro_time(moment: datetime) -> str:
     """metav1.MicroTime: RFC 3339 in UTC with exactly six digits, whatever they are."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
 
 
 def seconds_time(moment: datetime) -> str:
@@ -31,4 +38,4 @@ def seconds_time(moment: datetime) -> str:
 
 def segment(name: str) -> str:
     """A name as one segment of a path."""
-    return quote(name, safe="")
+    return name if _PLAIN(name) else quote(name, safe="")

@@ -562,14 +562,11 @@ class Attempts:
     # --- helpers --------------------------------------------------------------------------------
 
     def _advance(self, attempt: Attempt, event: AttemptEvent, detail: str = "") -> None:
-        core = self._core
+        core, pod = self._core, attempt.pod
         attempt.state, attempt.since = attempt.next_state(event), core.time.now
+        # The UID of a pod does not change on its way to a node.
         core.story.tell(
-            core.time.now,
-            attempt.queued.pod_info.uid,
-            attempt.id,
-            attempt.state.value,
-            detail or attempt.pod.node_name,
+            attempt.since, pod.uid, attempt.id, attempt.state.value, detail or pod.node_name
         )
 
     def _guarded(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:

@@ -97,6 +97,8 @@ class Extenders:
 
     def asked(self, pod: PodInfo, *verbs: Verb) -> tuple[int, ...]:
         """Who is to be asked one of some verbs about a pod."""
+        if not self.all:
+            return ()
         return tuple(
             number
             for number, extender in enumerate(self.all)

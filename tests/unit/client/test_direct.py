@@ -196,6 +196,21 @@ def test_no_answer_is_said_so_and_hurts_only_that_request(parts: list[bytes], me
     play(story)
 
 
+def test_each_request_has_its_own_time() -> None:
+    """Whatever time an earlier one on the connection had, which was answered."""
+    slow = [*[b"HTTP/1.1 100 Continue\r\n\r\n"] * 600, OK]  # takes longer than a second
+
+    async def story() -> None:
+        async with raw([OK], slow, [b"HTTP/1.1 200 OK"]) as (server, connections):
+            assert (await get(connections, timeout=1.0)).body == b"ok"
+            assert (await get(connections, timeout=50.0)).body == b"ok"
+            with pytest.raises(NoAnswerError, match="no answer in time"):
+                await get(connections, timeout=0.2)
+            assert server.connections == 1
+
+    play(story)
+
+
 def test_a_connection_the_server_wants_closed_is_not_used_again() -> None:
     """`Connection: close`."""
     last = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
