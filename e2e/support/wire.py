@@ -108,9 +108,8 @@ class Wire:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(line, reader, there[1], is_answer=False))
                 group.create_task(self._pump(line, there[0], writer, is_answer=True))
-        except* (OSError, RuntimeError):
-            # Either side went away; uvloop says so by a RuntimeError.
-            pass
+        except* OSError:
+            pass  # either side went away
         finally:
             line.abort()
             self._lines.discard(line)

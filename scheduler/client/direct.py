@@ -250,7 +250,11 @@ class _Connection(asyncio.Protocol):
         self._due = due
         if self._timer is None:
             self._timer = self._loop.call_at(due, self._is_late)
-        self._transport.write(request)
+        try:
+            self._transport.write(request)
+        except RuntimeError as problem:
+            # uvloop's: the server hung up before the first request.
+            self.fail(cut(f"connection lost: {problem}"), problem)
         return waiter
 
     def fail(self, problem: NoAnswerError | str, cause: Exception | None = None) -> None:

@@ -237,6 +237,20 @@ def test_a_connection_that_ended_while_it_was_idle_is_not_used_again() -> None:
     play(story)
 
 
+def test_a_connection_that_ended_before_its_first_request_gives_no_answer() -> None:
+    """A server that hangs up at once: uvloop raises where the request is written."""
+
+    async def story() -> None:
+        async with raw([OK]) as (_, connections):
+            connection = await connections._connect(1.0)
+            connection.abort()
+            await asyncio.sleep(0.01)
+            with pytest.raises(NoAnswerError, match="connection lost"):
+                await connection.send(b"GET / HTTP/1.1\r\n\r\n", 1.0)
+
+    play(story)
+
+
 def test_nobody_gets_the_answer_to_a_cancelled_request() -> None:
     """It may still come; its connection is gone by then."""
     start, end = b"HTTP/1.1 200 OK\r\n", b"Content-Length: 2\r\n\r\nno"
