@@ -21,7 +21,8 @@ DRAIN_SECONDS: Final = 20.0
 LAST_WORDS_SECONDS: Final = 5.0
 """How long events and status patches may take after the last bind."""
 SYNC_NOTICE_SECONDS: Final = 10.0
-STALL_PROBE_SECONDS: Final = 0.1
+STALL_PROBE_SECONDS: Final = 0.02
+"""Much shorter than stalls that matter: what the thread ran since is then the stall's own."""
 STALL_TOLD_SECONDS: Final = 0.1
 """Stalls as long as this are told of one by one."""
 COLLECTOR_THRESHOLD: Final = 2_000
