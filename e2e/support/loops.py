@@ -5,17 +5,16 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
+import uvloop
+
 Result = TypeVar("Result")
 
 
 class LoopThread:
-    """A running event loop; ``run`` hands it a coroutine and waits for the result.
-
-    Not uvloop's: proxies that cut their connections in every way were ended by it, without a word.
-    """
+    """A running event loop; ``run`` hands it a coroutine and waits for the result."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
 

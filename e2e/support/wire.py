@@ -108,8 +108,9 @@ class Wire:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(line, reader, there[1], is_answer=False))
                 group.create_task(self._pump(line, there[0], writer, is_answer=True))
-        except* OSError:
-            pass  # either side went away
+        except* (OSError, RuntimeError):
+            # Either side went away; uvloop says so by a RuntimeError.
+            pass
         finally:
             line.abort()
             self._lines.discard(line)
