@@ -22,7 +22,7 @@ NAMESPACE: Final = "chaos"
 MAY_WAIT: Final = "chaos.stowage.dev/may-wait"
 FOREIGN: Final = "default-scheduler"
 
-_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLAIMS: Final = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
 _NODES: Final = "/api/v1/nodes"
@@ -85,7 +85,7 @@ class Load:
             await asyncio.wait([self._task])
 
     async def pods(self) -> list[Json]:
-        return await self._api.list_items(_PODS)
+        return await self._api.list_items(PODS)
 
     async def recreate_pods(self, count: int) -> None:
         """Deletes some pods and creates others under their names at once."""
@@ -94,8 +94,8 @@ class Load:
             if "claim" in pod["metadata"]["labels"] or MAY_WAIT in pod["metadata"]["labels"]:
                 continue
             name = pod["metadata"]["name"]
-            await self._try(self._delete(f"{_PODS}/{name}"))
-            await self._try(self._api.post(_PODS, self._plain(name)))
+            await self._try(self._delete(f"{PODS}/{name}"))
+            await self._try(self._api.post(PODS, self._plain(name)))
 
     async def recreate_nodes(self, count: int) -> None:
         """Deletes some nodes and creates others under their names at once."""
@@ -105,7 +105,7 @@ class Load:
 
     async def probe(self) -> str:
         """Creates a pod that any node takes, and answers its UID."""
-        made = await self._api.post(_PODS, self._plain(self._name("probe")))
+        made = await self._api.post(PODS, self._plain(self._name("probe")))
         return str(made["metadata"]["uid"])
 
     # --- each second ------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Load:
         runs = [pod for pod in pods if pod["spec"].get("nodeName")]
         surplus = len(pods) - self._population
         for pod in runs:
-            path = f"{_PODS}/{pod['metadata']['name']}"
+            path = f"{PODS}/{pod['metadata']['name']}"
             if "deletionTimestamp" in pod["metadata"] or pod["spec"]["nodeName"] not in nodes:
                 yield self._delete(path)
             elif surplus > 0 and MAY_WAIT not in pod["metadata"]["labels"]:
@@ -151,9 +151,9 @@ class Load:
         for _ in range(self._rate):
             yield self._create(kinds)
         if self._ticks % 3 == 0 and kinds["high"] < _HIGH_PODS:
-            yield self._api.post(_PODS, self._tight("high", "chaos-high"))
+            yield self._api.post(PODS, self._tight("high", "chaos-high"))
         for _ in range(_LOW_PODS + 2 - kinds["low"]):
-            yield self._api.post(_PODS, self._tight("low", "chaos-low"))
+            yield self._api.post(PODS, self._tight("low", "chaos-low"))
         for _ in range(_NEVER_FIT - kinds["never"]):
             pod = make_pod(
                 self._name("never"),
@@ -161,7 +161,7 @@ class Load:
                 labels={"kind": "never", MAY_WAIT: ""},
                 nodeSelector={"chaos.stowage.dev/nowhere": self._name("x")},
             )
-            yield self._api.post(_PODS, pod)
+            yield self._api.post(PODS, pod)
 
     def _change_nodes(self, names: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
         """Nodes in flux come and go; a stable one changes a label."""
@@ -252,7 +252,7 @@ class Load:
             spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": int(kind)}]
         elif self._draw.random() < self.foreign_share:
             spec["schedulerName"] = FOREIGN
-        await self._api.post(_PODS, pod)
+        await self._api.post(PODS, pod)
 
     def _plain(self, name: str) -> Json:
         cpu = self._draw.choice(("50m", "100m", "200m", "400m"))

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from e2e.chaos.checker import AUDIT_RULES, Census, Rewind
-from e2e.chaos.load import FOREIGN, MAY_WAIT, NAMESPACE, Load
+from e2e.chaos.load import FOREIGN, MAY_WAIT, PODS, Load
 from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
@@ -20,7 +20,6 @@ from e2e.support.waiting import wait_for
 
 Result = TypeVar("Result")
 
-_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _UNBOUND = "spec.nodeName%3D,spec.schedulerName%3D"
 _NOT_ADMITTING = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection")
 """Nobody would take back what these add, or make what they wait for."""
@@ -162,7 +161,7 @@ class World:
     def count(self) -> None:
         """Takes down which pods there are."""
         at = time.time()
-        pods = self._listed(_PODS)
+        pods = self._listed(PODS)
         self.censuses.append(Census(at, frozenset(pod["metadata"]["uid"] for pod in pods)))
 
     def wait_for_foreign(self) -> None:
@@ -170,7 +169,7 @@ class World:
         wait_for(lambda: not self._unbound(FOREIGN), "the other scheduler's pods", 60, 0.5)
 
     def _unbound(self, scheduler: str) -> list[Json]:
-        return self._listed(f"{_PODS}?fieldSelector={_UNBOUND}{scheduler}")
+        return self._listed(f"{PODS}?fieldSelector={_UNBOUND}{scheduler}")
 
     def _listed(self, path: str) -> list[Json]:
         """Reads objects, as soon as there is a server that answers."""
