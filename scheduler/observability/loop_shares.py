@@ -21,7 +21,7 @@ START: Final = "start"
 OTHER: Final = "other"
 """A stall of which the steps that are timed explain less than half."""
 NOT_RUNNING: Final = "not_running"
-"""A stall for most of which the loop's thread did not run: others had the processor."""
+"""The part of a stall in which the loop's thread did not run: others had the processor."""
 WORK: Final = (DECISIONS, WATCHES, BINDS, EVENTS, OTHER_WRITES, TICKS, START)
 
 
@@ -37,9 +37,9 @@ class LoopMetrics:
         )
         self.stalls = add.histogram(
             "stowage_loop_stall_seconds",
-            "How much later than asked for the event loop ran a timer, by the work of the "
-            "longest step meanwhile; other where no step took half of it, not_running where the "
-            "loop's thread ran for less than half of it (throttled, or others had the processor).",
+            "How much later than asked for the event loop ran a timer: for how long its thread ran "
+            "meanwhile, by the work of the longest step (other where no step took half of it), and "
+            "for how long it did not (not_running: throttled, or others had the processor).",
             "work",
             bounds=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
         )
@@ -88,13 +88,18 @@ class LoopShares:
             except BaseException as problem:  # noqa: BLE001 - whatever it is, it is not for us
                 step, told = running.throw, problem
 
-    def stalled(self, seconds: float) -> str:
-        """The loop was late by so much; says what it was, of the steps since the last call."""
+    def stalled(self, seconds: float) -> tuple[str, float]:
+        """The loop was late by so much.
+
+        Returns:
+            What it was, of the steps since the last call, and for how many of the seconds it was
+            that: for the others the thread did not run.
+        """
         before, self._ran_before = self._ran_before, self._ran()
-        if 2 * (self._ran_before - before) < seconds:
-            work = NOT_RUNNING
-        else:
-            work = self._longest_work if 2 * self._longest >= seconds else OTHER
+        ran = min(seconds, self._ran_before - before)
+        work = self._longest_work if 2 * self._longest >= ran else OTHER
         self._longest, self._longest_work = 0.0, OTHER
-        self._metrics.stalls[work].observe(seconds)
-        return work
+        self._metrics.stalls[work].observe(ran)
+        if ran < seconds:
+            self._metrics.stalls[NOT_RUNNING].observe(seconds - ran)
+        return work, ran

@@ -37,7 +37,7 @@ class World:
         return self.registry.get_sample_value("stowage_loop_busy_seconds_total", {"work": work})
 
     def stalls(self, work: str) -> float | None:
-        return self.registry.get_sample_value("stowage_loop_stall_seconds_count", {"work": work})
+        return self.registry.get_sample_value("stowage_loop_stall_seconds_sum", {"work": work})
 
 
 def run(story: Coroutine[Any, Any, Any]) -> Any:
@@ -126,17 +126,29 @@ def test_a_stall_says_what_it_was(late: float, work: str) -> None:
             await world.shares.timed(kind, _spend(world, seconds))
 
     run(story())
-    assert world.shares.stalled(late) == work
-    assert world.stalls(work) == 1
+    world.now += 1.0
+    assert world.shares.stalled(late) == (work, late)
+    assert world.stalls(work) == late
     world.now += late
-    assert world.shares.stalled(late) == OTHER
+    assert world.shares.stalled(late) == (OTHER, late)
 
 
-@pytest.mark.parametrize(("kept", "work"), [(0.5, WATCHES), (0.51, NOT_RUNNING)])
-def test_a_stall_is_no_work_where_the_thread_did_not_run(kept: float, work: str) -> None:
-    """Whatever step it was taken from: the machine, or a limit, kept it from running."""
+@pytest.mark.parametrize(("kept", "work"), [(0.375, OTHER), (0.5, WATCHES), (0.875, WATCHES)])
+def test_what_a_stall_took_is_told_from_what_the_machine_took(kept: float, work: str) -> None:
+    """Where the thread did not run nothing of ours took the time; the rest is ours all the same."""
     world = World()
-    run(world.shares.timed(WATCHES, _spend(world, 1.0)))
+    run(world.shares.timed(WATCHES, _spend(world, 0.25)))
+    world.now += 0.75
     world.kept = kept
 
-    assert world.shares.stalled(1.0) == work
+    assert world.shares.stalled(1.0) == (work, 1.0 - kept)
+    assert (world.stalls(work), world.stalls(NOT_RUNNING)) == (1.0 - kept, kept)
+
+
+def test_a_thread_that_ran_all_the_time_was_not_kept_from_it() -> None:
+    """It also worked before the timer was due."""
+    world = World()
+    run(world.shares.timed(WATCHES, _spend(world, 1.5)))
+
+    assert world.shares.stalled(1.0) == (WATCHES, 1.0)
+    assert world.stalls(NOT_RUNNING) is None
