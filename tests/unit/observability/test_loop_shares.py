@@ -112,25 +112,33 @@ async def _spend(world: World, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("late", "work"),
     [
-        pytest.param(0.375, WATCHES, id="the longest step is most of it"),
-        pytest.param(0.5, WATCHES, id="the longest step is half of it"),
-        pytest.param(0.875, OTHER, id="no step explains it"),
+        pytest.param(0.75, WATCHES, id="two steps of one work are most of it"),
+        pytest.param(1.0, WATCHES, id="one work is half of it"),
+        pytest.param(1.125, OTHER, id="no work explains it"),
     ],
 )
 def test_a_stall_says_what_it_was(late: float, work: str) -> None:
     """Of the steps since the last look."""
     world = World()
+    steps = ((DECISIONS, 0.375), (WATCHES, 0.25), (BINDS, 0.125), (WATCHES, 0.25))
 
     async def story() -> None:
-        for kind, seconds in ((DECISIONS, 0.125), (WATCHES, 0.25), (BINDS, 0.1875)):
+        for kind, seconds in steps:
             await world.shares.timed(kind, _spend(world, seconds))
 
     run(story())
     world.now += 1.0
-    assert world.shares.stalled(late) == (work, late)
+    told = world.shares.stalled(late)
+    assert (told[DECISIONS], told[WATCHES], told[BINDS], told[NOT_RUNNING]) == (
+        0.375,
+        0.5,
+        0.125,
+        0,
+    )
     assert world.stalls(work) == late
     world.now += late
-    assert world.shares.stalled(late) == (OTHER, late)
+    assert not any(world.shares.stalled(late).values())
+    assert world.stalls(OTHER) == late + late * (work == OTHER)
 
 
 @pytest.mark.parametrize(("kept", "work"), [(0.375, OTHER), (0.5, WATCHES), (0.875, WATCHES)])
@@ -141,7 +149,7 @@ def test_what_a_stall_took_is_told_from_what_the_machine_took(kept: float, work:
     world.now += 0.75
     world.kept = kept
 
-    assert world.shares.stalled(1.0) == (work, 1.0 - kept)
+    assert world.shares.stalled(1.0)[NOT_RUNNING] == kept
     assert (world.stalls(work), world.stalls(NOT_RUNNING)) == (1.0 - kept, kept)
 
 
@@ -150,5 +158,5 @@ def test_a_thread_that_ran_all_the_time_was_not_kept_from_it() -> None:
     world = World()
     run(world.shares.timed(WATCHES, _spend(world, 1.5)))
 
-    assert world.shares.stalled(1.0) == (WATCHES, 1.0)
-    assert world.stalls(NOT_RUNNING) is None
+    assert world.shares.stalled(1.0)[NOT_RUNNING] == 0
+    assert (world.stalls(WATCHES), world.stalls(NOT_RUNNING)) == (1.0, None)
