@@ -1,10 +1,13 @@
-"""Promise: the manifests grant what the daemon uses, and nothing more.
+"""Promise: the manifests grant what the daemon uses, and nothing more; no log holds a token.
 
-Comes last: it reads what all daemons of the run asked the API server for. Who is meant to be
-refused is another user.
+Comes last: it reads what all daemons of the run asked the API server for, and what they said. Who
+is meant to be refused is another user.
 """
 
+import re
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -12,6 +15,9 @@ from e2e.conftest import ASKED_ELSEWHERE
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.rights import granted, has_deployed_rights, refused, unused, used
+
+JSON_WEB_TOKEN: Final = re.compile(rb"eyJ[\w-]{8,}\.eyJ[\w-]{8,}")
+"""As tokens of service accounts look."""
 
 
 def test_the_whole_run_kept_to_the_deployed_rights(
@@ -28,3 +34,13 @@ def test_the_whole_run_kept_to_the_deployed_rights(
     ran = {item.path for item in request.session.items}
     if ran >= set(Path(__file__).parent.glob("test_*.py")):
         assert unused(seen) == set()
+
+
+def test_no_log_of_the_whole_run_holds_a_token(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever went wrong, and however much was to be logged."""
+    logs = list(tmp_path_factory.getbasetemp().rglob("*.log"))
+    if not logs:
+        pytest.skip("no daemon ran before")
+
+    lines = chain.from_iterable(log.read_bytes().splitlines() for log in logs)
+    assert [line for line in lines if JSON_WEB_TOKEN.search(line)] == []
