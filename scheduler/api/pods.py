@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
-from scheduler.api.objects import Pod, PodSpec, PodStatus, Volume
+from scheduler.api.objects import OwnerReference, Pod, PodSpec, PodStatus, Volume
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import non_zero_requests, pod_requests, scoring_requests
 from scheduler.api.selectors import SelectorError
@@ -95,13 +95,15 @@ class LabelSet:
     Attributes:
         labels: these.
         size_bytes: their length as text.
+        owners: of the pod that was decoded last; pods with equal labels mostly have equal ones.
     """
 
-    __slots__ = ("__weakref__", "labels", "size_bytes")
+    __slots__ = ("__weakref__", "labels", "owners", "size_bytes")
 
     def __init__(self, labels: dict[str, str], size_bytes: int) -> None:
         self.labels = labels
         self.size_bytes = size_bytes
+        self.owners: tuple[OwnerReference, ...] = ()
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):
@@ -208,6 +210,9 @@ def pod_info(pod: Pod) -> PodInfo:
     force_setattr(pod, "spec", shape.spec)
     label_set = _shared_labels(pod.metadata.labels)
     force_setattr(pod.metadata, "labels", label_set.labels)
+    if pod.metadata.owner_references != label_set.owners:
+        label_set.owners = pod.metadata.owner_references
+    force_setattr(pod.metadata, "owner_references", label_set.owners)
     return PodInfo(pod, shape, label_set)
 
 
