@@ -17,7 +17,7 @@ from scheduler.framework.interface import PreScorePlugin, Scores
 from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.filtering import Feasibility
 from scheduler.framework.runtime.plugin_calls import PluginCalls
-from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
+from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local, needs_volumes
 from scheduler.framework.runtime.pod_class import PodClass, RawScore, call_normalize, call_score
 from scheduler.framework.status import Code
 from scheduler.snapshot import Snapshot
@@ -52,6 +52,9 @@ class Scoring:
         self._calls = calls
         self._all = plugins.score
         self._cluster = [scored for scored in plugins.score if not is_row_local(scored.plugin)]
+        self._cluster_without_volumes = [
+            scored for scored in self._cluster if not needs_volumes(scored.plugin)
+        ]
         scoring = {scored.plugin.NAME for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
 
@@ -125,9 +128,11 @@ class Scoring:
         pod_class = found.pod_class
         if not found.is_row_local or pod_class.score_failure is not None or self._only_preparing:
             return False
-        if any(raw.varies for raw in pod_class.raw_scores):
-            return False
-        return all(self._skips_score(scored, pod, snapshot) for scored in self._cluster)
+        for raw in pod_class.raw_scores:
+            if raw.varies:
+                return False
+        cluster = self._cluster if pod.pod.volumes else self._cluster_without_volumes
+        return all(self._skips_score(scored, pod, snapshot) for scored in cluster)
 
     def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
         plugin = scored.pre_score
