@@ -172,7 +172,7 @@ class Filtering:
             state,
             pod_class,
             verdicts,
-            absent=_absent_status(found, pod, snapshot, verdicts),
+            absent=None if rows is None else _absent_status(found, pod, snapshot, verdicts),
             restricting=found.restricting,
             attempt=attempt,
             is_row_local=is_own and verdicts is alone,
