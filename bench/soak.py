@@ -4,8 +4,8 @@ One daemon, one control plane. At first the cluster is filled with pods that hav
 without are created and the oldest deleted at a steady rate, and each second a node goes and the one
 before comes back. Each sample is what the daemon uses, what waits in it, and the longest stall of
 its loop since the sample before. What is asked: memory flat after the warm-up, no stall over 100 ms
-while the daemon ran (where the machine kept it from running that is said), no backlog of any kind
-that grows, and that the load was what it was meant to be.
+of its own (for how long the machine kept it from running is said), no backlog of any kind that
+grows, and that the load was what it was meant to be.
 
     python -m bench.soak                                                       # a minute, small
     python -m bench.soak --nodes 10000 --pods 200000 --minutes 20 --rate 80    # the real one
@@ -62,8 +62,8 @@ class Sample:
         tasks: of its loop.
         waiting: pods in its queues.
         owed: writes that wait or are under way, and events kept for pods in flight.
-        stall: the longest since the sample before, of those in which the daemon ran.
-        kept: the longest of the others: the machine had other things to do.
+        stall: for how long the daemon's loop was busy at most, since the sample before.
+        kept: for how long it had to wait at most: the machine had other things to do.
         made: pods that were created since the cluster was full.
     """
 

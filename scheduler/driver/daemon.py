@@ -188,9 +188,10 @@ class Daemon:
             before = self._clock.monotonic()
             await asyncio.sleep(STALL_PROBE_SECONDS)
             late = max(0.0, self._clock.monotonic() - before - STALL_PROBE_SECONDS)
-            work = self._shares.stalled(late)
+            spent = self._shares.stalled(late)
             if late > STALL_TOLD_SECONDS:
-                log.info("Loop was held up", seconds=round(late, 3), work=work)
+                by_work = {work: round(seconds, 3) for work, seconds in spent.items() if seconds}
+                log.info("Loop was held up", seconds=round(late, 3), **by_work)
 
     async def _timed(self, work: str, running: Coroutine[Any, Any, None]) -> None:
         await self._shares.timed(work, running)

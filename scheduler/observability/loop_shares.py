@@ -19,9 +19,9 @@ OTHER_WRITES: Final = "other_writes"
 TICKS: Final = "ticks"
 START: Final = "start"
 OTHER: Final = "other"
-"""A stall of which the steps that are timed explain less than half."""
+"""A stall of which no work that is timed took half."""
 NOT_RUNNING: Final = "not_running"
-"""A stall for most of which the loop's thread did not run: others had the processor."""
+"""The part of a stall in which the loop's thread did not run: others had the processor."""
 WORK: Final = (DECISIONS, WATCHES, BINDS, EVENTS, OTHER_WRITES, TICKS, START)
 
 
@@ -37,9 +37,9 @@ class LoopMetrics:
         )
         self.stalls = add.histogram(
             "stowage_loop_stall_seconds",
-            "How much later than asked for the event loop ran a timer, by the work of the "
-            "longest step meanwhile; other where no step took half of it, not_running where the "
-            "loop's thread ran for less than half of it (throttled, or others had the processor).",
+            "How much later than asked for the event loop ran a timer: for how long its thread ran "
+            "meanwhile, by the work that took most (other where none took half of it), and for how "
+            "long it did not (not_running: throttled, or others had the processor).",
             "work",
             bounds=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
         )
@@ -62,12 +62,13 @@ class LoopShares:
         self._metrics = metrics
         self._now = now
         self._ran, self._ran_before = ran, 0.0
-        self._longest, self._longest_work = 0.0, OTHER
+        self._since = dict.fromkeys(WORK, 0.0)
+        """Seconds since the last look at how late the loop is."""
 
     @coroutine
     def timed(self, work: str, running: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
         """Runs a coroutine to its end, as if it were awaited itself, and times its steps."""
-        now, spent = self._now, self._metrics.busy_seconds[work]
+        now, spent, since = self._now, self._metrics.busy_seconds[work], self._since
         step: Callable[[Any], Any] = running.send
         told: Any = None
         while True:
@@ -80,21 +81,26 @@ class LoopShares:
             finally:
                 seconds = now() - start
                 spent.inc(seconds)
-                if seconds > self._longest:
-                    self._longest, self._longest_work = seconds, work
+                since[work] += seconds
             try:
                 told = yield awaited
                 step = running.send
             except BaseException as problem:  # noqa: BLE001 - whatever it is, it is not for us
                 step, told = running.throw, problem
 
-    def stalled(self, seconds: float) -> str:
-        """The loop was late by so much; says what it was, of the steps since the last call."""
-        before, self._ran_before = self._ran_before, self._ran()
-        if 2 * (self._ran_before - before) < seconds:
-            work = NOT_RUNNING
-        else:
-            work = self._longest_work if 2 * self._longest >= seconds else OTHER
-        self._longest, self._longest_work = 0.0, OTHER
-        self._metrics.stalls[work].observe(seconds)
-        return work
+    def stalled(self, seconds: float) -> dict[str, float]:
+        """The loop was late by so much.
+
+        Returns:
+            Seconds by what they went to, since the last call.
+        """
+        since, before = self._since, self._ran_before
+        self._ran_before = self._ran()
+        ran = min(seconds, self._ran_before - before)
+        most = max(since, key=since.__getitem__)
+        self._metrics.stalls[most if 2 * since[most] >= ran else OTHER].observe(ran)
+        if ran < seconds:
+            self._metrics.stalls[NOT_RUNNING].observe(seconds - ran)
+        told = {**since, NOT_RUNNING: seconds - ran}
+        since.update(dict.fromkeys(since, 0.0))
+        return told

@@ -20,7 +20,7 @@ def test_a_pod_has_the_entries_that_are_among_the_latest() -> None:
 
 
 def test_what_was_told_stays_as_it_was() -> None:
-    """Who has asked keeps the answer; only pods with entries take room."""
+    """Who has asked keeps the answer."""
     story = Story(length=2)
     story.tell(1.0, "a", 1, "assumed")
 
@@ -30,4 +30,3 @@ def test_what_was_told_stays_as_it_was() -> None:
 
     assert before == [Entry(1.0, "a", 1, "assumed", "")]
     assert story.of("a") == []
-    assert len(story._of_pod) == 2

@@ -37,7 +37,7 @@ class World:
         return self.registry.get_sample_value("stowage_loop_busy_seconds_total", {"work": work})
 
     def stalls(self, work: str) -> float | None:
-        return self.registry.get_sample_value("stowage_loop_stall_seconds_count", {"work": work})
+        return self.registry.get_sample_value("stowage_loop_stall_seconds_sum", {"work": work})
 
 
 def run(story: Coroutine[Any, Any, Any]) -> Any:
@@ -112,31 +112,51 @@ async def _spend(world: World, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("late", "work"),
     [
-        pytest.param(0.375, WATCHES, id="the longest step is most of it"),
-        pytest.param(0.5, WATCHES, id="the longest step is half of it"),
-        pytest.param(0.875, OTHER, id="no step explains it"),
+        pytest.param(0.75, WATCHES, id="two steps of one work are most of it"),
+        pytest.param(1.0, WATCHES, id="one work is half of it"),
+        pytest.param(1.125, OTHER, id="no work explains it"),
     ],
 )
 def test_a_stall_says_what_it_was(late: float, work: str) -> None:
     """Of the steps since the last look."""
     world = World()
+    steps = ((DECISIONS, 0.375), (WATCHES, 0.25), (BINDS, 0.125), (WATCHES, 0.25))
 
     async def story() -> None:
-        for kind, seconds in ((DECISIONS, 0.125), (WATCHES, 0.25), (BINDS, 0.1875)):
+        for kind, seconds in steps:
             await world.shares.timed(kind, _spend(world, seconds))
 
     run(story())
-    assert world.shares.stalled(late) == work
-    assert world.stalls(work) == 1
+    world.now += 1.0
+    told = world.shares.stalled(late)
+    assert (told[DECISIONS], told[WATCHES], told[BINDS], told[NOT_RUNNING]) == (
+        0.375,
+        0.5,
+        0.125,
+        0,
+    )
+    assert world.stalls(work) == late
     world.now += late
-    assert world.shares.stalled(late) == OTHER
+    assert not any(world.shares.stalled(late).values())
+    assert world.stalls(OTHER) == late + late * (work == OTHER)
 
 
-@pytest.mark.parametrize(("kept", "work"), [(0.5, WATCHES), (0.51, NOT_RUNNING)])
-def test_a_stall_is_no_work_where_the_thread_did_not_run(kept: float, work: str) -> None:
-    """Whatever step it was taken from: the machine, or a limit, kept it from running."""
+@pytest.mark.parametrize(("kept", "work"), [(0.375, OTHER), (0.5, WATCHES), (0.875, WATCHES)])
+def test_what_a_stall_took_is_told_from_what_the_machine_took(kept: float, work: str) -> None:
+    """Where the thread did not run nothing of ours took the time; the rest is ours all the same."""
     world = World()
-    run(world.shares.timed(WATCHES, _spend(world, 1.0)))
+    run(world.shares.timed(WATCHES, _spend(world, 0.25)))
+    world.now += 0.75
     world.kept = kept
 
-    assert world.shares.stalled(1.0) == work
+    assert world.shares.stalled(1.0)[NOT_RUNNING] == kept
+    assert (world.stalls(work), world.stalls(NOT_RUNNING)) == (1.0 - kept, kept)
+
+
+def test_a_thread_that_ran_all_the_time_was_not_kept_from_it() -> None:
+    """It also worked before the timer was due."""
+    world = World()
+    run(world.shares.timed(WATCHES, _spend(world, 1.5)))
+
+    assert world.shares.stalled(1.0)[NOT_RUNNING] == 0
+    assert (world.stalls(WATCHES), world.stalls(NOT_RUNNING)) == (1.0, None)
