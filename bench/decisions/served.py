@@ -193,7 +193,7 @@ def _owned(pod: Json, index: int) -> Json:
 
 def _managed(manager: str, body: Mapping[str, Any]) -> Json:
     """About as long as what the API server writes of who has set which field."""
-    fields = {f"f:{field}": {".": {}} for field in (*body["metadata"], *body.get("spec", {}))}
+    fields: Json = {f"f:{field}": {".": {}} for field in (*body["metadata"], *body.get("spec", {}))}
     return {
         "manager": manager,
         "operation": "Update",
