@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import process_time_ns, thread_time_ns
@@ -22,8 +22,8 @@ from scheduler.driver.driver import EventLog
 from scheduler.engine.events import Bound, Decide, Event, ObjectSet, PreBound, Tick
 from scheduler.engine.instructions import Bind, Instruction, RunPreBind
 from scheduler.engine.outcome import TakeOutcome
-from scheduler.offline.cluster import Profiles, events_of
-from scheduler.offline.reading import objects_from_documents
+from scheduler.informers.kinds import KINDS
+from scheduler.offline.cluster import Profiles
 from scheduler.recording.records import Header
 from scheduler.volumes.catalog import VolumeCatalog
 
@@ -36,6 +36,7 @@ WARM_UP: Final = 100
 """Decisions that do not count: the first of a class looks at every node."""
 TURN: Final = 100
 """Pods that go by in a second, where engines take turns."""
+_KINDS: Final = {kind.list_kind.removesuffix("List"): kind for kind in KINDS}
 HEADER: Final = Header(
     recording="bench",
     version="",
@@ -85,12 +86,13 @@ class Timed:
         )
         profiles = Profiles(default_configuration(objects.SCHEDULER_NAME))
         self._engine = engine = profiles.engine(0, take_outcome=take_outcome)
-        for event in events_of(objects_from_documents(zip(repeat(workload.name), bodies))):
-            engine.handle(event, 0.0)
+        for body in bodies:
+            engine.handle(_told(body), 0.0)
         engine.handle(Tick(), 0.0)
         self.handle = engine.handle if log is None else _logged(engine.handle, log)
         factory = objects.PodFactory(workload.pods, names, "pod")
-        self.pods = iter(_waiting_pods(factory, running, count))
+        # Read beforehand: that is no part of a decision.
+        self.pods = iter(list(_waiting_pods(factory, running, count)))
 
     def schedule(self, pod: PodInfo) -> tuple[float, float] | None:
         """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
@@ -178,6 +180,14 @@ def _running(
         yield msgspec.json.decode(body)
 
 
-def _waiting_pods(factory: objects.PodFactory, first: int, count: int) -> list[PodInfo]:
-    bodies = (msgspec.json.decode(factory.waiting(first + each)) for each in range(count))
-    return objects_from_documents(zip(repeat("waiting pods"), bodies)).pods
+def _waiting_pods(factory: objects.PodFactory, first: int, count: int) -> Iterator[PodInfo]:
+    for each in range(first, first + count):
+        yield _told(msgspec.json.decode(factory.waiting(each))).object
+
+
+def _told(body: Json) -> ObjectSet:
+    """What an engine is told of an object, read from its bytes as an informer reads it."""
+    kind, metadata = _KINDS[body["kind"]], body["metadata"]
+    uid = f"{metadata.get('namespace', '')}/{metadata['name']}"
+    stored = msgspec.json.encode({**body, "metadata": {**metadata, "uid": uid}})
+    return ObjectSet(kind.name, kind.decode(stored))

@@ -12,12 +12,13 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
-from scheduler.api.objects import Pod, PodSpec, Volume
+from scheduler.api.objects import OwnerReference, Pod, PodSpec, PodStatus, Volume
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import non_zero_requests, pod_requests, scoring_requests
 from scheduler.api.selectors import SelectorError
 
-_KEPT_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
+_RESIZE_PENDING: Final = "PodResizePending"
+_KEPT_CONDITIONS: Final = frozenset({"PodScheduled", _RESIZE_PENDING, "DisruptionTarget"})
 _storage_of: Final = attrgetter(
     *(field for field in Volume.__struct_fields__ if field not in ("name", "image"))
 )
@@ -94,13 +95,15 @@ class LabelSet:
     Attributes:
         labels: these.
         size_bytes: their length as text.
+        owners: of the pod that was decoded last; pods with equal labels mostly have equal ones.
     """
 
-    __slots__ = ("__weakref__", "labels", "size_bytes")
+    __slots__ = ("__weakref__", "labels", "owners", "size_bytes")
 
     def __init__(self, labels: dict[str, str], size_bytes: int) -> None:
         self.labels = labels
         self.size_bytes = size_bytes
+        self.owners: tuple[OwnerReference, ...] = ()
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):
@@ -207,6 +210,9 @@ def pod_info(pod: Pod) -> PodInfo:
     force_setattr(pod, "spec", shape.spec)
     label_set = _shared_labels(pod.metadata.labels)
     force_setattr(pod.metadata, "labels", label_set.labels)
+    if pod.metadata.owner_references != label_set.owners:
+        label_set.owners = pod.metadata.owner_references
+    force_setattr(pod.metadata, "owner_references", label_set.owners)
     return PodInfo(pod, shape, label_set)
 
 
@@ -239,10 +245,10 @@ def _drop_unread_conditions(pod: Pod) -> None:
 
 
 def _shared_shape(pod: Pod) -> PodShape:
-    key = _encoder.encode(pod.spec)
+    spec = key = _encoder.encode(pod.spec)
     resized = _has_resize_state(pod)
     if resized:
-        key += _encoder.encode(pod.status)
+        key += _encoder.encode(_resize_state(pod.status))
     shape = _shapes.get(key)
     if shape is None:
         try:
@@ -251,7 +257,7 @@ def _shared_shape(pod: Pod) -> PodShape:
             raise InvalidPodError(str(problem)) from problem
         if resized and not shape.is_resized:
             # The kubelet confirms what was asked for: the same shape as before it did.
-            shape = _shapes.setdefault(_encoder.encode(pod.spec), shape)
+            shape = _shapes.setdefault(spec, shape)
         shape = _shapes.setdefault(key, shape)
     if resized and not shape.is_resized:
         # What the kubelet reports adds nothing; do not keep it once per pod.
@@ -277,6 +283,17 @@ def _has_resize_state(pod: Pod) -> bool:
         or status.init_container_statuses
         or status.resources
         or status.allocated_resources
+    )
+
+
+def _resize_state(status: PodStatus) -> PodStatus:
+    """What `pod_requests` reads of a status: the rest, such as when a pod began, is its own."""
+    return PodStatus(
+        conditions=tuple(c for c in status.conditions if c.type == _RESIZE_PENDING),
+        container_statuses=status.container_statuses,
+        init_container_statuses=status.init_container_statuses,
+        resources=status.resources,
+        allocated_resources=status.allocated_resources,
     )
 
 

@@ -35,18 +35,6 @@ class CacheInvariantError(SchedulerError):
     """A contradiction of our own, such as assuming a pod twice."""
 
 
-class _Entry(msgspec.Struct, gc=False):
-    """One pod the cache knows.
-
-    Attributes:
-        pod: the pod on its (assumed) node.
-        state: ASSUMED or ADDED.
-    """
-
-    pod: PodInfo
-    state: PodState
-
-
 class Rebuilt(msgspec.Struct, frozen=True):
     """The snapshot had to be built anew.
 
@@ -72,9 +60,11 @@ class Cache:
         self.nodes: dict[str, NodeInfo] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.rebuilds = 0
-        self._entries: dict[str, _Entry] = {}
+        self._pods: dict[str, PodInfo] = {}
+        """By UID, on the nodes where they run or are assumed to run."""
+        self._assumed: set[str] = set()
+        """Those that the API server has not confirmed."""
         self._changes: list[Change] = []
-        self._assumed_count = 0
 
     # --- pods -----------------------------------------------------------------------------------
 
@@ -86,17 +76,17 @@ class Cache:
         """
         uid = pod.uid
         self._next_state(uid, PodEvent.ASSUME)
-        self._entries[uid] = _Entry(pod, PodState.ASSUMED)
-        self._assumed_count += 1
+        self._pods[uid] = pod
+        self._assumed.add(uid)
         self._place(pod)
 
     def forget_pod(self, pod: PodInfo) -> bool:
         """The pod is not going to run there after all; says whether anything was given back."""
-        entry = self._entries.get(pod.uid)
-        if entry is None or entry.state is PodState.ADDED:
+        uid = pod.uid
+        if uid not in self._assumed:
             return False
-        self._next_state(pod.uid, PodEvent.FORGET)
-        self._drop(entry)
+        self._next_state(uid, PodEvent.FORGET)
+        self._drop(uid)
         return True
 
     def add_pod(self, pod: PodInfo) -> None:
@@ -112,15 +102,14 @@ class Cache:
 
     def remove_pod(self, pod: PodInfo) -> None:
         """The pod is deleted, or has ended."""
-        entry = self._entries.get(pod.uid)
-        if entry is not None:
-            self._next_state(pod.uid, PodEvent.REMOVE)
-            self._drop(entry)
+        uid = pod.uid
+        if uid in self._pods:
+            self._next_state(uid, PodEvent.REMOVE)
+            self._drop(uid)
 
     def get_pod(self, uid: str) -> PodInfo | None:
         """The pod as the cache has it."""
-        entry = self._entries.get(uid)
-        return None if entry is None else entry.pod
+        return self._pods.get(uid)
 
     def seen_by_snapshot(self, uid: str) -> PodInfo | None:
         """The pod as the snapshot has it, which does not know yet what changed since.
@@ -136,12 +125,13 @@ class Cache:
 
     def state_of(self, uid: str) -> PodState:
         """Where a pod stands."""
-        entry = self._entries.get(uid)
-        return PodState.ABSENT if entry is None else entry.state
+        if uid in self._assumed:
+            return PodState.ASSUMED
+        return PodState.ADDED if uid in self._pods else PodState.ABSENT
 
     def is_assumed_pod(self, uid: str) -> bool:
         """Whether the pod is assumed and not confirmed."""
-        return self.state_of(uid) is PodState.ASSUMED
+        return uid in self._assumed
 
     # --- nodes and namespaces -------------------------------------------------------------------
 
@@ -219,38 +209,35 @@ class Cache:
 
     def pod_count(self) -> int:
         """Pods, assumed ones included."""
-        return len(self._entries)
+        return len(self._pods)
 
     def assumed_pod_count(self) -> int:
         """Pods that are assumed and not confirmed."""
-        return self._assumed_count
+        return len(self._assumed)
 
     @property
     def uids(self) -> Collection[str]:
         """Of all pods."""
-        return self._entries.keys()
+        return self._pods.keys()
 
     def pods(self) -> dict[str, tuple[PodInfo, PodState]]:
         """All pods by UID with their states."""
-        return {uid: (entry.pod, entry.state) for uid, entry in self._entries.items()}
+        return {uid: (pod, self.state_of(uid)) for uid, pod in self._pods.items()}
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _confirm(self, pod: PodInfo, event: PodEvent) -> None:
-        entry = self._entries.get(pod.uid)
-        if entry is None:
-            self._next_state(pod.uid, event)
-            self._entries[pod.uid] = _Entry(pod, PodState.ADDED)
+        uid = pod.uid
+        self._next_state(uid, event)
+        old = self._pods.get(uid)
+        self._pods[uid] = pod
+        if old is None:
             self._place(pod)
             return
-        self._next_state(pod.uid, event)
-        old, entry.pod = entry.pod, pod
-        if entry.state is not PodState.ADDED:
-            entry.state = PodState.ADDED
-            self._assumed_count -= 1
+        self._assumed.discard(uid)
         if _takes_alike(old, pod):
             info = self.nodes[pod.node_name]
-            info.pods[pod.uid] = pod
+            info.pods[uid] = pod
             if info.node is not None:
                 alike = old.label_set is pod.label_set
                 self._changes.append(PodUpdated(pod) if alike else PodRelabelled(old, pod))
@@ -258,12 +245,9 @@ class Cache:
             self._take_away(old)
             self._place(pod)
 
-    def _drop(self, entry: _Entry) -> None:
-        uid = entry.pod.uid
-        del self._entries[uid]
-        if entry.state is not PodState.ADDED:
-            self._assumed_count -= 1
-        self._take_away(entry.pod)
+    def _drop(self, uid: str) -> None:
+        self._assumed.discard(uid)
+        self._take_away(self._pods.pop(uid))
 
     def _place(self, pod: PodInfo) -> None:
         info = self._node_info(pod.node_name)

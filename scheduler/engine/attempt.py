@@ -54,6 +54,10 @@ class AttemptState(Enum):
     __hash__ = object.__hash__
 
 
+STATE_WORDS: Final = {state: state.value for state in AttemptState}
+"""Looked up for each step of each pod; the values of members are worked out in Python."""
+
+
 class AttemptEvent(Enum):
     """What can happen to an attempt."""
 

@@ -12,6 +12,7 @@ from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
 from scheduler.engine.attempt import (
+    STATE_WORDS,
     TAKEN,
     UNDECIDED,
     Attempt,
@@ -562,11 +563,12 @@ class Attempts:
     # --- helpers --------------------------------------------------------------------------------
 
     def _advance(self, attempt: Attempt, event: AttemptEvent, detail: str = "") -> None:
-        core, pod = self._core, attempt.pod
-        attempt.state, attempt.since = attempt.next_state(event), core.time.now
+        core, pod = self._core, attempt.pod.pod
+        state, now = attempt.next_state(event), core.time.now
+        attempt.state, attempt.since = state, now
         # The UID of a pod does not change on its way to a node.
         core.story.tell(
-            attempt.since, pod.uid, attempt.id, attempt.state.value, detail or pod.node_name
+            now, pod.metadata.uid, attempt.id, STATE_WORDS[state], detail or pod.node_name
         )
 
     def _guarded(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:

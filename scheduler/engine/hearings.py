@@ -100,6 +100,8 @@ class Hearings:
             tries_nominated: whether the node it is nominated to is asked about alone, if it fits.
         """
         core = self._core
+        if not self.extenders.all:
+            return False
         asked = self.about_nodes(attempt.pod)
         if not asked or not core.snapshot.table.count:
             return False

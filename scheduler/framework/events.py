@@ -110,7 +110,7 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     @property
     def label(self) -> str:
         """The name of the event in metrics and logs."""
-        return self.custom_label or _label(self.resource, self.action)
+        return _label(self)
 
     @property
     def is_wildcard(self) -> bool:
@@ -135,10 +135,11 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 @cache
-def _label(resource: EventResource | ObjectKind, action: ActionType) -> str:
+def _label(event: ClusterEvent) -> str:
     """Worked out once: each change of a pod is counted under one."""
+    resource = event.resource
     name = resource.value if isinstance(resource, EventResource) else resource.kind
-    return name + action_name(action)
+    return event.custom_label or name + action_name(event.action)
 
 
 @cache

@@ -165,7 +165,8 @@ class PreFilterPlugin(Plugin, Protocol):
     """Prepares an attempt, may reject the pod or narrow the nodes."""
 
     NEEDS_VOLUMES: ClassVar[bool] = False
-    """Whether the plugin skips every pod without volumes; it is not asked about them then."""
+    """Whether the plugin has no use for pods without volumes: it skips them, scores all nodes alike
+    for them and reserves nothing. Then it is not asked about them, except to give back."""
 
     @abstractmethod
     def pre_filter(

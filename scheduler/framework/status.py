@@ -30,10 +30,10 @@ class Code(IntEnum):
     @property
     def upstream_name(self) -> str:
         """The name used in output and in metric labels."""
-        return _CODE_NAMES[self]
+        return CODE_NAMES[self]
 
 
-_CODE_NAMES: Final = {
+CODE_NAMES: Final = {
     Code.SUCCESS: "Success",
     Code.WAIT: "Wait",
     Code.SKIP: "Skip",

@@ -334,7 +334,9 @@ class Informer(Generic[T]):
             self._take_listed(item)
 
     def _take_listed(self, obj: T) -> None:
-        self._unnamed.pop(self.store.apply(obj), None)
+        self.store.apply(obj)
+        if self._unnamed:
+            self._unnamed.pop(self.store.key_of(obj), None)
         self._witnesses.saw(self.kind.meta_of(obj))
 
     def _take_unread(self, raw: msgspec.Raw) -> None:

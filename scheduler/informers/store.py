@@ -36,53 +36,61 @@ class Store(Mapping[str, T], Generic[T]):
 
     def __init__(self, meta_of: Callable[[T], ObjectMeta]) -> None:
         self._meta_of = meta_of
-        self._objects: dict[str, T] = {}
+        self._objects: dict[str, dict[str, T]] = {}
+        """By namespace and name: a key would be one more text for each of very many pods."""
         self._handlers: list[Handler[T]] = []
 
     @override
     def __getitem__(self, key: str) -> T:
-        return self._objects[key]
+        namespace, _, name = key.rpartition("/")
+        return self._objects[namespace][name]
 
     @override
     def __iter__(self) -> Iterator[str]:
-        return iter(self._objects)
+        for namespace, objects in self._objects.items():
+            prefix = f"{namespace}/" if namespace else ""
+            for name in objects:
+                yield prefix + name
 
     @override
     def __len__(self) -> int:
-        return len(self._objects)
+        return sum(map(len, self._objects.values()))
 
     def add_handler(self, handler: Handler[T]) -> None:
         """Adds a handler; it hears at once of what is there already."""
         self._handlers.append(handler)
-        for obj in list(self._objects.values()):
+        for obj in [*self.values()]:
             handler.on_add(obj)
 
     def key_of(self, obj: T) -> str:
         """The key of an object."""
         return key_of(self._meta_of(obj))
 
-    def apply(self, obj: T) -> str:
-        """Takes an object as it is now; answers its key.
+    def apply(self, obj: T) -> None:
+        """Takes an object as it is now.
 
         An object of another UID is another object: the old one is deleted first. The version that
         is there already changes nothing.
         """
         meta = self._meta_of(obj)
-        key = key_of(meta)
-        old = self._objects.get(key)
+        name = meta.name
+        objects = self._objects.get(meta.namespace)
+        if objects is None:
+            objects = self._objects[meta.namespace] = {}
+        old = objects.get(name)
         if old is not None:
             known = self._meta_of(old)
             if known.uid == meta.uid:
                 if known.resource_version != meta.resource_version:
-                    self._objects[key] = obj
+                    objects[name] = obj
                     for handler in self._handlers:
                         handler.on_update(old, obj)
-                return key
-            self.remove(key)
-        self._objects[key] = obj
+                return
+            del objects[name]
+            self._tell_gone(old)
+        objects[name] = obj
         for handler in self._handlers:
             handler.on_add(obj)
-        return key
 
     def remove(self, key: str) -> None:
         """Forgets an object; an unknown one is no matter.
@@ -90,10 +98,17 @@ class Store(Mapping[str, T], Generic[T]):
         Handlers are given the state that they know, not the one the object had at last: a pod whose
         binding they never heard of must not leave as a bound one.
         """
-        old = self._objects.pop(key, None)
+        namespace, _, name = key.rpartition("/")
+        objects = self._objects.get(namespace, {})
+        old = objects.pop(name, None)
         if old is not None:
-            for handler in self._handlers:
-                handler.on_delete(old)
+            if not objects:
+                del self._objects[namespace]
+            self._tell_gone(old)
+
+    def _tell_gone(self, obj: T) -> None:
+        for handler in self._handlers:
+            handler.on_delete(obj)
 
 
 class Named(Protocol):

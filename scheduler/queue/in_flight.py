@@ -72,7 +72,7 @@ class InFlightPods:
         """Begin an attempt."""
         uid = queued.pod_info.pod.metadata.uid
         self._attempts[uid] = _Attempt(queued)
-        self.collect(uid)
+        self._starts[uid] = self._dropped + len(self._events)
 
     def collect(self, uid: str) -> None:
         """Keep the events from now on for a pod in flight, and only these."""

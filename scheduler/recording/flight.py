@@ -6,7 +6,7 @@ encoded only when somebody asks. Of what is older, the objects as they were by t
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -69,7 +69,7 @@ class FlightRecorder:
         self._kept_bytes = kept_bytes
         self._entries: deque[_Entry] = deque()
         self._bytes = 0
-        self._before: dict[_Key, ObjectSet] = {}
+        self._before: dict[_Key, Any] = {}
         """The objects as they were when the oldest entry came."""
         self._begins_at = header.clock
         self._is_complete = True
@@ -100,7 +100,7 @@ class FlightRecorder:
             size -= entry.size
             self._is_complete = False
             if type(event) is ObjectSet:
-                before[_key_of(event)] = event
+                before[_key_of(event)] = event.object
             elif type(event) is ObjectGone:
                 before.pop(_key_of(event), None)
             elif type(event) is Configure and Configured() in entry.instructions:
@@ -112,8 +112,9 @@ class FlightRecorder:
         header = replace(self._header, is_complete=self._is_complete)
         writer = Writer()
         lines = bytearray()
-        for before in self._before.values():
-            writer.write(lines, before, self._begins_at, ())
+        for key, obj in self._before.items():
+            kind = "pods" if isinstance(key, str) else key[0]
+            writer.write(lines, ObjectSet(kind, obj), self._begins_at, ())
         for entry in self._entries:
             writer.write(lines, entry.event, entry.now, entry.instructions)
         return whole_file(header, lines)

@@ -32,8 +32,10 @@ class RowLog:
 
     def append(self, row: int, keep: int) -> None:
         """Note a changed row; at least the last `keep` changes stay readable."""
-        self._rows.append(row)
-        self._trim(keep)
+        rows = self._rows
+        rows.append(row)
+        if len(rows) > 2 * keep:
+            self._trim(keep)
 
     def extend(self, rows: Sequence[int], keep: int) -> None:
         """Note changed rows, in order."""

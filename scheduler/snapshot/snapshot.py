@@ -39,6 +39,8 @@ from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.selector_counts import SelectorCounts
 from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKey, TermKind
 
+_NEWER_VERSIONS: Final = frozenset({PodUpdated})
+"""What changes nothing that anybody counts."""
 _WORTH_SUMMING: Final = 16
 """So many pods that come at once are summed up before they are added to the columns."""
 
@@ -96,7 +98,7 @@ class Snapshot:
         Cost: O(changes); a node change looks once at each label column in use.
         """
         changes = list(changes)
-        if any(type(change) is not PodUpdated for change in changes):
+        if not _NEWER_VERSIONS.issuperset(map(type, changes)):
             self._begin(changes)
         for sort, alike in groupby(changes, type):
             run = list(alike)

@@ -150,7 +150,9 @@ class Filtering:
                 restricting=found.restricting,
                 attempt=attempt,
             )
-        rows = _rows_to_look_at(found.node_names, pod, snapshot)
+        rows = None
+        if found.node_names is not None:
+            rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
             # The columns of the class are not ours to change.
             alone = pod_class.verdicts(
@@ -170,7 +172,7 @@ class Filtering:
             state,
             pod_class,
             verdicts,
-            absent=_absent_status(found, pod, snapshot, verdicts),
+            absent=None if rows is None else _absent_status(found, pod, snapshot, verdicts),
             restricting=found.restricting,
             attempt=attempt,
             is_row_local=is_own and verdicts is alone,
@@ -350,12 +352,8 @@ def _first_to_reject(
     return int(verdicts.first[snapshot.table.alive].min(initial=FEASIBLE))
 
 
-def _rows_to_look_at(
-    names: frozenset[str] | None, pod: PodInfo, snapshot: Snapshot
-) -> NDArray[np.intp] | None:
-    """The rows of the nodes named, and of the pod's own nominated node; None means all."""
-    if names is None:
-        return None
+def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp]:
+    """The rows of the nodes named, and of the pod's own nominated node."""
     row_of = snapshot.table.row_of
     wanted = {row_of[name] for name in names if name in row_of}
     nominated_row = row_of.get(pod.pod.status.nominated_node_name)

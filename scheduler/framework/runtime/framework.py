@@ -248,7 +248,8 @@ class Framework:
         """
         start = self.calls.now()
         ended = SUCCESS
-        for plugin in self.plugins.reserve:
+        every = self.plugins.reserve
+        for plugin in every if pod.pod.volumes else self.plugins.reserve_without_volumes:
             ended = self._status(
                 plugin, "Reserve", OK_OR_NOT, plugin.reserve, state, pod, node_name
             )
@@ -304,10 +305,11 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
-        return any(
-            self._flight(plugin, state, pod, node_name).code is not Code.SKIP
-            for plugin in self.plugins.pre_bind
-        )
+        every = self.plugins.pre_bind
+        for plugin in every if pod.pod.volumes else self.plugins.pre_bind_without_volumes:
+            if self._flight(plugin, state, pod, node_name).code is not Code.SKIP:
+                return True
+        return False
 
     def _flight(
         self, plugin: PreBindPlugin, state: CycleState, pod: PodInfo, node_name: str

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from scheduler.errors import SchedulerError
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime.answers import WrongAnswerError
-from scheduler.framework.status import Code, Status
+from scheduler.framework.status import CODE_NAMES, Code, Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
@@ -101,7 +101,7 @@ class PluginCalls:
         """
         end = self.now()
         duration = self.metrics.extension_point_duration
-        duration[point, status.upstream_name, self.profile].observe(end - start)
+        duration[point, CODE_NAMES[status], self.profile].observe(end - start)
         if is_step:
             self.steps.append((end, point))
         return end

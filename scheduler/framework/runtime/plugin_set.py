@@ -80,6 +80,8 @@ class PluginSet:
 
     Attributes:
         by_name: every plugin of the profile, one instance each.
+        reserve_without_volumes: those of `reserve` that have a use for pods without any.
+        pre_bind_without_volumes: the same of `pre_bind`.
     """
 
     def __init__(
@@ -114,8 +116,10 @@ class PluginSet:
             self._weighted(name, weight or 1) for name, weight in enabled.get("score", ())
         ]
         self.reserve: list[ReservePlugin] = self._list("reserve")
+        self.reserve_without_volumes = [p for p in self.reserve if not needs_volumes(p)]
         self.permit: list[PermitPlugin] = self._list("permit")
         self.pre_bind: list[PreBindPlugin] = self._list("preBind")
+        self.pre_bind_without_volumes = [p for p in self.pre_bind if not needs_volumes(p)]
         self.bind: list[BindPlugin] = self._list("bind")
         self.post_bind: list[PostBindPlugin] = self._list("postBind")
 
@@ -169,6 +173,11 @@ class PluginSet:
             next((p for p in self.pre_score if p is plugin), None),
             is_trusted=self.is_trusted(name),
         )
+
+
+def needs_volumes(plugin: object) -> bool:
+    """Whether a plugin has no use for pods without volumes; see `PreFilterPlugin`."""
+    return getattr(plugin, "NEEDS_VOLUMES", False)
 
 
 def is_row_local(plugin: object) -> bool:

@@ -17,8 +17,10 @@ from scheduler.framework.interface import PreScorePlugin, Scores
 from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.filtering import Feasibility
 from scheduler.framework.runtime.plugin_calls import PluginCalls
-from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
+from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local, needs_volumes
 from scheduler.framework.runtime.pod_class import PodClass, RawScore, call_normalize, call_score
+from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Code
 from scheduler.snapshot import Snapshot
 
@@ -52,6 +54,9 @@ class Scoring:
         self._calls = calls
         self._all = plugins.score
         self._cluster = [scored for scored in plugins.score if not is_row_local(scored.plugin)]
+        self._cluster_without_volumes = [
+            scored for scored in self._cluster if not needs_volumes(scored.plugin)
+        ]
         scoring = {scored.plugin.NAME for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
 
@@ -77,7 +82,7 @@ class Scoring:
             PluginError: a plugin failed, or answered a score out of range.
         """
         if rows is None and self._is_total_cached(found, pod, snapshot):
-            return self._best_cached(found.pod_class, snapshot)
+            return self._best_cached(found, snapshot)
         rows = found.feasible_rows() if rows is None else rows
         if len(rows) <= 1:
             return Best(rows, len(rows))
@@ -87,19 +92,25 @@ class Scoring:
             return Best(rows[(exact == exact.max()).nonzero()[0]], len(rows), rows, exact)
         return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows), rows, totals)
 
-    def _best_cached(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
-        """The usual case of a plain pod: its class keeps the totals of all rows."""
+    def _best_cached(self, found: Feasibility, snapshot: Snapshot) -> Best:
+        """The usual case: the pod's class keeps the totals of all rows, and nobody adds to them."""
         start = self._calls.now()
-        size = snapshot.table.size
-        ranking = pod_class.best_rows(size)
+        pod_class, size = found.pod_class, snapshot.table.size
+        totals = pod_class.total[:size]
+        verdicts = found.verdicts
+        if found.is_row_local or verdicts is None:
+            ranking = pod_class.best_rows(size)
+        else:
+            totals = np.where(verdicts.first == FEASIBLE, totals, INFEASIBLE_TOTAL)
+            ranking = Ranking()
+            ranking.look(totals)
         if not ranking.feasible:
             return Best(ranking.rows, 0)
-        totals = pod_class.total[:size]
-        found = Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
-        if found.feasible > 1:
+        best = Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
+        if best.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)
-        return found
+        return best
 
     def totals(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -121,13 +132,17 @@ class Scoring:
         return total
 
     def _is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the class's total column ranks all rows as the full sum would."""
-        pod_class = found.pod_class
-        if not found.is_row_local or pod_class.score_failure is not None or self._only_preparing:
+        """Whether the class's total column ranks all rows that fit as the full sum would."""
+        pod_class, verdicts = found.pod_class, found.verdicts
+        if verdicts is None or verdicts.rows is not None:
             return False
-        if any(raw.varies for raw in pod_class.raw_scores):
+        if pod_class.score_failure is not None or self._only_preparing:
             return False
-        return all(self._skips_score(scored, pod, snapshot) for scored in self._cluster)
+        for raw in pod_class.raw_scores:
+            if raw.varies:
+                return False
+        cluster = self._cluster if pod.pod.volumes else self._cluster_without_volumes
+        return all(self._skips_score(scored, pod, snapshot) for scored in cluster)
 
     def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
         plugin = scored.pre_score
@@ -201,6 +216,8 @@ class Scoring:
         rows: NDArray[np.intp],
     ) -> Iterator[tuple[Weighted, Scores]]:
         """The normalised scores of plugins that are prepared."""
+        if not plugins:
+            return
         alive = np.ones(len(rows), np.bool_)
         for scored in plugins:
             column = call_score(self._calls, scored, alive, state, pod, snapshot, rows)

@@ -16,6 +16,7 @@ from scheduler.framework.runtime.plugin_calls import PluginError, plugin_error
 from scheduler.observability.framework_metrics import FrameworkMetrics
 
 _POINT: Final = "SharedState"
+_DEAF: Final = (SharedState.reserve, SharedState.unreserve)
 
 
 class ObjectStore(SharedState):
@@ -53,6 +54,8 @@ class SharedStates:
     def __init__(self, metrics: FrameworkMetrics) -> None:
         self._metrics = metrics
         self._states: dict[type[SharedState], Any] = {}
+        self._reserving: dict[type[SharedState], Any] = {}
+        """Those that hear of pods that are assumed."""
         self._stores: dict[ObjectKind, ObjectStore] = {}
         self._owners: dict[type[SharedState], str] = {}
         self._assumed: Callable[[], Iterable[PodInfo]] | None = None
@@ -90,9 +93,14 @@ class SharedStates:
         found: StateT | None = self._states.get(state_type)
         if found is None:
             found = self._caught_up(state_type())
-            self._states[state_type] = found
+            self._add(state_type, found)
             self._owners[state_type] = plugin
         return found
+
+    def _add(self, state_type: type[SharedState], state: SharedState) -> None:
+        self._states[state_type] = state
+        if (state_type.reserve, state_type.unreserve) != _DEAF:
+            self._reserving[state_type] = state
 
     def known(self, state_type: type[StateT]) -> StateT | None:
         """The state of a type if any plugin has asked for it."""
@@ -126,16 +134,17 @@ class SharedStates:
         if store is not None:
             store.on_event(kind, old, new)
         return self._tell(
-            lambda state: state.on_event(kind, old, new) if kind in state.WATCHES else None
+            self._states,
+            lambda state: state.on_event(kind, old, new) if kind in state.WATCHES else None,
         )
 
     def reserved(self, pod: PodInfo) -> list[PluginError]:
         """A pod is assumed on the node it names."""
-        return self._tell(lambda state: state.reserve(pod, pod.node_name))
+        return self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name))
 
     def unreserved(self, pod: PodInfo) -> list[PluginError]:
         """A pod that was assumed is not on its node after all."""
-        return self._tell(lambda state: state.unreserve(pod, pod.node_name))
+        return self._tell(self._reserving, lambda state: state.unreserve(pod, pod.node_name))
 
     def fork(self) -> "SharedStates":
         """A copy that changes without this one.
@@ -149,14 +158,16 @@ class SharedStates:
         copy._assumed = self._assumed
         for state_type, state in self._states.items():
             try:
-                copy._states[state_type] = state.fork()
+                copy._add(state_type, state.fork())
             except Exception as problem:
                 raise self._failed(state_type, problem) from problem
         return copy
 
-    def _tell(self, what: Callable[[SharedState], None]) -> list[PluginError]:
+    def _tell(
+        self, states: Mapping[type[SharedState], Any], what: Callable[[SharedState], None]
+    ) -> list[PluginError]:
         failures = []
-        for state_type, state in self._states.items():
+        for state_type, state in states.items():
             try:
                 what(state)
             except Exception as problem:  # noqa: BLE001 - foreign code; the others must hear too

@@ -136,3 +136,53 @@ def test_a_running_pod_keeps_nothing_of_what_its_kubelet_says_is_well() -> None:
     assert kept(*well) == []
     assert kept(*well, ends) == [("DisruptionTarget", "PreemptionByScheduler")]
     assert kept(waits) == [("PodScheduled", "Unschedulable")]
+
+
+def test_pods_resized_alike_share_a_shape_whenever_they_began() -> None:
+    """Each pod begins in a second of its own: a shape for each would be worked out and kept."""
+
+    def resized(name: str, began: str, cpu: str) -> PodInfo:
+        allocated = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+        manifest = {
+            "metadata": {"name": name, "namespace": "ns", "uid": name},
+            "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+            "status": {"phase": "Running", "startTime": began, "containerStatuses": [allocated]},
+        }
+        return pod_info(msgspec.json.decode(msgspec.json.encode(manifest), type=Pod))
+
+    one = resized("p", "2026-01-01T00:00:00Z", "2")
+    other = resized("q", "2026-01-01T00:00:01Z", "2")
+    more = resized("r", "2026-01-01T00:00:00Z", "3")
+
+    assert one.shape.occupied == {"cpu": 2000}
+    assert one.shape is other.shape
+    assert more.shape.occupied == {"cpu": 3000}
+
+
+def test_pods_of_one_owner_share_what_names_it() -> None:
+    """Four texts for each of very many pods; one of another owner keeps its own."""
+
+    def owned(name: str, owner: str) -> PodInfo:
+        reference = {"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
+        manifest = {
+            "metadata": {
+                "name": name,
+                "namespace": "ns",
+                "uid": name,
+                "labels": {"app": "web"},
+                "ownerReferences": [reference] if owner else [],
+            },
+            "spec": {"containers": [{"name": "main"}]},
+        }
+        return pod_info(msgspec.json.decode(msgspec.json.encode(manifest), type=Pod))
+
+    pods = [owned(*each) for each in (("p", "web"), ("q", "web"), ("r", "other"), ("s", ""))]
+
+    references = [pod.pod.metadata.owner_references for pod in pods]
+    assert references[0] is references[1]
+    assert [[owner.name for owner in each] for each in references] == [
+        ["web"],
+        ["web"],
+        ["other"],
+        [],
+    ]

@@ -242,7 +242,7 @@ def test_trusted_plugins_are_not_checked() -> None:
 
 
 def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
-    """Plain row-local plugins: yes. Cluster scores, or a relative score that tells nodes apart: no.
+    """Row-local scores: yes. Cluster scores, or a relative score that tells nodes apart: no.
 
     A relative score that is 0 everywhere adds the same to all, and a cluster score that says
     beforehand that it skips the pod adds nothing.
@@ -263,5 +263,35 @@ def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
     assert not cached(RelativeScore("R", {"a": 1}))
     assert not cached(ColumnScore("S", {}, reads=Reads.CLUSTER))
     assert cached(Skipping("S", {}, reads=Reads.CLUSTER))
-    assert not cached(ColumnFilter("F", {}, reads=Reads.CLUSTER))
+    assert cached(ColumnFilter("F", {"a": 1}, reads=Reads.CLUSTER))
     assert not cached(PreFilter("Set", nodes=("a",)))
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+def test_the_best_node_is_one_that_fits_whoever_rejects_the_others(reads: Reads) -> None:
+    """The totals of the class rank all nodes; those that a cluster filter rejects are left out."""
+    framework = make_framework(
+        ColumnFilter("F", {"best": 1}, reads=reads),
+        ColumnScore("S", {"best": 9, "a": 5, "b": 7, "c": 7}),
+    )
+    snapshot = make_snapshot("best", "a", "b", "c")
+
+    found = framework.find_nodes_that_fit(POD, snapshot)
+    best = framework.best_nodes(found, POD, snapshot)
+    one_by_one = framework.best_nodes(found, POD, snapshot, found.feasible_rows())
+
+    assert [snapshot.table.names[row] for row in best.rows] == ["b", "c"]
+    assert best.feasible == 3
+    assert best.rows.tolist() == one_by_one.rows.tolist()
+
+
+def test_no_node_is_best_where_a_cluster_filter_rejects_all() -> None:
+    """As where nobody looks at the cluster."""
+    framework = make_framework(
+        ColumnFilter("F", {"a": 1, "b": 1}, reads=Reads.CLUSTER), ColumnScore("S", {"a": 5})
+    )
+    snapshot = make_snapshot("a", "b")
+
+    best = framework.best_nodes(framework.find_nodes_that_fit(POD, snapshot), POD, snapshot)
+
+    assert (best.feasible, len(best.rows)) == (0, 0)

@@ -267,3 +267,24 @@ def test_plugins_about_volumes_are_not_even_asked_about_pods_without() -> None:
     assert all(plugin.NEEDS_VOLUMES for plugin in plugins)
     assert len(found.feasible_rows()) == 1
     assert asked == ["disk"]
+
+
+def test_plugins_about_volumes_have_nothing_to_do_for_pods_without() -> None:
+    """So nothing is lost by not asking: nothing is reserved, prepared or scored for them."""
+    profiles = Profiles(None)
+    framework, snapshot = profiles.frameworks["default-scheduler"], cluster_of([make_node("n")])
+    plain, state = make_pod_info("plain"), CycleState()
+    plugins = framework.plugins
+    spared = {
+        *(p.NAME for p in plugins.reserve if p not in plugins.reserve_without_volumes),
+        *(p.NAME for p in plugins.pre_bind if p not in plugins.pre_bind_without_volumes),
+    }
+
+    assert spared == {"VolumeBinding"}
+    plugin = plugins.by_name["VolumeBinding"]
+    assert isinstance(plugin, VolumeBinding)
+    assert plugin.reserve(state, plain, "n") == SUCCESS
+    assert plugin.pre_bind_pre_flight(state, plain, "n") == SKIP
+    assert plugin.skips_score(plain, snapshot)
+    assert not framework.needs_pre_bind(state, plain, "n")
+    assert framework.run_reserve_plugins(state, plain, "n") == SUCCESS
