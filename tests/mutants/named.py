@@ -174,8 +174,7 @@ FAULTS: Final = (
     NamedFault(
         "the wrong node through the cached totals: used although a plugin scores the cluster",
         "framework/runtime/scoring",
-        "        return all("
-        "self._skips_score(scored, pod, snapshot) for scored in self._cluster)\n",
+        "        return all(self._skips_score(scored, pod, snapshot) for scored in cluster)\n",
         "        return True\n",
         "tests/parity/test_recorded.py::test_the_daemons_own_choice_has_the_highest_total",
     ),

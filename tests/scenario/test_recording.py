@@ -270,8 +270,8 @@ def test_the_last_minutes_are_kept_in_memory(tmp_path: Path) -> None:
         flight = daemon._recorders.flight
         (tmp_path / "young.recording").write_bytes(flight.copy().dump())
         short = FlightRecorder(flight._header, kept_seconds=1e9, kept_bytes=2000)
-        for event, now, instructions, _ in flight._entries:
-            short.note(event, now, instructions)
+        for entry in flight._entries:
+            short.note(entry.event, entry.now, entry.instructions)
         (tmp_path / "short.recording").write_bytes(short.copy().dump())
 
     play(story)
