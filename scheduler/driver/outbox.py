@@ -77,7 +77,8 @@ class OutboxSettings(msgspec.Struct, frozen=True):
     Attributes:
         hostname: says which instance speaks.
         concurrency: requests at a time.
-        max_owed: events that may be owed; 0 for any number.
+        max_owed: events that may be owed; 0 for any number, which then wait for all binds, as
+            in schedulers that do not bound them. For comparisons only.
         retry_seconds: mean pause before an event is tried again.
     """
 
@@ -325,6 +326,10 @@ class Outbox:
                 idle.set_result(None)
                 return
 
+    def _wake_all(self) -> None:
+        while self._idle:
+            self._wake()
+
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -366,7 +371,8 @@ class Outbox:
         return None
 
     def _next_event(self) -> Awaitable[None] | None:
-        if not self._events or self._is_hushed:
+        waits_for_binds = self.binds_owed and not self._settings.max_owed
+        if not self._events or self._is_hushed or waits_for_binds:
             return None
         self._events_in_flight += 1
         self._deliveries_in_flight += 1
@@ -401,6 +407,8 @@ class Outbox:
             self._binds_in_flight -= 1
             self.binds_owed -= 1
         self._answer(answer)
+        if not (self.binds_owed or self._settings.max_owed):
+            self._wake_all()
 
     def _came_back(self, task: asyncio.Task[None]) -> None:
         self._beside.discard(task)
@@ -497,8 +505,7 @@ class Outbox:
 
     def _speak(self) -> None:
         self._is_hushed = False
-        while self._idle:
-            self._wake()
+        self._wake_all()
 
     def _drop(self, reason: str, problem: str) -> None:
         """An event is lost: that is counted, and said once a minute."""

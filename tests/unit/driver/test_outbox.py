@@ -524,6 +524,24 @@ def test_without_a_bound_only_the_backlog_counts() -> None:
     assert play(story, max_owed=0).dropped == []
 
 
+def test_events_without_a_bound_wait_for_all_binds() -> None:
+    """Then all of them leave: what binds alone would reach can be measured."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"bind"}
+        world.outbox.bind(bind("p0", 0))
+        for number in range(4 * CONCURRENCY):
+            world.outbox.tell(tell(f"q{number}", once=False))
+        await settle()
+        assert world.writes.hanging("event") == 0
+        world.writes.held = {"event"}
+        world.writes.release("bind")
+        await settle()
+        assert world.writes.hanging("event") == CONCURRENCY - FOR_BINDS
+
+    play(story, max_owed=0)
+
+
 # --- outcomes ---------------------------------------------------------------------------------
 
 
