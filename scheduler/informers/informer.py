@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -33,7 +33,7 @@ from scheduler.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
 from scheduler.informers.glimpse import Glimpse, glimpse
 from scheduler.informers.kinds import Kind, MalformedObjectError
 from scheduler.informers.pacer import Pacer
-from scheduler.informers.paging import PageSize
+from scheduler.informers.paging import FIRST, PageSize
 from scheduler.informers.reports import Reports
 from scheduler.informers.states import Outcome, State, next_state
 from scheduler.informers.store import Handler, Store, key_of
@@ -82,7 +82,7 @@ class InformerOptions:
         short_watch: a watch that lived less counts as a failure when it ends.
         backoff_base: first pause after a failure.
         backoff_cap: longest pause.
-        page_size: most objects per page of a list; see `scheduler.informers.paging`.
+        page_size: objects on the first page of a list; see `scheduler.informers.paging`.
     """
 
     list_timeout: float = 60.0
@@ -91,7 +91,7 @@ class InformerOptions:
     short_watch: float = 1.0
     backoff_base: float = BASE_SECONDS
     backoff_cap: float = CAP_SECONDS
-    page_size: int = 500
+    page_size: int = FIRST
 
 
 class Informer(Generic[T]):
@@ -300,7 +300,7 @@ class Informer(Generic[T]):
         if ahead is not None and not ahead.cancel() and not ahead.cancelled():
             ahead.exception()  # nobody else will ask
 
-    def _page(self, path: str, body: bytes) -> Page[Any] | None:
+    def _page(self, path: str, body: bytes) -> Page | None:
         """The page, if it is one; None when a smaller one must show what cannot be read in it.
 
         Raises:
@@ -308,7 +308,7 @@ class Informer(Generic[T]):
         """
         problem: Exception | None = None
         try:
-            page = self.kind.decode_page(body)
+            page = page_decoder.decode(body)
         except UNREADABLE as broken:
             seen, problem = glimpse(body), broken
             page = Page(seen.kind, ListMeta(seen.resource_version, seen.continue_))
@@ -327,27 +327,20 @@ class Informer(Generic[T]):
         self._continue = ""
         self._unnamed = dict.fromkeys((*self.store, *self._reports.malformed_keys))
 
-    def _take_item(self, item: T | msgspec.Raw) -> None:
-        if isinstance(item, msgspec.Raw):
-            self._take_unread(item)
-        else:
-            self._take_listed(item)
-
-    def _take_listed(self, obj: T) -> None:
-        self.store.apply(obj)
-        if self._unnamed:
-            self._unnamed.pop(self.store.key_of(obj), None)
-        self._witnesses.saw(self.kind.meta_of(obj))
-
-    def _take_unread(self, raw: msgspec.Raw) -> None:
+    def _take_item(self, raw: msgspec.Raw) -> None:
         try:
-            self._take_listed(self.kind.decode(raw))
+            obj = self.kind.decode(raw)
         except MalformedObjectError as problem:
             seen = glimpse(raw)
             self._reports.malformed(seen, problem)
             # What we knew of it is better than nothing: a pod that cannot be read any more
             # still uses its node.
             self._unnamed.pop(key_of(seen), None)
+            return
+        self.store.apply(obj)
+        if self._unnamed:
+            self._unnamed.pop(self.store.key_of(obj), None)
+        self._witnesses.saw(self.kind.meta_of(obj))
 
     def _complete_list(self, version: str) -> None:
         for key in self._unnamed:

@@ -1,7 +1,6 @@
 """The table of kinds that the scheduler watches. A new kind is one line here."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from copy import copy
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
@@ -39,8 +38,7 @@ from scheduler.api.storage import (
 )
 from scheduler.client.errors import cut
 from scheduler.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
-from scheduler.informers.paging import TARGET_BYTES
-from scheduler.informers.wire import CHANGES, DELETED, Page, page_decoder
+from scheduler.informers.wire import CHANGES, DELETED
 
 T = TypeVar("T")
 
@@ -87,8 +85,6 @@ class Kind(Generic[T]):
         self._build = build
         self._keep: Callable[[T, bytes], object] | None = None
         self._decoder = msgspec.json.Decoder(wire)
-        page: Any = Page
-        self._page_decoder: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(page[wire])
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", wire)], gc=False)
         self._event_decoder = msgspec.json.Decoder(event)
 
@@ -118,23 +114,6 @@ class Kind(Generic[T]):
         if self._keep is not None:
             self._keep(built, bytes(raw))
         return built
-
-    def decode_page(self, body: bytes) -> Page[Any]:
-        """A page of a list: what it holds are objects, read in the same pass as the page.
-
-        They are bytes for `decode` where one of them cannot be read, where somebody wants the
-        bytes, and where the page is longer than was asked for: to be read in more than one step.
-
-        Raises:
-            Exception: see `scheduler.client.wire.UNREADABLE`; it is no page.
-        """
-        if self._keep is None and len(body) <= TARGET_BYTES:
-            # Whatever foreign bytes make a decoder trip over: object by object it shows in which.
-            with suppress(Exception):
-                page = self._page_decoder.decode(body)
-                page.items = tuple(map(self._built, page.items or ()))
-                return page
-        return page_decoder.decode(body)
 
     def decode_event(self, line: bytes) -> tuple[str, T]:
         """A watch event from its line: its type and its object, decoded in one pass.

@@ -3,20 +3,17 @@
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-import msgspec
-
 from scheduler.client.errors import GoneError, TooLargeError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.client.wire import UNREADABLE
 from scheduler.informers.glimpse import glimpse
 from scheduler.informers.kinds import Kind, MalformedObjectError
-from scheduler.informers.paging import PageSize
+from scheduler.informers.paging import FIRST, PageSize
 from scheduler.informers.store import key_of
 from scheduler.informers.wire import Page, list_query, page_decoder
 
 T = TypeVar("T")
 
-_PAGE: Final = 500
 _TRIES: Final = 3
 
 
@@ -36,7 +33,7 @@ async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[st
 async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
     objects: list[T] = []
     problems: list[str] = []
-    size, continue_ = PageSize(_PAGE), ""
+    size, continue_ = PageSize(FIRST), ""
     while True:
         path = f"{kind.path}?{list_query(kind.field_selector, size.now, continue_)}"
         try:
@@ -57,7 +54,7 @@ async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]
             return objects, problems
 
 
-def _page(path: str, body: bytes, kind: Kind[Any]) -> Page[msgspec.Raw]:
+def _page(path: str, body: bytes, kind: Kind[Any]) -> Page:
     try:
         page = page_decoder.decode(body)
     except UNREADABLE as problem:

@@ -2,8 +2,10 @@
 
 from typing import Final
 
-TARGET_BYTES: Final = 2**22
-"""A page of this size is decoded without holding up the loop, and is worth a request."""
+FIRST: Final = 500
+"""Objects on the first page: nobody knows yet how large they are."""
+TARGET_BYTES: Final = 2**23
+"""So much of a list is worth a request: for each page a server may walk over all that follow it."""
 
 _LESS: Final = 8
 _MORE: Final = 2
@@ -18,14 +20,14 @@ class PageSize:
         now: what to ask for next.
     """
 
-    def __init__(self, most: int) -> None:
-        self.now = most
-        self._most = most
+    def __init__(self, first: int) -> None:
+        self.now = first
+        self._target_bytes = TARGET_BYTES
 
     def took(self, count: int, size_bytes: int) -> None:
         """A page has come; the next ones are made to fit."""
-        fitting = TARGET_BYTES * count // max(1, size_bytes)
-        self.now = max(1, min(self._most, fitting, self.now * _MORE))
+        fitting = self._target_bytes * count // max(1, size_bytes)
+        self.now = max(1, min(fitting, self.now * _MORE))
 
     def shrink(self) -> bool:
         """A page was too large, or cannot be read; whether there is a smaller one to ask for."""
@@ -35,5 +37,5 @@ class PageSize:
 
     def hurry(self) -> None:
         """The list expired before its last page: the next one is to have fewer of them."""
-        self._most *= _MORE
+        self._target_bytes *= _MORE
         self.now *= _MORE

@@ -1,11 +1,9 @@
 """The envelopes in which objects arrive: pages of a list and events of a watch."""
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
-
-T = TypeVar("T")
 
 BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
@@ -24,12 +22,12 @@ class ListMeta(_Envelope):
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class Page(_Envelope, Generic[T]):
-    """One page of a list; its objects may be still to be read."""
+class Page(_Envelope):
+    """One page of a list, its objects still to be read."""
 
     kind: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: tuple[T, ...] | None = None
+    items: tuple[msgspec.Raw, ...] | None = None
 
 
 class Event(_Envelope):
@@ -45,7 +43,7 @@ class Bookmark(_Envelope):
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
-page_decoder: Final = msgspec.json.Decoder(Page[msgspec.Raw])
+page_decoder: Final = msgspec.json.Decoder(Page)
 event_decoder: Final = msgspec.json.Decoder(Event)
 bookmark_decoder: Final = msgspec.json.Decoder(Bookmark)
 
