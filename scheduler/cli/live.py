@@ -159,8 +159,8 @@ def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
 
 def _called(kind: Kind[Any]) -> str:
     """A kind as RBAC calls it: `replicasets.apps`."""
-    parts = kind.path.split("/")
-    return f"{kind.name}.{parts[2]}" if parts[1] == "apis" else kind.name
+    group = kind.declared.api_version.rpartition("/")[0]
+    return f"{kind.name}.{group}" if group else kind.name
 
 
 def _refusal(server: str, refused: dict[str, BaseException]) -> str:
