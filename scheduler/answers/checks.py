@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.answers.judgement import rejection_of
 from scheduler.answers.model import Check, NearNode, Rejection
 from scheduler.api.pods import PodInfo
 from scheduler.framework.obstacles import Obstacle
@@ -107,7 +108,7 @@ def every_check(
     outright: dict[str, Rejection] = {}
     while found.verdicts is None:
         said = found.pre_filter
-        rejection = Rejection(said.plugin, said.code.upstream_name, said.reasons)
+        rejection = rejection_of(said)
         # Plugins that leave no node between them are all in the way.
         for name in [said.plugin] if said.plugin else sorted(found.restricting):
             outright[name] = rejection

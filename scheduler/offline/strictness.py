@@ -4,7 +4,6 @@ An API server warns of unknown fields and drops them; scheduling would never not
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -13,6 +12,7 @@ import msgspec
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
+from scheduler.config.walker import nearest
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -99,6 +99,5 @@ def _unknown(value: Any, type_: str, path: str) -> Iterator[str]:
 
 
 def _guess(word: str, known: Mapping[str, str] | frozenset[str]) -> str:
-    by_lower = {name.lower(): name for name in known}
-    similar = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
-    return f" (did you mean {by_lower[similar[0]]}?)" if similar else ""
+    similar = nearest(word, known)
+    return f" (did you mean {similar}?)" if similar is not None else ""
