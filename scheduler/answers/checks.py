@@ -93,12 +93,7 @@ def every_check(
 ) -> EveryCheck:
     """Ask every filter about every node.
 
-    Args:
-        framework: whose filters.
-        pod: the pod.
-        snapshot: the cluster.
-        nominated: pods that wait for a node to be cleared.
-        found: what filtering found, where that is known already.
+    `found` is what filtering found, where that is known already.
 
     Raises:
         PluginError: a plugin failed.

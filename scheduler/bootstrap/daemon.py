@@ -97,15 +97,7 @@ class RunningDaemon:
     ) -> None:
         """Put everything together; nothing runs yet.
 
-        Args:
-            options: flags.
-            config: profiles and the rest.
-            connection: the way to the API server.
-            clock: the time.
-            spans: where traces go, if anywhere.
-            out_of_tree: plugin classes by name; by default those that installed packages announce.
-            informer_options: times of lists and watches.
-            outbox_settings: numbers of the outbox.
+        `out_of_tree` has plugin classes by name; by default those that installed packages announce.
         """
         self._spans = spans
         self.metrics = SchedulerMetrics(CollectorRegistry())

@@ -64,14 +64,7 @@ class Reloader:
     ) -> None:
         """Begin with what was read at start.
 
-        Args:
-            options: the flags, which name the file and may override it.
-            in_force: what the engine was built of.
-            out_of_tree: plugin classes by name; further ones take a restart.
-            driver: brings the engine what is new.
-            pods: every pod the informers know; the engine has those of its profiles only.
-            metrics: tells what is in force.
-            clock: the time.
+        `pods` are all that the informers know; the engine has those of its profiles only.
         """
         self.in_force = in_force
         self._options = options

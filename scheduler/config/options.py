@@ -101,11 +101,6 @@ def effective_configuration(
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
     """Read the configuration the flags name, and let the flags that may override it do so.
 
-    Args:
-        options: the flags.
-        out_of_tree: plugins beside the in-tree ones that may be named.
-        args_types: what the arguments of these are read as.
-
     Returns:
         The configuration, and what to say once about flags that did not count.
 

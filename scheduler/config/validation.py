@@ -41,11 +41,7 @@ def validate(
 ) -> None:
     """Check everything.
 
-    Args:
-        config: completed.
-        known: all plugins that may be named.
-        problems: receives what is wrong.
-        written: the configuration before it was completed, to tell positions in its lists.
+    `written` is the configuration before it was completed, to tell positions in its lists.
     """
     if config.client_connection.burst < 0:
         burst = config.client_connection.burst

@@ -95,11 +95,7 @@ class Kind(Generic[T]):
         self._event_decoder = msgspec.json.Decoder(event)
 
     def keeping(self, keep: Callable[[T, bytes], object]) -> "Kind[T]":
-        """The same kind, for whoever wants the bytes of each object that is there, too.
-
-        Args:
-            keep: takes a built object and its bytes.
-        """
+        """The same kind, for whoever wants the bytes of each object that is there, too."""
         kind = copy(self)
         kind._keep = keep  # noqa: SLF001 - its own
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", msgspec.Raw)], gc=False)

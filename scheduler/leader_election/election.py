@@ -116,10 +116,7 @@ class Election:
     def claimed(self, record: LeaseSpec, sent_at: float, now: float) -> None:
         """A claim has been accepted.
 
-        Args:
-            record: as it was written.
-            sent_at: the moment before it was sent.
-            now: the moment its answer was there.
+        `sent_at` is the moment before it was sent, `now` the one at which the answer was there.
         """
         self._record = record
         self._observed_at = now

@@ -52,12 +52,7 @@ class Rows:
 
 
 class RowFile:
-    """A file of rows that somebody waits for; what goes wrong is told at its end.
-
-    Args:
-        path: where it is.
-        rows: makes the rows.
-    """
+    """A file of rows that somebody waits for; what goes wrong is told at its end."""
 
     def __init__(self, path: Path, rows: Rows) -> None:
         self._path = path
