@@ -32,7 +32,6 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
     request_received_timestamp: str
     stage_timestamp: str
     request_uri: str = msgspec.field(name="requestURI", default="")
-    user_agent: str = ""
     object_ref: ObjectReference = ObjectReference()
     response_status: ResponseStatus = ResponseStatus()
     request_object: msgspec.Raw = msgspec.Raw(b"null")

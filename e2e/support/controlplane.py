@@ -121,11 +121,6 @@ class ControlPlane:
         certificate = self._authority.client(user, groups)
         return write_kubeconfig(path, self.server, authority=self.ca, certificate=certificate)
 
-    def kubeconfig_with_token(self, name: str, token: str) -> Path:
-        """Writes a kubeconfig called ``name`` with a bearer token and no client certificate."""
-        path = self.directory / f"{name}.kubeconfig"
-        return write_kubeconfig(path, self.server, authority=self.ca, token=token)
-
     @property
     def ca(self) -> bytes:
         """The certificate, as PEM, that signed the server's and all client certificates."""

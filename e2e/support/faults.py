@@ -122,17 +122,6 @@ class Cut(DropBefore):
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
-    """Passes the request on after some time."""
-
-    seconds: float
-
-    async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
-        await asyncio.sleep(self.seconds)
-        return await passage.answer()
-
-
-@dataclass(frozen=True, slots=True)
 class Before:
     """Does something else first, such as deleting the pod that is about to be bound."""
 

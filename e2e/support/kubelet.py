@@ -68,10 +68,6 @@ class Kubelet:
         # Processes end with the thread that started them.
         self._thread = threading.Thread(target=self._work, name="e2e-kubelet", daemon=True)
 
-    def url_of(self, pod: str) -> str:
-        """Where the port of a pod is served."""
-        return self.running[pod].program.url
-
     def report(self) -> str:
         """The ends of all logs, for a failure."""
         shown = [f"kubelet: {self.problem!r}"] if self.problem else []

@@ -59,12 +59,7 @@ def look_at(
 ) -> Look:
     """Whether a node is among those that we would choose from, in columns.
 
-    Args:
-        framework: who decides.
-        pod: as it waited.
-        node: where it is bound.
-        snapshot: the cluster without the pod.
-        nominated: pods that wait for a node to be cleared.
+    The pod is given as it waited, the cluster without it.
 
     Raises:
         PluginError: a plugin failed.

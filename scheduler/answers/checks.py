@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.answers.judgement import rejection_of
 from scheduler.answers.model import Check, NearNode, Rejection
 from scheduler.api.pods import PodInfo
 from scheduler.framework.obstacles import Obstacle
@@ -92,12 +93,7 @@ def every_check(
 ) -> EveryCheck:
     """Ask every filter about every node.
 
-    Args:
-        framework: whose filters.
-        pod: the pod.
-        snapshot: the cluster.
-        nominated: pods that wait for a node to be cleared.
-        found: what filtering found, where that is known already.
+    `found` is what filtering found, where that is known already.
 
     Raises:
         PluginError: a plugin failed.
@@ -107,7 +103,7 @@ def every_check(
     outright: dict[str, Rejection] = {}
     while found.verdicts is None:
         said = found.pre_filter
-        rejection = Rejection(said.plugin, said.code.upstream_name, said.reasons)
+        rejection = rejection_of(said)
         # Plugins that leave no node between them are all in the way.
         for name in [said.plugin] if said.plugin else sorted(found.restricting):
             outright[name] = rejection

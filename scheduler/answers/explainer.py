@@ -85,12 +85,7 @@ class Explainer:
         return self.judge(pod, depth).answer()
 
     def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> Judgement:
-        """The same, in a form in which equal nodes are one.
-
-        Args:
-            pod: the pod.
-            depth: how much to find out about a pod that fits nowhere.
-        """
+        """The same, in a form in which equal nodes are one."""
         framework = self._framework_of(pod)
         self._asked = None
         with framework.calls.unmeasured():
@@ -102,10 +97,7 @@ class Explainer:
     def nodes_for_all(self, pod: PodInfo, answer: PodAnswer, pods: int) -> AddNodes | None:
         """How many nodes are enough for several pods like one that fits nowhere.
 
-        Args:
-            pod: one of them.
-            answer: about it, with changes.
-            pods: how many they are.
+        `answer` is about `pod`, with changes; there are `pods` of that kind.
         """
         likes = [
             edit.like

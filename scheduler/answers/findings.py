@@ -8,6 +8,7 @@ import msgspec
 
 from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from scheduler.api.taints import taint_text
 from scheduler.framework.interface import Reason, Shortage, Untolerated
 
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
@@ -90,12 +91,20 @@ def best_nodes(answer: PodAnswer) -> list[FeasibleNode]:
     return sorted(fitting, key=lambda node: (-node.total, node.node))
 
 
-def amount_for_people(resource: str, amount: float) -> str:
-    """An amount as it would be written in a pod, rounded up where it is long."""
+def amount_for_people(resource: str, amount: float, *, rounds_down: bool = False) -> str:
+    """An amount as it would be written in a pod, where it is long to a tenth.
+
+    Rounded up: what is asked for must not look as if it were there. Rounded down, what fits does
+    not look like more than it is.
+    """
     if resource == CPU:
         return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"
     if resource in _BYTES or resource.startswith(_HUGEPAGES):
-        return _bytes_for_people(amount)
+        for power, suffix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
+            if amount >= 2**power:
+                tenths = int(amount) * 10
+                tenths = tenths // 2**power if rounds_down else -(-tenths // 2**power)
+                return f"{tenths / 10:g}{suffix}"
     return f"{amount:.0f}"
 
 
@@ -114,7 +123,7 @@ def _misses(nodes: Sequence[RejectedNode], reasons: Reasons) -> Iterator[Miss]:
 
 def _taints(nodes: Sequence[RejectedNode], reasons: Reasons) -> tuple[TaintCount, ...]:
     counts = Counter(
-        f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
+        taint_text(taint)
         for _, data in _data(nodes, reasons)
         if isinstance(data, Untolerated)
         for taint in data.taints
@@ -127,12 +136,3 @@ def _data(nodes: Sequence[RejectedNode], reasons: Reasons) -> Iterator[tuple[str
     for node in nodes:
         for reason in reasons.get(node.node, ()):
             yield node.node, reason.data
-
-
-def _bytes_for_people(amount: float) -> str:
-    for power, suffix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
-        if amount >= 2**power:
-            # To the next tenth: what is asked for must not look as if it were there.
-            tenths = -(-int(amount) * 10 // 2**power)
-            return f"{tenths / 10:g}{suffix}"
-    return f"{amount:.0f}"

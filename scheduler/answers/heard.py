@@ -52,12 +52,6 @@ class Heard:
     """
 
     def __init__(self, advice: Advice | None, extenders: Sequence[KnownExtender]) -> None:
-        """Take what was said.
-
-        Args:
-            advice: what they said; None when nobody was asked.
-            extenders: all of them.
-        """
         self._advice = advice
         self._extenders = extenders
         self.refused: dict[str, Status | None] = {}

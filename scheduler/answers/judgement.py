@@ -231,14 +231,8 @@ def judgement_of(
 ) -> Judgement:
     """Put together what filters and scores said.
 
-    Args:
-        summary: the answer without its nodes.
-        snapshot: the cluster that it is about.
-        nodes: its nodes.
-        found: what filters said; its verdicts must not be None.
-        scored: what scores said.
-        every: what each filter says by itself, where that was asked for.
-        refused: what extenders say about rows that filters let pass.
+    The verdicts of `found` must not be None. `every` is what each filter says by itself, where that
+    was asked for, `refused` what extenders say about rows that filters let pass.
 
     Raises:
         PluginError: a plugin that rejects nodes cannot say why.

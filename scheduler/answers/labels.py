@@ -22,14 +22,7 @@ _IN: Final = "In"
 def fewest_labels(
     pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp], most: int
 ) -> Iterator[tuple[int, list[SetLabel]]]:
-    """Rows and the labels they lack, those that lack fewest first.
-
-    Args:
-        pod: what wants to run there.
-        snapshot: the cluster.
-        rows: which nodes to look at.
-        most: how many to tell of.
-    """
+    """At most `most` rows and the labels they lack, those that lack fewest first."""
     demanded = [
         NodeSelectorRequirement(key, _IN, (value,)) for key, value in pod.spec.node_selector.items()
     ]

@@ -55,9 +55,7 @@ _Counted: TypeAlias = frozenset[int]
 def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
     """What may have been counted when a binding was made, the likeliest first.
 
-    Args:
-        binding: a pod that came to its node.
-        changes: all that happened to pods lately, before it and after it.
+    `changes` are all that happened to pods lately, before the binding and after it.
 
     Cost: at most about fifty ways, O(changes) each.
     """

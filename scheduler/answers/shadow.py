@@ -74,11 +74,7 @@ class Shadow:
     ) -> None:
         """Begin; until `begin` is called pods are not judged.
 
-        Args:
-            engine: what knows the cluster.
-            metrics: what is counted.
-            when: a time of the engine's clock as RFC 3339.
-            examples: how many disagreements of each kind are explained in a summary.
+        In a summary so many examples of each kind of disagreement are explained.
         """
         self._core = core = engine.core
         self._metrics = metrics

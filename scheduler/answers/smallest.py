@@ -148,11 +148,7 @@ def _highest(
 ) -> LowerRequest | None:
     """The most of a resource that fits together with other edits; None where nothing does.
 
-    Args:
-        trials: tries.
-        resource: which.
-        others: what else is changed.
-        guess: an amount that is likely the right one, which spares trials.
+    `others` are made as well; `guess` is likely the right amount, which spares trials.
     """
     spec, asked = trials.pod.spec, trials.pod.shape.requests[resource]
     first = least(spec, resource) - 1

@@ -58,9 +58,7 @@ class Trials:
     def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Rows:
         """The rows on which the pod would fit; none where a plugin fails.
 
-        Args:
-            spec: what the pod demands; None for what it does.
-            snapshot: the cluster; None for the one that is.
+        None stands for what the pod does demand, and for the cluster that is.
 
         Raises:
             TrialsSpentError: no more trials may be made.
@@ -107,10 +105,7 @@ class Trials:
         All sets of a size are tried while there are trials left for that; then likely ones only, in
         the order given, each without what is not needed.
 
-        Args:
-            atoms: what sets are made of.
-            try_set: says where the pod fits then.
-            likely: sets that may well do.
+        `try_set` says where the pod fits after a set.
         """
         for size in range(1, len(atoms) + 1):
             if comb(len(atoms), size) > self.left // 2:

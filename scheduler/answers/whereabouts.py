@@ -17,11 +17,7 @@ _When = Callable[[float], str]
 def whereabouts_of(pod: PodInfo, engine: Engine, when: _When, *, leading: bool) -> Whereabouts:
     """Where a pod is.
 
-    Args:
-        pod: as the API server has it.
-        engine: what decides.
-        when: a time of the engine's clock as RFC 3339.
-        leading: whether this instance decides.
+    The pod is given as the API server has it; `leading` says whether this instance decides.
     """
     core, uid = engine.core, pod.uid
     story = tuple(

@@ -1,6 +1,6 @@
 """Obstacles, changes and guesses as short sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 from scheduler.answers.edits import (
@@ -17,7 +17,6 @@ from scheduler.answers.findings import amount_for_people
 from scheduler.answers.model import Change, Guess, NearNode
 from scheduler.answers.requests import amount_of
 from scheduler.api.objects import Taint
-from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler.api.taints import taint_text
 from scheduler.framework.obstacles import (
     LabelObstacle,
@@ -37,7 +36,6 @@ _PATHS: Final = (
     ("spec.", ""),
 )
 """What goes from a path that people know anyway."""
-_BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 
 
 def obstacle_text(obstacle: Obstacle) -> str:
@@ -93,6 +91,12 @@ def near_text(near: NearNode) -> str:
 def nodes_text(count: int) -> str:
     """How many nodes."""
     return "1 node" if count == 1 else f"{count} nodes"
+
+
+def lead_text(scores: Mapping[str, int]) -> str:
+    """By which plugins one node is ahead of another, the greatest difference first."""
+    leads = sorted(scores.items(), key=lambda item: (-abs(item[1]), item[0]))
+    return ", ".join(f"{plugin} {lead:+d}" for plugin, lead in leads if lead)
 
 
 def short_path(path: str) -> str:
@@ -179,7 +183,9 @@ def edit_text(edit: Edit) -> str:
     """What to do."""
     match edit:
         case LowerRequest():
-            at_most = f"at most {_at_most(edit)}" if amount_of(edit) else "no"
+            amount = amount_of(edit)
+            told = amount_for_people(edit.resource, amount, rounds_down=True)
+            at_most = f"at most {told}" if amount else "no"
             return f"request {at_most} {edit.resource} instead of {_asked(edit)}"
         case AddToleration():
             return f"tolerate {taint_text(Taint(edit.key, edit.value, edit.effect))}"
@@ -210,17 +216,3 @@ def _evictions(edits: Sequence[Edit]) -> str:
 def _asked(edit: LowerRequest) -> str:
     asked = LowerRequest(edit.resource, edit.requested, edit.requested)
     return amount_for_people(edit.resource, amount_of(asked))
-
-
-def _at_most(edit: LowerRequest) -> str:
-    """What fits must not look like more than it is: rounded down."""
-    amount = amount_of(edit)
-    if edit.resource == CPU or not (edit.resource in _BYTES or "hugepages-" in edit.resource):
-        return amount_for_people(edit.resource, amount)
-    return next(_units(amount), str(amount))
-
-
-def _units(amount: int) -> Iterator[str]:
-    for power, suffix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
-        if amount >= 2**power:
-            yield f"{amount * 10 // 2**power / 10:g}{suffix}"

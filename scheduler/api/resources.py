@@ -70,10 +70,8 @@ def _whole_units(resources: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
 def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
     """What the pod takes from a node.
 
-    Args:
-        pod: the pod.
-        use_status: count what the kubelet has allocated in an in-place resize, as for pods that
-            already sit on a node.
+    `use_status`: what the kubelet has allocated in an in-place resize counts, as for pods that
+    already sit on a node.
 
     Raises:
         QuantityError: a quantity does not parse.

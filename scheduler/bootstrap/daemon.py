@@ -15,7 +15,6 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from scheduler.api.pods import PodInfo
-from scheduler.api.written import ObjectReference
 from scheduler.bootstrap.dumping import Dumper
 from scheduler.bootstrap.engine import build_engine
 from scheduler.bootstrap.explaining import LiveExplainer
@@ -23,7 +22,7 @@ from scheduler.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
 from scheduler.bootstrap.measuring import counted, watch_sizes
 from scheduler.bootstrap.other_leader import warn_of_another
 from scheduler.bootstrap.recording import Recorders, without_secrets
-from scheduler.bootstrap.reloading import Reloader
+from scheduler.bootstrap.reloading import Reloader, lease_of
 from scheduler.bootstrap.time_limit import plugin_time_limit
 from scheduler.cache import CacheComparer
 from scheduler.client.connection import Connection, load_connection
@@ -97,15 +96,7 @@ class RunningDaemon:
     ) -> None:
         """Put everything together; nothing runs yet.
 
-        Args:
-            options: flags.
-            config: profiles and the rest.
-            connection: the way to the API server.
-            clock: the time.
-            spans: where traces go, if anywhere.
-            out_of_tree: plugin classes by name; by default those that installed packages announce.
-            informer_options: times of lists and watches.
-            outbox_settings: numbers of the outbox.
+        `out_of_tree` has plugin classes by name; by default those that installed packages announce.
         """
         self._spans = spans
         self.metrics = SchedulerMetrics(CollectorRegistry())
@@ -286,7 +277,7 @@ class RunningDaemon:
         name, namespace = election.resource_name, election.resource_namespace
         status = self.metrics.leader_election_master_status[MASTER_STATUS_NAME]
         profile = self._config.profiles[0].scheduler_name
-        lease = ObjectReference("Lease", name, namespace, api_version="coordination.k8s.io/v1")
+        lease = lease_of(self._config)
 
         def report(text: str) -> None:
             self.driver.outbox.tell(Tell(lease, "LeaderElection", "LeaderElection", text, profile))

@@ -6,7 +6,6 @@ from scheduler.driver.driver import Driver
 from scheduler.extender import Verb
 from scheduler.framework.runtime import PluginSet
 from scheduler.framework.runtime.pod_classes import PodClasses
-from scheduler.observability.instruments import EMPTY
 from scheduler.observability.metrics import SchedulerMetrics
 
 
@@ -59,8 +58,8 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
             "prioritizing_extender": driver.questions.count(Verb.PRIORITIZE),
         }
     )
-    metrics.binds_in_flight.from_source(lambda: {EMPTY: driver.in_flight})
-    metrics.tasks.from_source(lambda: {EMPTY: len(asyncio.all_tasks())})
+    metrics.binds_in_flight.from_source(lambda: {(): driver.in_flight})
+    metrics.tasks.from_source(lambda: {(): len(asyncio.all_tasks())})
     metrics.extenders.asking_attempts.from_source(hearings)
     metrics.class_cache_requests.from_source(
         lambda: {
@@ -68,6 +67,4 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
             "miss": sum(each.misses for each in classes()),
         }
     )
-    metrics.class_cache_bytes.from_source(
-        lambda: {EMPTY: sum(each.size_bytes for each in classes())}
-    )
+    metrics.class_cache_bytes.from_source(lambda: {(): sum(each.size_bytes for each in classes())})

@@ -53,13 +53,7 @@ class Recorders:
     ) -> None:
         """Begin to record.
 
-        Args:
-            config: what is decided by.
-            clock: the time.
-            options: where to record.
-            seed: of the engine's chance.
-            out_of_tree: plugin classes by name.
-            on_lost: told how many rows of `--decisions` are lost.
+        `on_lost` is told how many rows of `--decisions` are lost.
 
         Raises:
             RecordError: the directory cannot be made, or the file not be written.

@@ -64,14 +64,7 @@ class Reloader:
     ) -> None:
         """Begin with what was read at start.
 
-        Args:
-            options: the flags, which name the file and may override it.
-            in_force: what the engine was built of.
-            out_of_tree: plugin classes by name; further ones take a restart.
-            driver: brings the engine what is new.
-            pods: every pod the informers know; the engine has those of its profiles only.
-            metrics: tells what is in force.
-            clock: the time.
+        `pods` are all that the informers know; the engine has those of its profiles only.
         """
         self.in_force = in_force
         self._options = options
@@ -166,14 +159,7 @@ class Reloader:
         self._tell(NORMAL, "ConfigurationChanged", note)
 
     def _tell(self, event_type: str, reason: str, note: str) -> None:
-        election = self.in_force.leader_election
-        lease = ObjectReference(
-            "Lease",
-            election.resource_name,
-            election.resource_namespace,
-            api_version="coordination.k8s.io/v1",
-        )
-        controller = self.in_force.profiles[0].scheduler_name
+        lease, controller = lease_of(self.in_force), self.in_force.profiles[0].scheduler_name
         self._driver.outbox.tell(
             Tell(lease, reason, "Configuring", note, controller, event_type=event_type)
         )
@@ -182,6 +168,13 @@ class Reloader:
         self._metrics.config_reload_success.set(int(is_success))
         if is_success:
             self._metrics.config_reload_seconds.set(self._clock.wall().timestamp())
+
+
+def lease_of(config: KubeSchedulerConfiguration) -> ObjectReference:
+    """The Lease, which events about the process are about."""
+    election = config.leader_election
+    name, namespace = election.resource_name, election.resource_namespace
+    return ObjectReference("Lease", name, namespace, api_version="coordination.k8s.io/v1")
 
 
 def _stuck(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Problem]:

@@ -32,12 +32,8 @@ def compared(
 ) -> tuple[Comparison, tuple[str, ...]]:
     """Replay with another configuration; also what of it has no effect.
 
-    Args:
-        header: of the recording.
-        records: its events.
-        config_file: the other configuration; None for the recorded one.
-        plugins: to be enabled as well, as `--plugin` has them.
-        take_outcome: takes how attempts end with the other configuration.
+    The configuration is the recorded one where no file is given; plugins are enabled as well, as
+    `--plugin` has them.
 
     Raises:
         SchedulerError: the configuration, a plugin or the recording cannot be read.

@@ -11,7 +11,7 @@ import msgspec
 from scheduler.answers.edits import AddNodes
 from scheduler.answers.findings import Group, Miss, Reasons, best_nodes, groups_of
 from scheduler.answers.model import FeasibleNode, Placed, PodAnswer, Preempting
-from scheduler.answers.words import edit_text
+from scheduler.answers.words import edit_text, lead_text, nodes_text
 from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import fits, plugin_header, print_table, terminal_width
 from scheduler.cli.why_text import say_why
@@ -132,8 +132,7 @@ def _placed(placed: Placed, fitting: int, num_all_nodes: int) -> str:
         return f"{on}, not on {placed.node}{better}."
     if after is None:
         return f"{on}, only there."
-    leads = sorted(placed.scores.items(), key=lambda item: (-abs(item[1]), item[0]))
-    by = ", ".join(f"{plugin} {lead:+d}" for plugin, lead in leads if lead)
+    by = lead_text(placed.scores)
     if placed.ahead > 0:
         how = f"{placed.ahead} ahead of the next, {after.node} ({after.total}): {by}"
     elif placed.ahead == 0:
@@ -151,7 +150,7 @@ def _remarks(report: PodReport) -> Iterator[str]:
     if isinstance(preempting, Preempting):
         if preempting.nominated_node:
             victims = ", ".join(preempting.victims)
-            others = _nodes(len(preempting.candidates))
+            others = nodes_text(len(preempting.candidates))
             node = preempting.nominated_node
             yield f"Room could be made on {node} by evicting {victims}; candidates: {others}."
         else:
@@ -166,7 +165,7 @@ def _claim(found: ClaimObstacle) -> str:
         about += f" (volume {found.volume})"
     driver = f" of {found.driver}" if found.driver else ""
     users = f"; in use by {', '.join(found.pods)}" if found.pods else ""
-    where = f"{_nodes(len(found.nodes))}: {_names(found.nodes)}"
+    where = f"{nodes_text(len(found.nodes))}: {_names(found.nodes)}"
     return f"{about}: {found.reason}{driver}, on {where}{users}"
 
 
@@ -197,23 +196,19 @@ def _group_rows(group: Group) -> Iterator[tuple[str, str, str]]:
     for miss in group.misses:
         yield "", "", f"  {_miss(miss)}"
     for taint in group.taints[:_TAINTS_SHOWN]:
-        yield "", "", f"  taint {taint.taint} on {_nodes(taint.nodes)}"
+        yield "", "", f"  taint {taint.taint} on {nodes_text(taint.nodes)}"
     if len(group.taints) > _TAINTS_SHOWN:
         yield "", "", f"  and {len(group.taints) - _TAINTS_SHOWN} more taints"
     yield "", "", f"  on {_names(group.nodes)}"
 
 
 def _miss(miss: Miss) -> str:
-    text = f"short by {miss.amount} {miss.resource} on {_nodes(miss.nodes)}"
+    text = f"short by {miss.amount} {miss.resource} on {nodes_text(miss.nodes)}"
     if miss.nodes > 1:
         text += f", nearest {miss.nearest}"
     if miss.hopeless == miss.nodes:
         return f"{text}; too small even when empty"
     return f"{text}; {miss.hopeless} too small even when empty" if miss.hopeless else text
-
-
-def _nodes(count: int) -> str:
-    return f"{count} nodes" if count > 1 else "1 node"
 
 
 def _names(names: tuple[str, ...] | list[str]) -> str:

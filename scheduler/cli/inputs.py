@@ -50,9 +50,7 @@ def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
 def read_files(files: Iterable[str], *, is_whole: bool = True) -> ClusterObjects:
     """The objects of all files together; `-` is standard input.
 
-    Args:
-        files: names.
-        is_whole: whether they are to be a whole cluster; else nodes may be elsewhere.
+    With `is_whole` they are to be a whole cluster; without it nodes may be elsewhere.
 
     Raises:
         InputError: there are no files, or one cannot be read.
@@ -98,10 +96,7 @@ def read_profiles(
 ) -> tuple[Profiles, tuple[str, ...]]:
     """The profiles of a configuration file, and what of it has no effect.
 
-    Args:
-        file: the file; None for the default profile.
-        feature_gates: those that are on.
-        tries_all_nodes: as for `Profiles`.
+    None is the default profile; `tries_all_nodes` is as for `Profiles`.
 
     Raises:
         SchedulerError: the configuration is wrong, cannot be read, or names what does not exist.

@@ -58,10 +58,7 @@ def read_cluster(
 ) -> ClusterObjects:
     """The nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
 
-    Args:
-        place: where the cluster is.
-        kinds: what plugins watch.
-        keeps_written: whether pods and nodes are kept as they are written, for extenders.
+    `keeps_written`: pods and nodes are kept as they are written as well, for extenders.
 
     Raises:
         SchedulerError: it cannot be worked out how to reach the cluster, a right is missing, or
@@ -73,9 +70,7 @@ def read_cluster(
 def read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
     """What a daemon knows and has done lately: its flight recorder.
 
-    Args:
-        place: whose credentials are shown to it.
-        daemon: where it is.
+    It is shown the credentials of the kubeconfig that `place` names.
 
     Raises:
         SchedulerError: it cannot be worked out how to reach it, a right is missing, or there is no
@@ -159,8 +154,8 @@ def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
 
 def _called(kind: Kind[Any]) -> str:
     """A kind as RBAC calls it: `replicasets.apps`."""
-    parts = kind.path.split("/")
-    return f"{kind.name}.{parts[2]}" if parts[1] == "apis" else kind.name
+    group = kind.declared.api_version.rpartition("/")[0]
+    return f"{kind.name}.{group}" if group else kind.name
 
 
 def _refusal(server: str, refused: dict[str, BaseException]) -> str:

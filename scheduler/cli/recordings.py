@@ -21,9 +21,7 @@ def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
     A directory holds one for each start of a daemon: of several the last that had begun by a time
     of day.
 
-    Args:
-        paths: its files, or a directory.
-        moment: seconds since the start or a time of day, if anything.
+    `moment` is in seconds since the start, or a time of day.
 
     Raises:
         SchedulerError: there is none, there are several, or it cannot be read.
@@ -109,9 +107,7 @@ class RecordedSource(msgspec.Struct, frozen=True):
     def read(self, kubeconfig: str, context: str) -> RecordedCluster:
         """The cluster as the daemon knew it.
 
-        Args:
-            kubeconfig: whose credentials are shown to a daemon.
-            context: of the kubeconfig.
+        A daemon is shown the credentials of the kubeconfig.
 
         Raises:
             SchedulerError: the options do not go together, or nothing can be read.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from scheduler.answers.bindings import AGREEMENT, DISAGREEMENT, Result, Unjudged
 from scheduler.answers.model import Disagreement, ShadowSummary
-from scheduler.answers.words import nodes_text
+from scheduler.answers.words import lead_text, nodes_text
 
 _WORDS = {
     Result.AGREED: "on a node that we would choose among",
@@ -56,6 +56,5 @@ def disagreement_text(told: Disagreement) -> str:
         return f"{about}, {rank}; it is nominated to {told.nominated_node}, where it fits"
     if after is None:
         return f"{about}, {rank}"
-    leads = sorted(placed.scores.items(), key=lambda item: (-abs(item[1]), item[0]))
-    by = ", ".join(f"{plugin} {lead:+d}" for plugin, lead in leads if lead)
+    by = lead_text(placed.scores)
     return f"{about}, {rank}, {-placed.ahead} behind {after.node} ({after.total}): {by}"

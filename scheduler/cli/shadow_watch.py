@@ -42,7 +42,7 @@ log = get_logger(__name__)
 
 
 class ShadowWatch:
-    """A shadow, and the cluster it hears of."""
+    """The same; of each kind a summary explains so many `examples` of disagreements."""
 
     def __init__(
         self,
@@ -52,15 +52,6 @@ class ShadowWatch:
         clock: SystemClock,
         examples: int,
     ) -> None:
-        """Take what is watched.
-
-        Args:
-            profiles: who judges.
-            place: which cluster.
-            options: what is served where.
-            clock: the time.
-            examples: how many disagreements of each kind a summary explains.
-        """
         self._profiles = profiles
         self._place = place
         self._options = options
@@ -76,11 +67,7 @@ class ShadowWatch:
         self._stopping = asyncio.Event()
 
     async def run(self, every: float, output: str) -> None:
-        """Watch until a signal.
-
-        Args:
-            every: seconds between two summaries.
-            output: `text` or `json`.
+        """Watch until a signal, and print a summary, as text or JSON, every so many seconds.
 
         Raises:
             SchedulerError: the cluster cannot be reached, or the port not be opened.

@@ -1,19 +1,17 @@
 """`stowage simulate`: where all waiting pods would go."""
 
 from collections.abc import Iterable
-from typing import Final
 
 import click
 
+from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import feature_gates_option, read_files, read_profiles, refuse
 from scheduler.cli.options import Output, output_option, print_line
-from scheduler.cli.tables import print_table, print_use
+from scheduler.cli.tables import print_by_reason, print_table, print_use
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster
-from scheduler.offline.simulate import Outcome, Placement, simulate as simulate_pods
+from scheduler.offline.simulate import Outcome, simulate as simulate_pods
 from scheduler.offline.utilisation import changed, utilisation_of
-
-_NAMES_SHOWN: Final = 5
 
 
 @click.command(context_settings={"max_content_width": 100})
@@ -96,24 +94,13 @@ def _print(outcome: Outcome, seed: int) -> None:
         click.echo()
     for preemptor in (p for p in placements if p.victims):
         click.echo(f"Evicted to make room for {preemptor.pod}: {', '.join(preemptor.victims)}\n")
-    _print_pending([p for p in placements if p.node is None])
-
-
-def _print_pending(pending: list[Placement]) -> None:
-    """Pods that stay pending, by the reason why."""
-    pods_by_message: dict[str, list[str]] = {}
-    for placement in pending:
-        pods_by_message.setdefault(placement.message, []).append(placement.pod)
-    for message, pods in sorted(pods_by_message.items(), key=lambda item: -len(item[1])):
-        count = "1 pod stays" if len(pods) == 1 else f"{len(pods)} pods stay"
-        click.echo(f"{count} pending: {message or 'no reason is known'}")
-        more = f" and {len(pods) - _NAMES_SHOWN} more" if len(pods) > _NAMES_SHOWN else ""
-        click.echo(f"  {', '.join(pods[:_NAMES_SHOWN])}{more}\n")
+    pending = [(p.message, p.pod) for p in placements if p.node is None]
+    print_by_reason(pending, "stays pending", "stay pending")
 
 
 def _print_notes(cluster: Cluster, notices: Iterable[str]) -> None:
     if cluster.others:
         names = ", ".join(f"{name} ({count})" for name, count in sorted(cluster.others.items()))
-        click.echo(f"note: Pods of other schedulers wait as well: {names}.", err=True)
+        print_note(f"Pods of other schedulers wait as well: {names}.")
     for notice in notices:
-        click.echo(f"note: {notice}", err=True)
+        print_note(notice)

@@ -18,6 +18,7 @@ _WIDE: Final = 4000
 """In a pipe, tables are as wide as what is in them."""
 _INDENT: Final = 2
 _HEADER_WIDTH: Final = 12
+_NAMES_SHOWN: Final = 5
 
 
 def print_table(
@@ -67,6 +68,24 @@ def print_use(
     ]
     click.echo("Requested of what the nodes have, before and after:")
     print_table(("zone", *(("nodes",) if counts else ()), *resources), rows)
+
+
+def print_by_reason(pods: Iterable[tuple[str, str]], one: str, several: str) -> None:
+    """Print what becomes of pods, each given as reason and name, the most frequent reason first.
+
+    Args:
+        pods: all of them.
+        one: what one pod does, as in `stays pending`.
+        several: the same of several.
+    """
+    by_reason: dict[str, list[str]] = {}
+    for reason, name in pods:
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        count = f"1 pod {one}" if len(names) == 1 else f"{len(names)} pods {several}"
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        click.echo(f"{count}: {reason or 'no reason is known'}")
+        click.echo(f"  {', '.join(names[:_NAMES_SHOWN])}{more}\n")
 
 
 def _change(share: Share | None) -> str:

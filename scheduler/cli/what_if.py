@@ -1,7 +1,6 @@
 """`stowage what-if`: what becomes of the pods when something changes."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -12,15 +11,14 @@ from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import read_files, refuse
 from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, recorded_options, source_options
-from scheduler.cli.tables import print_table, print_use
+from scheduler.cli.tables import print_by_reason, print_table, print_use
 from scheduler.errors import SchedulerError
 from scheduler.offline import alterations
 from scheduler.offline.reading import InputError
-from scheduler.offline.what_if import Alteration, Homeless, WhatIf, what_if as find_out
+from scheduler.offline.what_if import Alteration, WhatIf, what_if as find_out
 
 _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
-_NAMES_SHOWN: Final = 5
 
 
 @click.command(context_settings={"max_content_width": 100})
@@ -173,20 +171,11 @@ def _print(found: WhatIf, seed: int) -> None:
     for each in found.placements:
         if each.victims:
             click.echo(f"Evicted to make room for {each.pod}: {', '.join(each.victims)}\n")
-    _print_homeless([pod for pod in found.homeless if not pod.has_waited], "would be homeless")
-    _print_homeless([pod for pod in found.homeless if pod.has_waited], "would go on waiting")
+    for has_waited, fate in ((False, "would be homeless"), (True, "would go on waiting")):
+        pods = [(pod.message, pod.pod) for pod in found.homeless if pod.has_waited is has_waited]
+        print_by_reason(pods, fate, fate)
     print_use(found.use)
 
 
 def _pods(number: int) -> str:
     return "1 pod finds" if number == 1 else f"{number} pods find"
-
-
-def _print_homeless(pods: list[Homeless], fate: str) -> None:
-    """Pods without a node, by the reason why."""
-    reasons = Counter(pod.message for pod in pods)
-    for message, number in reasons.most_common():
-        named = [pod.pod for pod in pods if pod.message == message]
-        more = f" and {number - _NAMES_SHOWN} more" if number > _NAMES_SHOWN else ""
-        click.echo(f"{number} pod{'s' * (number > 1)} {fate}: {message or 'no reason is known'}")
-        click.echo(f"  {', '.join(named[:_NAMES_SHOWN])}{more}\n")

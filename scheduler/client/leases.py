@@ -3,14 +3,13 @@
 Source: k8s.io/client-go tools/leaderelection/resourcelock/leaselock.go v0.36.
 """
 
-from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from scheduler.client.errors import NotFoundError, UnavailableError
 from scheduler.client.session import ApiSession
-from scheduler.client.wire import UNREADABLE, json_string, micro_time, segment
+from scheduler.client.wire import UNREADABLE, json_string, segment
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -91,11 +90,6 @@ class LeaseLock:
             "PUT", self._path, body, timeout=timeout, is_urgent=True
         )
         return _decoded(answer.body)
-
-
-def lease_time(moment: datetime) -> str:
-    """A time as the Lease has it."""
-    return micro_time(moment)
 
 
 def _decoded(body: bytes) -> Lease:

@@ -67,9 +67,7 @@ class Reviews:
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """The user a bearer token belongs to, or None when it is not valid.
 
-        Args:
-            token: what the caller sent.
-            audiences: it must have been issued for one of them; the API server's when empty.
+        It must have been issued for one of the audiences; without any, for the API server.
 
         Raises:
             ApiError: the server could not be asked.

@@ -126,13 +126,7 @@ class PodWrites:
     ) -> None:
         """Changes the status of a pod; a successor of the same name is left alone.
 
-        Args:
-            namespace: of the pod.
-            name: of the pod.
-            uid: of the pod.
-            now: when.
-            condition: the condition to set, or None.
-            nominated_node_name: None leaves it, an empty string clears it.
+        A nominated node of None leaves what is there, an empty one clears it.
 
         Raises:
             ApiError: see `scheduler.client.errors`.

@@ -26,7 +26,7 @@ from scheduler.config.args import (
 from scheduler.config.duration import format_duration
 from scheduler.config.names import label_key_error, label_value_error
 from scheduler.config.problems import Path, Problems
-from scheduler.config.walker import nearest, shown
+from scheduler.config.walker import not_among, shown
 
 _PERCENT_MAX: Final = 100
 _SCORE_MAX: Final = 10
@@ -43,8 +43,10 @@ def validate_args(args: object, path: Path, problems: Problems) -> None:
             _default_preemption(args, path, problems)
         case DynamicResourcesArgs():
             _dynamic_resources(args, path, problems)
-        case InterPodAffinityArgs() | KeepRoomArgs():
-            _one_number(args, path, problems)
+        case InterPodAffinityArgs(hard_pod_affinity_weight=weight):
+            check_range(weight, 0, _PERCENT_MAX, (*path, "hardPodAffinityWeight"), problems)
+        case KeepRoomArgs(after_seconds=seconds):
+            check_least(seconds, 0, (*path, "afterSeconds"), problems)
         case NodeAffinityArgs():
             _node_affinity(args, path, problems)
         case NodeResourcesBalancedAllocationArgs():
@@ -65,30 +67,22 @@ def check_range(value: int, least: int, most: int, path: Path, problems: Problem
         problems.add(path, f"expected {least} to {most}, got {value}")
 
 
-def _one_number(args: InterPodAffinityArgs | KeepRoomArgs, path: Path, problems: Problems) -> None:
-    if isinstance(args, InterPodAffinityArgs):
-        place = (*path, "hardPodAffinityWeight")
-        check_range(args.hard_pod_affinity_weight, 0, _PERCENT_MAX, place, problems)
-    elif args.after_seconds < 0:
-        place = (*path, "afterSeconds")
-        problems.add(place, f"expected 0 or more, got {args.after_seconds}")
+def check_least(value: int, least: int, path: Path, problems: Problems) -> None:
+    """Require `least <= value`."""
+    if value < least:
+        problems.add(path, f"expected {least} or more, got {value}")
 
 
 def _check_choice(value: str, known: Sequence[str], path: Path, problems: Problems) -> None:
     if value not in known:
-        meant = nearest(value, known)
-        suggestion = f'; did you mean "{meant}"?' if meant is not None else ""
-        expected = f"expected one of {', '.join(known)}"
-        problems.add(path, f"{expected}, got {shown(value)}{suggestion}")
+        problems.add(path, not_among(value, known))
 
 
 def _default_preemption(args: DefaultPreemptionArgs, path: Path, problems: Problems) -> None:
     percentage = args.min_candidate_nodes_percentage
     absolute = args.min_candidate_nodes_absolute
     check_range(percentage, 0, 100, (*path, "minCandidateNodesPercentage"), problems)
-    if absolute < 0:
-        place = (*path, "minCandidateNodesAbsolute")
-        problems.add(place, f"expected 0 or more, got {absolute}")
+    check_least(absolute, 0, (*path, "minCandidateNodesAbsolute"), problems)
     if percentage == absolute == 0:
         for name in ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"):
             problems.add(
@@ -196,8 +190,8 @@ def _spread_constraint(constraint: DefaultSpreadConstraint, path: Path, problems
     place = (*path, "maxSkew")
     if not problems.is_written(place):
         problems.add(place, "required: 1 or more")
-    elif constraint.max_skew <= 0:
-        problems.add(place, f"expected 1 or more, got {constraint.max_skew}")
+    else:
+        check_least(constraint.max_skew, 1, place, problems)
     if not constraint.topology_key:
         problems.add(
             (*path, "topologyKey"), "required: a node label such as kubernetes.io/hostname"

@@ -55,12 +55,8 @@ def check_expansion(
 ) -> Expansion:
     """Expand a profile over all known plugins; what does not work out is added to `problems`.
 
-    Args:
-        plugins: completed with the default set.
-        known: all plugins that may be named.
-        path: of the plugins.
-        problems: receives what is wrong.
-        written: what the person wrote, so that list positions are those in the file.
+    `plugins` is completed with the default set, `written` what the person wrote, so that list
+    positions are those in the file.
     """
     return _Expander(plugins, known, path, problems, written or plugins).expand()
 

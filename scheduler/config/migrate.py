@@ -50,11 +50,7 @@ Note = Callable[[str], object]
 def migrate(text: str | bytes, *, source: str, out_of_tree: Implements, note: Note) -> str:
     """Rewrite a file as KubeSchedulerConfiguration v1.
 
-    Args:
-        text: YAML or JSON.
-        source: what messages call it.
-        out_of_tree: plugins beside the in-tree ones that may be named.
-        note: is told of everything that was left out or had to be written down, one line each.
+    `note` is told of everything that was left out or had to be written down, one line each.
 
     Raises:
         ConfigError: it is none of the versions, something in it has no counterpart, or what it

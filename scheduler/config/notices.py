@@ -16,12 +16,7 @@ _ALLOW: Final = "--allow-unsupported goes on without it"
 def unsupported(
     config: KubeSchedulerConfiguration, implemented: Collection[str]
 ) -> Iterator[Problem]:
-    """What is asked for and not done here, so that pods would be placed otherwise than meant.
-
-    Args:
-        config: as `load` returns it.
-        implemented: the names of the plugins that exist here.
-    """
+    """What is asked for and not done here, so that pods would be placed otherwise than meant."""
     for i, profile in enumerate(config.profiles):
         sets = {point.value: profile.plugins.at(point) for point in ExtensionPoint}
         told: set[str] = set()

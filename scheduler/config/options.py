@@ -8,7 +8,6 @@ deprecated.go; k8s.io/apiserver/pkg/server/options serving.go, authentication.go
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
@@ -18,6 +17,7 @@ from scheduler.config.feature_gates import turned_on
 from scheduler.config.load import ArgsTypes, check, default_configuration, load
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Problem
+from scheduler.config.source import read_file
 from scheduler.config.types import KubeSchedulerConfiguration
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -101,11 +101,6 @@ def effective_configuration(
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
     """Read the configuration the flags name, and let the flags that may override it do so.
 
-    Args:
-        options: the flags.
-        out_of_tree: plugins beside the in-tree ones that may be named.
-        args_types: what the arguments of these are read as.
-
     Returns:
         The configuration, and what to say once about flags that did not count.
 
@@ -118,13 +113,8 @@ def effective_configuration(
         config = _with_leader_election(_with_deprecated(default, options), options)
         check(config, source="command line", out_of_tree=out_of_tree)
         return config, options.notices
-    try:
-        text = Path(options.config).read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(options.config, [Problem((), f"cannot be read: {reason}")]) from error
     written = load(
-        text,
+        read_file(options.config),
         source=options.config,
         out_of_tree=out_of_tree,
         args_types=args_types,

@@ -7,11 +7,12 @@ Source: sigs.k8s.io/yaml over go.yaml.in/yaml/v2, resolve.go.
 """
 
 import re
+from pathlib import Path as FilePath
 from typing import TypeAlias
 
 import yaml
 
-from scheduler.config.problems import Path, Problems
+from scheduler.config.problems import ConfigError, Path, Problem, Problems
 
 Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | None"
 """What JSON can say."""
@@ -42,6 +43,19 @@ class _Loader(yaml.CSafeLoader):
     """Composes nodes only: a plain scalar keeps the tag `_PLAIN` and is resolved by this module."""
 
     yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}  # noqa: RUF012  PyYAML's name
+
+
+def read_file(name: str) -> bytes:
+    """What a file says.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return FilePath(name).read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(name, [Problem((), f"cannot be read: {reason}")]) from error
 
 
 def parse(text: str | bytes, problems: Problems) -> Value:

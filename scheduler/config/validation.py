@@ -6,7 +6,7 @@ client-go leaderelection NewLeaderElector; pkg/scheduler/profile cfgValidator.
 
 from typing import Final
 
-from scheduler.config.args_validation import check_range, validate_args
+from scheduler.config.args_validation import check_least, check_range, validate_args
 from scheduler.config.duration import format_duration
 from scheduler.config.expansion import check_expansion
 from scheduler.config.names import extended_resource_error
@@ -41,18 +41,11 @@ def validate(
 ) -> None:
     """Check everything.
 
-    Args:
-        config: completed.
-        known: all plugins that may be named.
-        problems: receives what is wrong.
-        written: the configuration before it was completed, to tell positions in its lists.
+    `written` is the configuration before it was completed, to tell positions in its lists.
     """
-    if config.client_connection.burst < 0:
-        burst = config.client_connection.burst
-        problems.add(("clientConnection", "burst"), f"expected 0 or more, got {burst}")
+    check_least(config.client_connection.burst, 0, ("clientConnection", "burst"), problems)
     _leader_election(config.leader_election, ("leaderElection",), problems)
-    if config.parallelism <= 0:
-        problems.add(("parallelism",), f"expected 1 or more, got {config.parallelism}")
+    check_least(config.parallelism, 1, ("parallelism",), problems)
     percentage = config.percentage_of_nodes_to_score
     check_range(percentage, 0, _PERCENT_MAX, ("percentageOfNodesToScore",), problems)
     _backoff(config, problems)
@@ -100,8 +93,7 @@ def _longer(
 
 def _backoff(config: KubeSchedulerConfiguration, problems: Problems) -> None:
     initial, longest = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
-    if initial <= 0:
-        problems.add(("podInitialBackoffSeconds",), f"expected 1 or more, got {initial}")
+    check_least(initial, 1, ("podInitialBackoffSeconds",), problems)
     if longest < initial:
         place = ("podMaxBackoffSeconds",)
         problems.add(

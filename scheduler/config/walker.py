@@ -11,7 +11,7 @@ import base64
 import binascii
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar, cast
@@ -117,6 +117,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_lower[close[0]] if close else None
 
 
+def not_among(value: object, known: Sequence[str]) -> str:
+    """What is said of a value that is none of the words known."""
+    meant = nearest(value, known) if isinstance(value, str) else None
+    suggestion = f'; did you mean "{meant}"?' if meant is not None else ""
+    return f"expected one of {', '.join(known)}, got {shown(value)}{suggestion}"
+
+
 class _Walker:
     """One pass over one document."""
 
@@ -220,10 +227,7 @@ class _Walker:
         known = [str(choice.value) for choice in choices]
         if isinstance(value, str) and value in known:
             return choices(value)
-        meant = nearest(value, known) if isinstance(value, str) else None
-        suggestion = f'; did you mean "{meant}"?' if meant is not None else ""
-        expected = f"expected one of {', '.join(known)}"
-        self._problems.add(path, f"{expected}, got {shown(value)}{suggestion}")
+        self._problems.add(path, not_among(value, known))
         return next(iter(choices))
 
     def _scalar(self, described: mi.Type, value: Value, path: Path) -> object:

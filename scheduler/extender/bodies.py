@@ -19,9 +19,6 @@ def object_body(written: bytes | Mapping[str, Any]) -> bytes:
     """An object without its type, which upstream does not send, and who manages which field.
 
     Differs: upstream drops the latter from pods only; of nodes it is half of the bytes.
-
-    Args:
-        written: as the API server wrote it, or as a file says it.
     """
     found = msgspec.json.decode(written) if isinstance(written, bytes) else dict(written)
     for field in _TYPE_META:
@@ -48,10 +45,7 @@ def preemption_args(
 ) -> bytes:
     """ExtenderPreemptionArgs.
 
-    Args:
-        pod: who needs room.
-        candidates: where it could be made.
-        victims: all pods in the candidates by UID; None for an extender that knows them.
+    `victims` are all pods in the candidates by UID; None for an extender that knows them.
     """
     parts = []
     for each in candidates:

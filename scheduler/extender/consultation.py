@@ -74,11 +74,7 @@ class Consultation:
     ) -> None:
         """Begin to ask.
 
-        Args:
-            extenders: all of them.
-            asked: the numbers of those that the pod concerns.
-            nodes: where it fits.
-            is_alone: see above.
+        `asked` are the numbers of those that the pod concerns, `nodes` those on which it fits.
         """
         self._extenders = extenders
         self._left = nodes

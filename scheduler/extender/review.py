@@ -11,7 +11,6 @@ from scheduler.extender.consultation import OTHER_VERB, ExtenderError
 from scheduler.extender.extenders import Extenders, KnownExtender
 from scheduler.extender.questions import (
     Answer,
-    MetaVictims,
     NoAnswer,
     Preempted,
     Question,
@@ -69,16 +68,13 @@ def _candidates(extender: KnownExtender, answer: Answer, pods_on: PodsOn) -> lis
         pods = pods_on(node_name)
         if pods is None:
             raise ExtenderError(f'nodeinfo not found for node name "{node_name}"')
-        chosen = tuple(_victim(extender, node_name, uid, pods) for uid in _distinct(victims))
+        uids = dict.fromkeys(victims.uids)
+        chosen = tuple(_victim(extender, node_name, uid, pods) for uid in uids)
         if chosen:
             found.append(Candidate(node_name, chosen, victims.pdb_violations))
         elif not extender.config.ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')
     return found
-
-
-def _distinct(victims: MetaVictims) -> list[str]:
-    return list(dict.fromkeys(victims.uids))
 
 
 def _victim(

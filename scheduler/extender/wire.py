@@ -59,10 +59,7 @@ class _Priority(msgspec.Struct, gc=False, rename="pascal"):
 def read_answer(verb: Verb, body: bytes, *, by_name: bool) -> Answer:
     """What an extender has answered.
 
-    Args:
-        verb: to what.
-        body: as it came.
-        by_name: whether the extender knows nodes by name (nodeCacheCapable).
+    `by_name` says whether the extender knows nodes by name (nodeCacheCapable).
 
     Raises:
         UnreadableAnswerError: it cannot be read.

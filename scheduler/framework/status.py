@@ -34,13 +34,7 @@ class Code(IntEnum):
 
 
 CODE_NAMES: Final = {
-    Code.SUCCESS: "Success",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.ERROR: "Error",
+    code: "".join(word.capitalize() for word in code.name.split("_")) for code in Code
 }
 
 

@@ -119,15 +119,8 @@ class Informer(Generic[T]):
     ) -> None:
         """Make an informer that knows nothing yet.
 
-        Args:
-            kind: what is watched.
-            session: the way to the server.
-            clock: measures pauses and blindness.
-            rng: spreads pauses.
-            metrics: what is counted.
-            options: times and sizes.
-            on_set_back: hears that the server was set back to an older state, which concerns
-                all kinds.
+        `on_set_back` hears that the server was set back to an older state, which concerns all
+        kinds.
         """
         self.kind = kind
         self.store: Store[T] = Store(kind.meta_of)

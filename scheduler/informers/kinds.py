@@ -1,4 +1,4 @@
-"""The table of kinds that the scheduler watches. A new kind is one line here."""
+"""The table of kinds that the scheduler watches. A new kind is one entry here."""
 
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -44,7 +44,8 @@ T = TypeVar("T")
 
 _GOT_NULL: Final = "got `null`"
 _PRESENT: Final = CHANGES - {DELETED}
-_STORAGE: Final = "/apis/storage.k8s.io/v1"
+_APPS: Final = "apps/v1"
+_STORAGE: Final = "storage.k8s.io/v1"
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
 
@@ -57,6 +58,7 @@ class Kind(Generic[T]):
 
     Attributes:
         name: the plural, for logs and metrics.
+        declared: the kind as plugins name it.
         path: where all objects of the kind are listed.
         field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
         list_kind: what a list of the kind calls itself; nothing else is taken for one.
@@ -67,18 +69,18 @@ class Kind(Generic[T]):
     def __init__(
         self,
         name: str,
-        path: str,
+        declared: ObjectKind,
         wire: type[Any],
         build: Callable[[Any], T] | None = None,
         *,
         meta_of: Callable[[T], ObjectMeta] = _META,
         field_selector: str = "",
-        kind: str = "",
     ) -> None:
-        # Most wire types are called what the API calls their kinds.
-        self.list_kind = f"{kind or wire.__name__}List"
+        root = "apis" if "/" in declared.api_version else "api"
+        self.list_kind = f"{declared.kind}List"
         self.name = name
-        self.path = path
+        self.declared = declared
+        self.path = f"/{root}/{declared.api_version}/{name}"
         self.field_selector = field_selector
         self.meta_of = meta_of
         self._wire = wire
@@ -89,11 +91,7 @@ class Kind(Generic[T]):
         self._event_decoder = msgspec.json.Decoder(event)
 
     def keeping(self, keep: Callable[[T, bytes], object]) -> "Kind[T]":
-        """The same kind, for whoever wants the bytes of each object that is there, too.
-
-        Args:
-            keep: takes a built object and its bytes.
-        """
+        """The same kind, for whoever wants the bytes of each object that is there, too."""
         kind = copy(self)
         kind._keep = keep  # noqa: SLF001 - its own
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", msgspec.Raw)], gc=False)
@@ -167,102 +165,55 @@ def _told(problem: Exception) -> str:
 
 PODS: Final = Kind[PodInfo](
     "pods",
-    "/api/v1/pods",
+    POD_KIND,
     Pod,
     pod_info,
     meta_of=attrgetter("pod.metadata"),
     field_selector="status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
 )
-NODES: Final = Kind[Node]("nodes", "/api/v1/nodes", Node, checked_node)
-NAMESPACES: Final = Kind[Namespace]("namespaces", "/api/v1/namespaces", Namespace)
-SERVICES: Final = Kind[Service]("services", "/api/v1/services", Service)
-REPLICATION_CONTROLLERS: Final = Kind[ReplicationController](
-    "replicationcontrollers",
-    "/api/v1/replicationcontrollers",
-    ReplicationController,
-    kind="ReplicationController",
-)
-REPLICA_SETS: Final = Kind[ReplicaSet](
-    "replicasets", "/apis/apps/v1/replicasets", ReplicaSet, kind="ReplicaSet"
-)
-STATEFUL_SETS: Final = Kind[StatefulSet](
-    "statefulsets", "/apis/apps/v1/statefulsets", StatefulSet, kind="StatefulSet"
-)
-PERSISTENT_VOLUME_CLAIMS: Final = Kind[PersistentVolumeClaim](
-    "persistentvolumeclaims",
-    "/api/v1/persistentvolumeclaims",
-    ClaimWire,
-    claim_from_wire,
-    kind="PersistentVolumeClaim",
-)
-PERSISTENT_VOLUMES: Final = Kind[PersistentVolume](
-    "persistentvolumes",
-    "/api/v1/persistentvolumes",
-    VolumeWire,
-    volume_from_wire,
-    kind="PersistentVolume",
-)
-STORAGE_CLASSES: Final = Kind[StorageClass](
-    "storageclasses", f"{_STORAGE}/storageclasses", StorageClass
-)
-CSI_NODES: Final = Kind[CSINode]("csinodes", f"{_STORAGE}/csinodes", CSINode)
-CSI_DRIVERS: Final = Kind[CSIDriver]("csidrivers", f"{_STORAGE}/csidrivers", CSIDriver)
-CSI_STORAGE_CAPACITIES: Final = Kind[CSIStorageCapacity](
-    "csistoragecapacities",
-    f"{_STORAGE}/csistoragecapacities",
-    CSIStorageCapacity,
-    checked_capacity,
-)
-VOLUME_ATTACHMENTS: Final = Kind[VolumeAttachment](
-    "volumeattachments", f"{_STORAGE}/volumeattachments", VolumeAttachment
-)
-POD_DISRUPTION_BUDGETS: Final = Kind[DisruptionBudget](
-    "poddisruptionbudgets",
-    "/apis/policy/v1/poddisruptionbudgets",
-    PodDisruptionBudget,
-    disruption_budget,
+NODES: Final = Kind[Node]("nodes", NODE_KIND, Node, checked_node)
+NAMESPACES: Final = Kind[Namespace]("namespaces", NAMESPACE_KIND, Namespace)
+
+_FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
+    Kind[Service]("services", ObjectKind("Service"), Service),
+    Kind[ReplicationController](
+        "replicationcontrollers", ObjectKind("ReplicationController"), ReplicationController
+    ),
+    Kind[ReplicaSet]("replicasets", ObjectKind("ReplicaSet", _APPS), ReplicaSet),
+    Kind[StatefulSet]("statefulsets", ObjectKind("StatefulSet", _APPS), StatefulSet),
+    Kind[PersistentVolumeClaim](
+        "persistentvolumeclaims",
+        ObjectKind("PersistentVolumeClaim"),
+        ClaimWire,
+        claim_from_wire,
+    ),
+    Kind[PersistentVolume](
+        "persistentvolumes", ObjectKind("PersistentVolume"), VolumeWire, volume_from_wire
+    ),
+    Kind[StorageClass]("storageclasses", ObjectKind("StorageClass", _STORAGE), StorageClass),
+    Kind[CSINode]("csinodes", ObjectKind("CSINode", _STORAGE), CSINode),
+    Kind[CSIDriver]("csidrivers", ObjectKind("CSIDriver", _STORAGE), CSIDriver),
+    Kind[CSIStorageCapacity](
+        "csistoragecapacities",
+        ObjectKind("CSIStorageCapacity", _STORAGE),
+        CSIStorageCapacity,
+        checked_capacity,
+    ),
+    Kind[VolumeAttachment](
+        "volumeattachments", ObjectKind("VolumeAttachment", _STORAGE), VolumeAttachment
+    ),
+    Kind[DisruptionBudget](
+        "poddisruptionbudgets",
+        ObjectKind("PodDisruptionBudget", "policy/v1"),
+        PodDisruptionBudget,
+        disruption_budget,
+    ),
 )
 
-KINDS: Final[tuple[Kind[Any], ...]] = (
-    PODS,
-    NODES,
-    NAMESPACES,
-    SERVICES,
-    REPLICATION_CONTROLLERS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    STORAGE_CLASSES,
-    CSI_NODES,
-    CSI_DRIVERS,
-    CSI_STORAGE_CAPACITIES,
-    VOLUME_ATTACHMENTS,
-    POD_DISRUPTION_BUDGETS,
-)
-
-FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {
-    ObjectKind("Service"): SERVICES,
-    ObjectKind("ReplicationController"): REPLICATION_CONTROLLERS,
-    ObjectKind("ReplicaSet", "apps/v1"): REPLICA_SETS,
-    ObjectKind("StatefulSet", "apps/v1"): STATEFUL_SETS,
-    ObjectKind("PersistentVolumeClaim"): PERSISTENT_VOLUME_CLAIMS,
-    ObjectKind("PersistentVolume"): PERSISTENT_VOLUMES,
-    ObjectKind("StorageClass", "storage.k8s.io/v1"): STORAGE_CLASSES,
-    ObjectKind("CSINode", "storage.k8s.io/v1"): CSI_NODES,
-    ObjectKind("CSIDriver", "storage.k8s.io/v1"): CSI_DRIVERS,
-    ObjectKind("CSIStorageCapacity", "storage.k8s.io/v1"): CSI_STORAGE_CAPACITIES,
-    ObjectKind("VolumeAttachment", "storage.k8s.io/v1"): VOLUME_ATTACHMENTS,
-    ObjectKind("PodDisruptionBudget", "policy/v1"): POD_DISRUPTION_BUDGETS,
-}
-"""The kinds that in-tree plugins watch."""
-
-_OF_THE_ENGINE: Final[Mapping[ObjectKind, Kind[Any]]] = {
-    POD_KIND: PODS,
-    NODE_KIND: NODES,
-    NAMESPACE_KIND: NAMESPACES,
-}
-"""The kinds that are watched in any case."""
+KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)
+FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in _FOR_PLUGINS}
+"""The kinds that in-tree plugins watch; the others are watched in any case."""
+_KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in KINDS}
 
 
 def watched_kind(declared: ObjectKind) -> Kind[Any]:
@@ -271,19 +222,16 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
     Raises:
         ValueError: the kind is unknown and its plural is not given, or the other way round.
     """
-    by_name = ObjectKind(declared.kind, declared.api_version)
-    known = FOR_PLUGINS.get(by_name) or _OF_THE_ENGINE.get(by_name)
+    known = _KNOWN.get(ObjectKind(declared.kind, declared.api_version))
     if known is not None:
         if declared.plural:
             raise ValueError(f"{declared.kind} ({declared.api_version}): known; leave out plural")
         return known
     if not declared.plural:
         raise ValueError(f"{declared.kind} ({declared.api_version}): the plural must be declared")
-    root = "apis" if "/" in declared.api_version else "api"
     return Kind[dict[str, Any]](
         declared.plural,
-        f"/{root}/{declared.api_version}/{declared.plural}",
+        declared,
         dict[str, Any],
         meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),
-        kind=declared.kind,
     )

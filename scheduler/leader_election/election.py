@@ -19,7 +19,8 @@ from typing import Final
 
 import msgspec
 
-from scheduler.client.leases import LeaseSpec, lease_time
+from scheduler.client.leases import LeaseSpec
+from scheduler.client.wire import micro_time
 
 WATCHDOG_TOLERANCE_SECONDS: Final = 20.0
 """Source: cmd/kube-scheduler/app/server.go (leader election health check) v1.36."""
@@ -83,7 +84,7 @@ class Election:
     def claim(self, now: float, wall: datetime) -> LeaseSpec | None:
         """What this candidate may write now, or None while the lease is another's."""
         record = self._record
-        stamp = lease_time(wall)
+        stamp = micro_time(wall)
         claim = LeaseSpec(
             holder_identity=self.settings.identity,
             lease_duration_seconds=math.ceil(self.settings.lease_duration_seconds),
@@ -115,10 +116,7 @@ class Election:
     def claimed(self, record: LeaseSpec, sent_at: float, now: float) -> None:
         """A claim has been accepted.
 
-        Args:
-            record: as it was written.
-            sent_at: the moment before it was sent.
-            now: the moment its answer was there.
+        `sent_at` is the moment before it was sent, `now` the one at which the answer was there.
         """
         self._record = record
         self._observed_at = now
@@ -164,7 +162,7 @@ def released(record: LeaseSpec, wall: datetime) -> LeaseSpec:
 
     Source: client-go leaderelection.go (release) v0.36.
     """
-    stamp = lease_time(wall)
+    stamp = micro_time(wall)
     return msgspec.structs.replace(
         record,
         holder_identity="",

@@ -88,10 +88,8 @@ class EngineMetrics:
     def pod_bound(self, attempts: int, seconds: float | None, *, was_flushed: bool) -> None:
         """Count a pod that is bound.
 
-        Args:
-            attempts: how many it took.
-            seconds: since it was first ready, where that is known.
-            was_flushed: whether it was tried only because it had waited for too long.
+        `seconds` count since it was first ready, where that is known; with `was_flushed` it was
+        tried only because it had waited for too long.
         """
         self.pod_scheduling_attempts.observe(attempts)
         if seconds is not None:

@@ -11,7 +11,7 @@ child up included (prometheus_client's own: 0.3 and 1.2 us, without looking up).
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -229,7 +229,3 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     for _ in range(count - 1):
         bounds.append(bounds[-1] * factor)
     return tuple(bounds)
-
-
-EMPTY: Final[tuple[str, ...]] = ()
-"""The label values of the one child of a metric without labels."""

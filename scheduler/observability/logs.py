@@ -72,11 +72,7 @@ def get_logger(name: str) -> Logger:
 def configure(clock: Clock, level: int, form: str = TEXT, stream: TextIO | None = None) -> None:
     """Set the process up for logging; messages of libraries are logged the same way.
 
-    Args:
-        clock: gives the time of messages.
-        level: klog verbosity.
-        form: `TEXT` or `JSON`.
-        stream: standard error unless given.
+    The level is that of klog, the form `TEXT` or `JSON`; the stream is standard error unless given.
     """
     verbose.level = level
     configure_structlog(clock, form, stream)

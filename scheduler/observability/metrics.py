@@ -63,9 +63,7 @@ class SchedulerMetrics:
     def declare_plugins(self, profile: str, plugins: Mapping[str, Iterable[str]]) -> None:
         """Begin counting at zero for every plugin of a profile, so that a first error shows.
 
-        Args:
-            profile: its name.
-            plugins: plugin names by extension point, as in `PreFilter`.
+        `plugins` are names by extension point, as in `PreFilter`.
         """
         for point, names in plugins.items():
             for name in names:

@@ -19,6 +19,7 @@ from scheduler.observability.logs import Logger
 SLOW_SECONDS: Final = 0.1
 """Source: schedule_one.go, `trace.LogIfLong(100 * time.Millisecond)`."""
 
+_NAME: Final = "Scheduling"
 _SERVICE_NAME: Final = "stowage"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -30,7 +31,6 @@ class TracingUnavailableError(SchedulerError):
 class CycleTrace(NamedTuple):
     """One cycle that has ended."""
 
-    name: str
     pod: str
     """`namespace/name`"""
     start: float
@@ -65,7 +65,7 @@ class CycleTracer:
         is_slow = end - start > SLOW_SECONDS
         if not is_slow and self._spans is None:
             return
-        trace = CycleTrace("Scheduling", pod, start, end, tuple(steps))
+        trace = CycleTrace(pod, start, end, tuple(steps))
         if is_slow:
             self._log_slow(trace)
         if self._spans is not None:
@@ -80,7 +80,7 @@ class CycleTracer:
         steps.append(f"end {_milliseconds(trace.end - before)}ms")
         self._log.info(
             "Slow cycle",
-            trace=trace.name,
+            trace=_NAME,
             pod=trace.pod,
             duration_seconds=round(trace.end - trace.start, 4),
             steps=steps,
@@ -108,7 +108,7 @@ class SpanExporter:
         namespace, _, name = trace.pod.partition("/")
         attributes = {"k8s.namespace.name": namespace, "k8s.pod.name": name}
         start = self._nanoseconds(trace.start)
-        span = self._tracer.start_span(trace.name, start_time=start, attributes=attributes)
+        span = self._tracer.start_span(_NAME, start_time=start, attributes=attributes)
         for at, text in trace.steps:
             span.add_event(text, timestamp=self._nanoseconds(at))
         span.end(end_time=self._nanoseconds(trace.end))

@@ -58,11 +58,7 @@ class WorkQueue:
     ) -> None:
         """Begin at zero.
 
-        Args:
-            metrics: where it is told.
-            name: of the queue.
-            waiting: the items that nobody works on yet.
-            now: the time.
+        `waiting` are the items that nobody works on yet.
         """
         self._now = now
         self._adds, self._retries = metrics.adds[name], metrics.retries[name]

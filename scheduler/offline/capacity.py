@@ -56,11 +56,8 @@ def capacity_of(
 
     Pods that wait are not counted as if they had their nodes. Nobody is evicted.
 
-    Args:
-        engine: knows the cluster.
-        framework: decides about the pod.
-        pod: the kind; one of them that waits does not count.
-        pods: all of the cluster: the kinds that could use what is free.
+    `pods` are all of the cluster: the kinds that could use what is free. One like the pod that
+    waits does not count.
 
     Raises:
         PluginError: a plugin failed.
@@ -141,10 +138,7 @@ def fragmentation(
 ) -> dict[str, float]:
     """By resource, the share of what is free where no kind of pod fits, 0 to 1.
 
-    Args:
-        framework: says what fits.
-        pods: the kinds, the more frequent the more so.
-        snapshot: the cluster.
+    Of `pods` the most frequent kinds count.
 
     Raises:
         PluginError: a plugin failed.

@@ -118,10 +118,7 @@ class Profiles:
     ) -> Cluster:
         """Tell an engine of the objects, once; waiting pods arrive in the order of their creation.
 
-        Args:
-            objects: the cluster.
-            seed: breaks ties between nodes.
-            with_extenders: whether those of the configuration are asked.
+        `seed` breaks ties between nodes.
 
         Raises:
             SchedulerError: an extender's address, or a certificate, cannot be used.

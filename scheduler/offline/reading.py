@@ -229,10 +229,8 @@ def objects_from_documents(
 ) -> ClusterObjects:
     """The objects in parsed documents, each with the place it comes from.
 
-    Args:
-        documents: the documents.
-        makes_pods: whether hand-written workloads are taken as the pods that they would make.
-        is_whole: whether it is to be a whole cluster, so that a lack of nodes is worth a word.
+    `makes_pods`: hand-written workloads are taken as the pods that they would make. `is_whole`: it
+    is to be a whole cluster, so that a lack of nodes is worth a word.
 
     Raises:
         InputError: a document cannot be read.

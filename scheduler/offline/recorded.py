@@ -59,10 +59,7 @@ def with_plugins(
 ) -> Profiles:
     """The same profiles, each with more plugins at all their extension points.
 
-    Args:
-        profiles: what to begin with.
-        added: class and weight by name; a weight of 0 is the plugin's default.
-        feature_gates: those that are on.
+    `added` has class and weight by name; a weight of 0 is the plugin's default.
 
     Raises:
         SchedulerError: they cannot be built.

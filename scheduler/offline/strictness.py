@@ -4,7 +4,6 @@ An API server warns of unknown fields and drops them; scheduling would never not
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -13,6 +12,7 @@ import msgspec
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
+from scheduler.config.walker import nearest
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -53,9 +53,7 @@ def unknown_fields(raw: Mapping[str, Any], kind: str) -> Iterator[str]:
 def unknown_kind(kind: str, *, is_core: bool) -> str | None:
     """What is wrong with a kind whose objects are not read; None when that is as it should be.
 
-    Args:
-        kind: its name.
-        is_core: whether its API is one of Kubernetes' own.
+    `is_core` says whether its API is one of Kubernetes' own.
     """
     kinds = _known().kinds
     if kind in kinds:
@@ -99,6 +97,5 @@ def _unknown(value: Any, type_: str, path: str) -> Iterator[str]:
 
 
 def _guess(word: str, known: Mapping[str, str] | frozenset[str]) -> str:
-    by_lower = {name.lower(): name for name in known}
-    similar = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
-    return f" (did you mean {by_lower[similar[0]]}?)" if similar else ""
+    similar = nearest(word, known)
+    return f" (did you mean {similar}?)" if similar is not None else ""

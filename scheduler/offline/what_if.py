@@ -81,11 +81,7 @@ def what_if(
     A victim of preemption that has a controller is made again, and looks for a place as well.
     Extenders are not asked: they know nothing of pods and nodes that are not there.
 
-    Args:
-        profiles: who decides.
-        objects: the cluster; changed.
-        alterations: what changes, in order.
-        seed: decides between equally good nodes.
+    `objects` are changed.
 
     Raises:
         InputError: an alteration names what is not there.

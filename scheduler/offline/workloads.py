@@ -48,9 +48,7 @@ def is_workload(raw: Mapping[str, Any]) -> bool:
 def pods_of(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Object]:
     """The objects that a workload's controller makes: pods, and what their decisions depend on.
 
-    Args:
-        raw: the workload, with a namespace.
-        nodes: for a DaemonSet, which has a pod on each that it may use.
+    A DaemonSet has a pod on each of the nodes that it may use.
 
     Raises:
         WorkloadError: a field that pods are made from is missing or wrong.

@@ -150,10 +150,7 @@ class _Draft:
     ) -> None:
         """Begin with the instance's own part.
 
-        Args:
-            scheduler: whose it is.
-            claimed: who has which schedulerName, for people; claims are added.
-            packages: its plugins.
+        `claimed` says who has which schedulerName, for people; claims are added.
         """
         self.scheduler = scheduler
         self._claimed = claimed

@@ -57,16 +57,9 @@ class _Applied:
 
 
 class Keeper:
-    """Looks after all instances and profiles."""
+    """Looks after all instances and profiles; `image` is for instances that name none."""
 
     def __init__(self, cluster: Cluster, image: str, clock: Clock) -> None:
-        """Know the place.
-
-        Args:
-            cluster: the API server.
-            image: for instances that name none.
-            clock: the time.
-        """
         self._cluster = cluster
         self._image = image
         self._clock = clock

@@ -93,12 +93,7 @@ def wheels_wanted(scheduler: Scheduler) -> Iterator[WheelPlace]:
 
 
 def wheel_in(config_map: Json | None, place: WheelPlace) -> Wheel | Problem:
-    """The wheel that a ConfigMap has; a problem has its path into `wheel` of the spec.
-
-    Args:
-        config_map: as the server has it, None when there is none.
-        place: where it is to be.
-    """
+    """The wheel that a ConfigMap has; a problem has its path into `wheel` of the spec."""
     if config_map is None:
         where = f'"{place.config_map}" in namespace {place.namespace}'
         return Problem(("configMap",), f"there is no ConfigMap {where}")

@@ -25,13 +25,7 @@ def scheduler_status(
 ) -> Json:
     """The status of an instance.
 
-    Args:
-        scheduler: the instance, with its status as it was.
-        configuration: what it is to run with.
-        deployment: as the server has it, None when there is none.
-        leader: who holds its lease, or empty.
-        failures: what could not be brought about, for people.
-        now: when.
+    `scheduler` has its status as it was; None is no Deployment, an empty leader is nobody.
     """
     found = (deployment or {}).get("status", {})
     status = {

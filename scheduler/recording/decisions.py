@@ -1,11 +1,11 @@
 """Outcomes of attempts as rows, each with its time of day: lines of JSON, or Parquet."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from typing_extensions import override
 
 from scheduler.engine.outcome import Outcome
 from scheduler.recording.records import Header, RecordingError
@@ -56,12 +56,16 @@ class RowFile:
 
     Args:
         path: where it is.
-        rows: makes the rows.
+        write: takes one more; raises OSError.
+        finish: writes what is left; raises OSError.
     """
 
-    def __init__(self, path: Path, rows: Rows) -> None:
+    def __init__(
+        self, path: Path, write: Callable[[Outcome], object], finish: Callable[[], object]
+    ) -> None:
         self._path = path
-        self._rows = rows
+        self._write = write
+        self._finish = finish
         self._problem: OSError | None = None
 
     def take(self, outcome: Outcome) -> None:
@@ -85,26 +89,6 @@ class RowFile:
         if self._problem is not None:
             raise _unwritable(self._path, self._problem) from self._problem
 
-    def _write(self, outcome: Outcome) -> None:
-        raise NotImplementedError
-
-    def _finish(self) -> None:
-        raise NotImplementedError
-
-
-class _LinesFile(RowFile):
-    def __init__(self, path: Path, rows: Rows) -> None:
-        super().__init__(path, rows)
-        self._file = path.open("wb")
-
-    @override
-    def _write(self, outcome: Outcome) -> None:
-        self._file.write(self._rows.line(outcome))
-
-    @override
-    def _finish(self) -> None:
-        self._file.close()
-
 
 def row_file(path: Path, header: Header) -> RowFile:
     """Begin a file: Parquet where its name ends so, else lines of JSON.
@@ -112,12 +96,15 @@ def row_file(path: Path, header: Header) -> RowFile:
     Raises:
         RecordingError: it cannot be written, or what writes it is not installed.
     """
+    rows = Rows(header)
     try:
         if path.suffix != PARQUET:
-            return _LinesFile(path, Rows(header))
+            lines = path.open("wb")
+            return RowFile(path, lambda outcome: lines.write(rows.line(outcome)), lines.close)
         from scheduler.recording.parquet import ParquetFile  # noqa: PLC0415 - an extra brings it
 
-        return ParquetFile(path, Rows(header))
+        table = ParquetFile(path, rows)
+        return RowFile(path, table.write, table.close)
     except OSError as problem:
         raise _unwritable(path, problem) from problem
     except ModuleNotFoundError as problem:

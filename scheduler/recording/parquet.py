@@ -6,10 +6,9 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
-from typing_extensions import override
 
 from scheduler.engine.outcome import Outcome
-from scheduler.recording.decisions import RowFile, Rows
+from scheduler.recording.decisions import Rows
 
 GROUP_ROWS: Final = 20_000
 """So many rows are kept before they are written."""
@@ -42,20 +41,16 @@ SCHEMA: Final = pa.schema(
 """The columns in the order of `Outcome`."""
 
 
-class ParquetFile(RowFile):
-    """See `RowFile`.
-
-    Raises:
-        OSError: it cannot be begun.
-    """
+class ParquetFile:
+    """What `RowFile` writes with. All of it raises OSError where that cannot be done."""
 
     def __init__(self, path: Path, rows: Rows) -> None:
-        super().__init__(path, rows)
+        self._rows = rows
         self._kept: list[dict[str, Any]] = []
         self._writer = ParquetWriter(path, SCHEMA, compression="zstd")
 
-    @override
-    def _write(self, outcome: Outcome) -> None:
+    def write(self, outcome: Outcome) -> None:
+        """One more row."""
         row = msgspec.to_builtins(outcome)
         row["time"] = self._rows.time_of(outcome)
         row["reasons"] = list(row["reasons"].items())
@@ -63,8 +58,8 @@ class ParquetFile(RowFile):
         if len(self._kept) >= GROUP_ROWS:
             self._write_kept()
 
-    @override
-    def _finish(self) -> None:
+    def close(self) -> None:
+        """Write what is left."""
         if self._kept:
             self._write_kept()
         self._writer.close()

@@ -9,8 +9,10 @@ them may wake pods. A specification that many pods share is written once per fil
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from hashlib import blake2b
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from operator import or_
+from typing import Any, Final, Generic, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -26,27 +28,7 @@ from scheduler.api.storage import (
 )
 from scheduler.client.errors import cut
 from scheduler.client.wire import UNREADABLE
-from scheduler.engine.events import (
-    Activate,
-    Allowed,
-    Answered,
-    BindFailed,
-    Bound,
-    Configure,
-    Decide,
-    Event,
-    Evicted,
-    EvictFailed,
-    ObjectGone,
-    ObjectSet,
-    PodRead,
-    PreBound,
-    ReadFailed,
-    Rejected,
-    Say,
-    Tick,
-    TookLong,
-)
+from scheduler.engine.events import Event, ObjectSet, PodRead
 from scheduler.engine.instructions import Instruction, Report
 from scheduler.errors import SchedulerError
 from scheduler.informers.kinds import KINDS
@@ -149,36 +131,17 @@ class _Set(msgspec.Struct, frozen=True, gc=False, tag="ObjectSet"):
     object: msgspec.Raw
 
 
-_Readable: TypeAlias = (
-    _Set
-    | ObjectGone
-    | Decide
-    | Tick
-    | Bound
-    | BindFailed
-    | Answered
-    | PreBound
-    | PodRead
-    | ReadFailed
-    | Allowed
-    | Rejected
-    | Evicted
-    | EvictFailed
-    | Activate
-    | Say
-    | TookLong
-    | Configure
-)
-
-
 class _ReadLine(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
     time: float
     answer: msgspec.Raw
-    event: _Readable
+    event: msgspec.Raw
 
 
 _encoder = msgspec.json.Encoder()
 _line_decoder = msgspec.json.Decoder(_ReadLine | _PodLine[msgspec.Raw] | _Spec)
+_AS_WRITTEN: Final[Any] = reduce(or_, (kind for kind in get_args(Event) if kind is not ObjectSet))
+"""The events that are read as they are written."""
+_event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRITTEN | _Set)
 
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
@@ -315,7 +278,7 @@ class Reader:
                 # `pod_info` looks for them in the specification, as an API server has them.
                 pod = replace(pod, pod=replace(pod.pod, volumes=read.volumes))
             return ObjectSet("pods", pod) if read.attempt is None else PodRead(read.attempt, pod)
-        event = read.event
+        event: Event | _Set = _event_decoder.decode(read.event)
         if isinstance(event, _Set):
             return ObjectSet(event.kind, _as_read(event.kind, event.object))
         return event

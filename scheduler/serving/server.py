@@ -50,12 +50,6 @@ logging.getLogger("aiohttp.server").addFilter(_is_news)
 class Server:
     """The secure port.
 
-    Args:
-        options: address, certificates, and who may see what.
-        shown: what is served.
-        reviews: asks the API server about callers.
-        clock: for caches and certificates.
-
     Raises:
         ServingError: a flag or a file cannot be used.
     """

@@ -6,7 +6,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode
+from scheduler.answers.findings import best_nodes
+from scheduler.answers.model import PodAnswer, RejectedNode
 
 _SHOWN: Final = 10
 """Nodes that are named; of the others there is a number."""
@@ -34,7 +35,7 @@ class Decision(msgspec.Struct, frozen=True):
     @property
     def best(self) -> tuple[str, ...]:
         """The nodes with the highest total; more than one is a tie that chance breaks."""
-        fitting = _fitting(self.answer)
+        fitting = best_nodes(self.answer)
         return tuple(found.node for found in fitting if found.total == fitting[0].total)
 
     # --- assertions -----------------------------------------------------------------------------
@@ -112,19 +113,13 @@ class Decision(msgspec.Struct, frozen=True):
         for rejected in (answer.pre_enqueue, answer.pre_filter):
             if rejected is not None:
                 yield f"  {rejected.plugin} rejects the pod: {', '.join(rejected.reasons)}"
-        fitting = _fitting(answer)
+        fitting = best_nodes(answer)
         for found in fitting[:_SHOWN]:
             points = (f"{name} {s.weighted}" for name, s in found.scores.items() if s.weighted)
             yield f"  fits on {found.node}, {found.total} points: {', '.join(points) or 'none'}"
         if len(fitting) > _SHOWN:
             yield f"  fits on {len(fitting) - _SHOWN} more nodes"
         yield from _rejections(answer)
-
-
-def _fitting(answer: PodAnswer) -> list[FeasibleNode]:
-    """The nodes that fit, the best first."""
-    found = [node for node in answer.nodes if isinstance(node, FeasibleNode)]
-    return sorted(found, key=lambda node: (-node.total, node.node))
 
 
 def _rejections(answer: PodAnswer) -> Iterator[str]:

@@ -47,9 +47,7 @@ class AssumeCache(Generic[T]):
     ) -> None:
         """Start with nothing assumed.
 
-        Args:
-            stored: an object as the API server has it, by key, or None.
-            changed: told the key of an object that is assumed, or restored.
+        `changed` is told the key of an object that is assumed, or restored.
         """
         self.stored = stored
         self._changed = changed

@@ -144,12 +144,7 @@ class Attachments:
     # --- keeping up -------------------------------------------------------------------------------
 
     def refresh(self, snapshot: Snapshot, rows: Iterable[int]) -> None:
-        """Catch up with the snapshot and with what was told.
-
-        Args:
-            snapshot: the cluster.
-            rows: those on which pods came or went.
-        """
+        """Catch up with the snapshot, on whose `rows` pods came or went, and with what was told."""
         table, log = snapshot.table, snapshot.node_log
         changed = log.since(self._position) if log is self._log else None
         stale = set(range(table.size) if changed is None else changed.tolist())

@@ -79,9 +79,7 @@ def revert(catalog: VolumeCatalog, volumes: PodVolumes) -> None:
 def patch_of_binding(binding: Binding, stored: PersistentVolume | None) -> Patch | None:
     """What reserves a volume to its claim; None when it is so already.
 
-    Args:
-        binding: the volume as it is to be, in the version that was decided on.
-        stored: the volume as the API server has it.
+    `binding` is of the version that was decided on; `stored` is what the API server has.
     """
     wanted, meta = binding.volume, binding.claim.metadata
     if stored is not None and not _is_same_version(stored, wanted):
@@ -110,9 +108,7 @@ def patch_of_provision(
 ) -> Patch | None:
     """What asks for a volume on the selected node; None when it is asked for already.
 
-    Args:
-        claim: the claim as it is to be, in the version that was decided on.
-        stored: the claim as the API server has it.
+    `claim` is of the version that was decided on; `stored` is what the API server has.
     """
     if (
         stored is not None
@@ -133,11 +129,8 @@ def are_bound(
 
     Asked is what the API server says: what is assumed may be somebody else's by now.
 
-    Args:
-        catalog: the storage.
-        written: volumes and claims in the versions that the writes answered.
-        node_name: where the pod goes.
-        labels: of that node.
+    `written` are volumes and claims in the versions that the writes answered, `labels` those of the
+    node.
 
     Raises:
         BindingError: they will not be bound like this.

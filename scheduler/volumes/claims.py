@@ -53,12 +53,7 @@ class ClaimError(ValueError):
 
 
 def claim_names(pod: PodInfo, *, ephemeral: bool = True) -> Iterator[ClaimName]:
-    """The claims that the pod uses, in order.
-
-    Args:
-        pod: the pod.
-        ephemeral: whether to name also those that are made for the pod alone.
-    """
+    """The claims that the pod uses, in order; ephemeral ones are made for the pod alone."""
     for volume in pod.pod.volumes:
         if volume.persistent_volume_claim is not None:
             yield ClaimName(pod.namespace, volume.persistent_volume_claim.claim_name)

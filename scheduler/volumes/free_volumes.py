@@ -89,10 +89,7 @@ class FreeVolumes:
     def choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
         """By group, the smallest volume that fits the claim, or NONE.
 
-        Args:
-            claim: the claim.
-            taken: by group, the volumes that the pod's other claims have chosen.
-            groups: as `groups` gave them.
+        `taken` are, by group, the volumes that the pod's other claims have chosen.
         """
         options = self._best(claim, len(taken) + 1)
         chosen_rank = np.full(groups.count, len(self._rank), np.intp)

@@ -100,11 +100,7 @@ class Rates:
 def view_of(engine: Engine, profiles: Profiles, rates: Rates, now: float) -> View:
     """Look at everything.
 
-    Args:
-        engine: what knows the cluster.
-        profiles: who decides.
-        rates: what has happened lately.
-        now: seconds of the clock of `rates`.
+    `now` is of the clock of `rates`.
     """
     core = engine.core
     core.catch_up()

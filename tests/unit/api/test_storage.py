@@ -15,7 +15,8 @@ from scheduler.api.storage import (
     claim_from_wire,
     volume_from_wire,
 )
-from scheduler.informers.kinds import PERSISTENT_VOLUME_CLAIMS, MalformedObjectError
+from scheduler.framework.events import ObjectKind
+from scheduler.informers.kinds import MalformedObjectError, watched_kind
 
 
 def claim(spec: dict[str, Any] | None = None, **metadata: Any) -> PersistentVolumeClaim:
@@ -77,7 +78,9 @@ def test_amounts_that_cannot_be_read_are_left_out_at_the_door() -> None:
     with pytest.raises(InvalidStorageError, match=r"spec.resources.requests.storage: 'much'"):
         claim(bad)
     with pytest.raises(MalformedObjectError):
-        PERSISTENT_VOLUME_CLAIMS.decode(msgspec.json.encode({"metadata": {}, "spec": bad}))
+        watched_kind(ObjectKind("PersistentVolumeClaim")).decode(
+            msgspec.json.encode({"metadata": {}, "spec": bad})
+        )
     with pytest.raises(InvalidStorageError):
         checked_capacity(msgspec.convert({"metadata": {}, "capacity": "x"}, CSIStorageCapacity))
 

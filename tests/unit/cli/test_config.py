@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from scheduler.cli.config import Known, config_command
+from scheduler.cli.config import config
 from scheduler.config.load import default_configuration, load
-from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import ExtensionPoint
+from tests.support.fake_plugins import NodeFilter
 
 FILE = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -19,10 +19,14 @@ profiles:
 """
 
 
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One plugin that kube-scheduler does not know."""
+    monkeypatch.setattr("scheduler.cli.config.out_of_tree_plugins", lambda: {"Mine": NodeFilter})
+
+
 def _run(*arguments: str, stdin: str | None = None) -> Result:
-    mine = {"Mine": frozenset((ExtensionPoint.FILTER,))}
-    command = config_command(lambda: Known({**IN_TREE, **mine}, {}))
-    return CliRunner().invoke(command, arguments, input=stdin)
+    return CliRunner().invoke(config, arguments, input=stdin)
 
 
 def test_prints_the_effective_configuration(tmp_path: Path) -> None:

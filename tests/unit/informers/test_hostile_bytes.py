@@ -26,6 +26,7 @@ from scheduler.client.errors import (
 )
 from scheduler.client.lines import KEPT_BYTES, MAX_LINE_BYTES
 from scheduler.clock import SystemClock
+from scheduler.framework.events import ObjectKind
 from scheduler.informers.glimpse import glimpse
 from scheduler.informers.informer import BLIND_SECONDS, Informer
 from scheduler.informers.informers import Informers
@@ -403,7 +404,7 @@ def test_a_watch_that_is_opened_and_dropped_each_time_is_blind() -> None:
 
 
 def test_kinds_added_later_are_watched_like_the_others() -> None:
-    """One line each; what they call themselves in lists is what the API calls them."""
+    """One entry each; what they call themselves in lists is what the API calls them."""
     for kind in KINDS:
         assert kind.name.startswith(kind.list_kind.removesuffix("List").lower()[:-1])
 
@@ -414,7 +415,7 @@ def test_kinds_added_later_are_watched_like_the_others() -> None:
         return await hang() if "watch" in request.query else listed("w", kind="Widget")
 
     async def scenario() -> None:
-        later = Kind[Widget]("widgets", "/apis/example/v1/widgets", Widget)
+        later = Kind[Widget]("widgets", ObjectKind("Widget", "example/v1"), Widget)
         async with serving(answer) as (_, session):
             informers = Informers(
                 session,

@@ -14,14 +14,15 @@ from hypothesis import given, strategies as st
 from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import AnnotatedMeta, Node
 from scheduler.client.errors import UnavailableError
+from scheduler.framework.events import ObjectKind
 from scheduler.informers.backoff import Backoff
 from scheduler.informers.kinds import (
-    CSI_NODES,
     KINDS,
     NODES,
     PODS,
     Kind,
     MalformedObjectError,
+    watched_kind,
 )
 from scheduler.informers.listing import list_all
 from scheduler.informers.pacer import Pacer
@@ -29,6 +30,8 @@ from scheduler.informers.store import Store
 from scheduler.informers.wire import list_query, watch_query
 from tests.support.clock import FakeClock
 from tests.unit.informers.fake_api import Mirror
+
+CSI_NODES = watched_kind(ObjectKind("CSINode", "storage.k8s.io/v1"))
 
 
 def node(name: str, version: int = 1, uid: str = "") -> Node:
