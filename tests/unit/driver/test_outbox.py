@@ -20,9 +20,9 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from scheduler.driver.concurrency import START
 from scheduler.driver.outbox import (
     AHEAD,
-    CONCURRENCY,
     FOR_BINDS,
     FOR_EVENTS,
     MAX_OWED,
@@ -188,13 +188,13 @@ def test_requests_at_a_time_are_bounded() -> None:
         for number in range(100):
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
-        assert world.writes.hanging("bind") == CONCURRENCY
+        assert world.writes.hanging("bind") == START
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
 
     world = play(story, max_owed=0)
-    assert world.writes.most == CONCURRENCY
+    assert world.writes.most == START
     assert world.answers == [Bound(number) for number in range(100)]
 
 
@@ -208,12 +208,12 @@ def test_status_and_events_that_hang_leave_room_for_binds() -> None:
             world.outbox.tell(tell(f"p{number}"))
         await settle()
         hanging = world.writes.hanging("patch") + world.writes.hanging("event")
-        assert hanging == CONCURRENCY - FOR_BINDS
+        assert hanging == START - START // FOR_BINDS
 
-        for number in range(FOR_BINDS):
+        for number in range(START // FOR_BINDS):
             world.outbox.bind(bind(f"b{number}", number))
         await settle()
-        assert world.writes.hanging("bind") == FOR_BINDS
+        assert world.writes.hanging("bind") == START // FOR_BINDS
 
         world.writes.release("bind")
         await settle()
@@ -336,7 +336,7 @@ def test_evictions_that_hang_leave_room_for_binds_and_events() -> None:
         for number in range(40):
             world.outbox.evict(evict(f"p{number}"))
         await settle()
-        others = CONCURRENCY - FOR_BINDS
+        others = START - START // FOR_BINDS
         assert world.writes.hanging("evict") == others - others // FOR_EVENTS
         assert world.writes.names("patch") == []
 
@@ -459,19 +459,19 @@ def test_a_burst_of_other_events_leaves_the_room_of_binds_under_way() -> None:
     async def story(world: World) -> None:
         world.tells = True
         world.writes.held = {"event", "bind"}
-        for number in range(CONCURRENCY):
+        for number in range(START):
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
         for number in range(2 * MAX_OWED):
             world.outbox.tell(tell(f"q{number}", once=False))
-        assert world.outbox.events_owed == MAX_OWED - CONCURRENCY
+        assert world.outbox.events_owed == MAX_OWED - START
         world.writes.release("bind")
         await settle()
         assert world.outbox.events_owed == MAX_OWED
 
     world = play(story)
     assert world.most_owed == MAX_OWED
-    assert world.dropped == ["queue_full"] * (MAX_OWED + CONCURRENCY)
+    assert world.dropped == ["queue_full"] * (MAX_OWED + START)
 
 
 def test_binds_by_plugins_owe_events_too() -> None:
@@ -483,7 +483,7 @@ def test_binds_by_plugins_owe_events_too() -> None:
         for number in range(2 * MAX_OWED):
             world.outbox.bind(bind(f"p{number}", number, by_plugins=True))
         await settle()
-        assert world.writes.hanging("plugins") == CONCURRENCY
+        assert world.writes.hanging("plugins") == START
         world.writes.held = {"event"}
         world.writes.release("plugins")
         await settle()
@@ -498,7 +498,7 @@ def test_there_is_room_again_after_a_backlog_of_binds() -> None:
 
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
-        for number in range(CONCURRENCY * (AHEAD + 1)):
+        for number in range(START * (AHEAD + 1)):
             assert world.outbox.has_room
             world.outbox.bind(bind(f"p{number}", number))
             await asyncio.sleep(0)
@@ -555,10 +555,10 @@ def test_fenced_writes_end_no_worker() -> None:
     """More of them than there are workers, and the next write still leaves."""
 
     async def story(world: World) -> None:
-        fenced = [FencedError("not ours")] * (2 * CONCURRENCY)
+        fenced = [FencedError("not ours")] * (2 * START)
         world.writes.fail("patch", *fenced)
         world.writes.fail("bind", *fenced)
-        for number in range(2 * CONCURRENCY):
+        for number in range(2 * START):
             world.outbox.patch(patch(f"p{number}"))
             world.outbox.bind(bind(f"b{number}", number))
         await settle()
@@ -739,18 +739,18 @@ def test_an_event_that_waits_to_be_tried_again_holds_no_worker() -> None:
 
     async def story(world: World) -> None:
         problem = UnavailableError("POST", status=503)
-        world.writes.fail("event", *[problem] * (2 * CONCURRENCY))
-        for number in range(2 * CONCURRENCY):
+        world.writes.fail("event", *[problem] * (2 * START))
+        for number in range(2 * START):
             world.outbox.tell(tell(f"p{number}"))
         await settle()
-        assert world.outbox.events_owed == 2 * CONCURRENCY
+        assert world.outbox.events_owed == 2 * START
         assert not world.outbox.is_empty
 
         world.outbox.tell(tell("e"))
         world.outbox.patch(patch("p"))
         world.outbox.bind(bind("b"))
         await settle()
-        assert world.outbox.events_owed == 2 * CONCURRENCY
+        assert world.outbox.events_owed == 2 * START
 
     world = play(story, retry_seconds=1e6)
     assert {("patch", "p"), ("bind", "b"), ("event", "e")} <= set(world.writes.sent)
@@ -760,18 +760,18 @@ def test_while_nobody_answers_events_are_not_tried_one_after_the_other() -> None
     """Those under way learn it; the others are sent when it has been quiet for a while."""
 
     async def story(world: World) -> None:
-        world.writes.fail("event", *[UnavailableError("POST")] * CONCURRENCY)
-        for number in range(4 * CONCURRENCY):
+        world.writes.fail("event", *[UnavailableError("POST")] * START)
+        for number in range(4 * START):
             world.outbox.tell(tell(f"p{number}"))
         world.outbox.bind(bind("b"))
         await settle()
         tried = world.writes.names("event")
-        assert 0 < len(tried) <= CONCURRENCY
+        assert 0 < len(tried) <= START
         await asyncio.sleep(1.1)  # the quiet while, and no event's own pause
         await settle()
         assert len(world.writes.names("event")) > len(tried)
         assert world.writes.names("bind") == ["b"]
-        assert world.outbox.events_owed < 4 * CONCURRENCY
+        assert world.outbox.events_owed < 4 * START
 
     play(story)
 
