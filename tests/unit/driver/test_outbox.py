@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from structlog.testing import capture_logs
+from typing_extensions import override
 
 from scheduler.api.written import Condition, ObjectReference
 from scheduler.client.errors import (
@@ -20,7 +21,7 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from scheduler.driver.concurrency import START
+from scheduler.driver.concurrency import FEWEST, MOST, START
 from scheduler.driver.outbox import (
     AHEAD,
     FOR_BINDS,
@@ -82,9 +83,11 @@ class World:
         most_owed: the most events that were ever owed.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        self.writes = FakeWrites()
-        self.clock = FakeClock()
+    def __init__(
+        self, writes: FakeWrites | None = None, clock: FakeClock | None = None, **settings: Any
+    ) -> None:
+        self.writes = writes or FakeWrites()
+        self.clock = clock or FakeClock()
         self.answers: list[Event] = []
         self.dropped: list[str] = []
         self.queues = WorkQueueMetrics(Instruments())
@@ -891,3 +894,120 @@ def test_every_write_goes_through_a_queue_that_is_told_of() -> None:
     assert {name: world.queues.adds[name].value for name in kinds} == dict.fromkeys(kinds, 1)
     for family in (world.queues.queued, world.queues.worked):
         assert {name: sum(family[name].counts) for name in kinds} == dict.fromkeys(kinds, 1)
+
+
+# --- how many at a time -----------------------------------------------------------------------
+
+
+class SlowWrites(FakeWrites):
+    """Requests to a server that works on so many at a time.
+
+    Attributes:
+        under_way: requests without an answer.
+    """
+
+    def __init__(self, seats: int, seconds: float) -> None:
+        super().__init__()
+        self.under_way = 0
+        self._seats = asyncio.Semaphore(seats)
+        self._seconds = seconds
+
+    @override
+    async def _send(self, verb: str, name: str) -> None:
+        self.under_way += 1
+        try:
+            async with self._seats:
+                await asyncio.sleep(self._seconds)
+            await super()._send(verb, name)
+        finally:
+            self.under_way -= 1
+
+
+def press(
+    writes: SlowWrites,
+    seconds: float,
+    arrange: Callable[[World], None] = lambda _: None,
+    **settings: Any,
+) -> World:
+    """Bind a pod whenever there is room for one, for so long."""
+    clock = FakeClock(0.0)
+
+    async def run() -> World:
+        world = World(writes, clock, **settings)
+        world.tells = True
+        arrange(world)
+        sending = asyncio.create_task(world.outbox.run())
+        number = 0
+        while clock.now < seconds:
+            if world.outbox.has_room_again:
+                while world.outbox.has_room:
+                    number += 1
+                    world.outbox.bind(bind(f"p{number}", number))
+            await asyncio.sleep(0.005)
+        assert writes.under_way <= 1.5 * world.outbox.concurrency
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        return world
+
+    return run_in(clock, run())
+
+
+def test_a_server_that_can_take_more_gets_more() -> None:
+    """With the number of the start it would be half as many; binds and events get the same."""
+    seconds, most = 10.0, 64 / 0.05
+
+    world = press(SlowWrites(64, 0.05), seconds)
+
+    binds, events = len(world.answers), len(world.writes.names("event"))
+    assert binds + events > 0.8 * most * seconds
+    assert events >= binds - MAX_OWED
+    assert world.most_owed <= MAX_OWED
+
+
+def test_a_server_that_can_take_little_gets_less_at_a_time() -> None:
+    """And carries out as much: neither binds nor events are left out."""
+    seconds, most = 30.0, 2 / 0.01
+
+    world = press(SlowWrites(2, 0.01), seconds)
+
+    binds, events = len(world.answers), len(world.writes.names("event"))
+    assert world.outbox.concurrency < START
+    assert binds + events > 0.9 * most * seconds
+    assert events >= binds - MAX_OWED
+    assert world.most_owed <= MAX_OWED
+
+
+def test_with_few_at_a_time_nobody_keeps_all_places() -> None:
+    """Status that hangs leaves a place for binds and one for events."""
+    writes = SlowWrites(8, 0.01)
+
+    def hang(world: World) -> None:
+        world.writes.held = {"patch"}
+        for number in range(40):
+            world.outbox.patch(patch(f"q{number}"))
+
+    world = press(writes, 10.0, hang, concurrency=FEWEST)
+
+    assert writes.hanging("patch") == FEWEST - 2
+    assert len(world.answers) > 800
+    assert len(writes.names("event")) >= len(world.answers) - MAX_OWED
+    assert world.most_owed <= MAX_OWED
+
+
+def test_a_backlog_to_which_nothing_is_added_is_sent_by_more_at_a_time() -> None:
+    """Whoever rests is woken when the number grows."""
+    clock, writes = FakeClock(), SlowWrites(2 * MOST, 0.05)
+
+    async def story() -> None:
+        world = World(writes, clock, max_owed=0)
+        for number in range(5000):
+            world.outbox.tell(tell(f"e{number}"))
+        sending = asyncio.create_task(world.outbox.run())
+        await world.outbox.drain(60.0)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+    run_in(clock, story())
+
+    assert len(writes.names("event")) == 5000
+    assert writes.most > START
