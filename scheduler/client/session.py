@@ -127,8 +127,8 @@ class ApiSession:
     ) -> Response:
         """Sends one request and reads the whole answer.
 
-        A 429 or 5xx answer that names a time to come back is obeyed within the timeout, and up to `SPREAD`
-        later.
+        A 429 or 5xx answer that names a time to come back is obeyed within the timeout, and up to
+        `SPREAD` later.
 
         Args:
             method: the HTTP method.

@@ -55,7 +55,7 @@ class ConcurrencyLimit:
         """The best number known; another is on trial."""
         self._rate = self._known_rate = 0.0
         """Answers per second at `_kept`: of late, and when trials began to become rare."""
-        self._is_upwards = True
+        self._is_upwards = False
         """The next trial is with more."""
         self._pause = self._left = 1
         """Windows without a trial after the next one in vain, and from now on."""

@@ -350,7 +350,7 @@ class Outbox:
             job = self._next() if self._limit.workers <= self.concurrency else None
             if job is None:
                 self._limit.workers -= 1
-                if not (self._events or self._patches or self._evicts):
+                if self._is_hushed or not (self._events or self._patches or self._evicts):
                     self._limit.ran_dry = True
                 idle: asyncio.Future[None] = loop.create_future()
                 self._idle.append(idle)

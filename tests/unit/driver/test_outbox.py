@@ -994,6 +994,47 @@ def test_with_few_at_a_time_nobody_keeps_all_places() -> None:
     assert world.most_owed <= MAX_OWED
 
 
+def test_when_fewer_may_be_under_way_those_that_end_are_not_replaced() -> None:
+    """Until there are no more than that."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"bind"}
+        for number in range(3 * START):
+            world.outbox.bind(bind(f"p{number}", number))
+        await settle()
+        assert world.writes.hanging("bind") == START
+        world.outbox._limit.limit = FEWEST
+        world.writes.release("bind", START - FEWEST)
+        await settle()
+        assert world.writes.hanging("bind") == FEWEST
+        assert len(world.writes.names("bind")) == START
+
+        world.writes.release("bind", 1)
+        await settle()
+        assert world.writes.hanging("bind") == FEWEST
+        assert len(world.writes.names("bind")) == START + 1
+
+    play(story, max_owed=0)
+
+
+def test_what_is_sent_while_little_waits_says_nothing() -> None:
+    """Fewer at a time would carry it out as well; more may come any moment."""
+    clock, writes = FakeClock(), SlowWrites(64, 0.05)
+
+    async def story() -> int:
+        world = World(writes, clock)
+        sending = asyncio.create_task(world.outbox.run())
+        for second in range(60):
+            for number in range(2 * START):
+                world.outbox.tell(tell(f"e{second}-{number}"))
+            await asyncio.sleep(1.0)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        return world.outbox.concurrency
+
+    assert run_in(clock, story()) == START
+
+
 def test_a_backlog_to_which_nothing_is_added_is_sent_by_more_at_a_time() -> None:
     """Whoever rests is woken when the number grows."""
     clock, writes = FakeClock(), SlowWrites(2 * MOST, 0.05)
