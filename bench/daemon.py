@@ -1,7 +1,7 @@
 """``python -m bench.daemon CONCURRENCY MAX_OWED FLAG...``: ``stowage run`` with another outbox.
 
-For comparisons only: what another number of requests at a time, or no bound on what is owed (0),
-would bring. FLAGS are those of ``stowage run``.
+For comparisons only: what a fixed number of requests at a time (0 for one that is found by trying),
+or no bound on what is owed (0), would bring. FLAGS are those of ``stowage run``.
 """
 
 import socket

@@ -4,6 +4,7 @@ Short requests go over `direct`, watches and whatever needs a proxy over aiohttp
 """
 
 import asyncio
+import random
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -52,6 +53,10 @@ MAX_RETRIES: Final = 10
 Source: client-go rest/request.go (maxRetries) v0.36.
 """
 
+SPREAD: Final = 0.25
+"""Requests that were told the same time to come back come later by this share of it, at most: a
+server that lets few in would refuse most of them again and again if they came together."""
+
 _READ_BUFFER_BYTES: Final = 2**20
 """Of a watch, about twice this may wait to be read before the server is made to wait."""
 _NO_CODE: Final = "<error>"
@@ -79,6 +84,7 @@ class ApiSession:
         self._metrics = metrics or ClientMetrics(Instruments())
         self._connection = connection
         self._clock = clock
+        self._rng = random.Random()  # noqa: S311 - spreads repetitions, keeps no secret
         self._throttle = TokenBucket(qps, burst, clock) if qps > 0 else None
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -121,7 +127,8 @@ class ApiSession:
     ) -> Response:
         """Sends one request and reads the whole answer.
 
-        A 429 or 5xx answer that names a time to come back is obeyed within the timeout.
+        A 429 or 5xx answer that names a time to come back is obeyed within the timeout, and up to
+        `SPREAD` later.
 
         Args:
             method: the HTTP method.
@@ -147,6 +154,7 @@ class ApiSession:
                 pause = problem.retry_after_seconds
                 if pause is None or is_urgent or attempt == MAX_RETRIES:
                     raise
+                pause *= 1 + SPREAD * self._rng.random()
                 timeout = deadline - self._clock.monotonic() - pause
                 if timeout <= 0:
                     raise

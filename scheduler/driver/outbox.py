@@ -29,6 +29,7 @@ from scheduler.client.event_series import EventSeries, Occurrence
 from scheduler.client.events import Event
 from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock, Throttle
+from scheduler.driver.concurrency import LOOK_SECONDS, MOST, START, ConcurrencyLimit
 from scheduler.engine.events import (
     BindFailed,
     Bound,
@@ -51,10 +52,8 @@ from scheduler.observability.work_queues import WorkQueue, WorkQueueMetrics
 
 MAX_OWED: Final = 256
 """Events that may be owed, those of binds and evictions under way included."""
-CONCURRENCY: Final = 32
-"""Requests at a time."""
-FOR_BINDS: Final = 8
-"""Of these, so many are kept for binds and reads: others may hang without keeping them waiting."""
+FOR_BINDS: Final = 4
+"""Of the requests at a time, one in so many is kept for binds and reads: others may hang."""
 FOR_EVENTS: Final = 3
 """Of the others, one in so many is kept for events: without these no bind leaves for long."""
 AHEAD: Final = 4
@@ -76,14 +75,14 @@ class OutboxSettings(msgspec.Struct, frozen=True):
 
     Attributes:
         hostname: says which instance speaks.
-        concurrency: requests at a time.
+        concurrency: requests at a time; 0 for as many as bring the most answers.
         max_owed: events that may be owed; 0 for any number, which then wait for all binds, as
             in schedulers that do not bound them. For comparisons only.
         retry_seconds: mean pause before an event is tried again.
     """
 
     hostname: str
-    concurrency: int = CONCURRENCY
+    concurrency: int = 0
     max_owed: int = MAX_OWED
     retry_seconds: float = RETRY_SECONDS
 
@@ -152,13 +151,18 @@ class Outbox:
         self._is_hushed = False
         """Whether events wait because the last one had no answer."""
         self._tries: dict[Occurrence, int] = {}
-        self._binds_in_flight = 0
         self._changes_in_flight = self._deliveries_in_flight = 0
         """Evictions and changes of status, and events, that are under way."""
-        self._sequence = 0
+        self._binds_in_flight = self._sequence = 0
+        self._limit = ConcurrencyLimit(settings.concurrency or START)
         self._idle: deque[asyncio.Future[None]] = deque()
         self._changed = asyncio.Event()
         self.binds_owed = 0
+
+    @property
+    def concurrency(self) -> int:
+        """Requests that may be under way at a time."""
+        return self._limit.limit
 
     @property
     def events_owed(self) -> int:
@@ -173,18 +177,17 @@ class Outbox:
     @property
     def has_room_again(self) -> bool:
         """Whether there is room for so many pods that it is worth beginning to decide."""
-        settings = self._settings
-        limit = settings.max_owed or settings.concurrency * AHEAD
-        return self._room() >= min(settings.concurrency, 1 + limit // AHEAD)
+        limit = self._settings.max_owed or self.concurrency * AHEAD
+        return self._room() >= min(self.concurrency, 1 + limit // AHEAD)
 
     def _room(self) -> int:
         """How many more pods may be decided about."""
-        settings = self._settings
-        room = settings.concurrency * AHEAD - len(self._binds)
-        if not settings.max_owed:
+        max_owed = self._settings.max_owed
+        room = self.concurrency * AHEAD - len(self._binds)
+        if not max_owed:
             return room
         # Evictions that wait are no reason to decide less: whoever needs them is held back.
-        return min(room, settings.max_owed - self._owed_by_sent() - self._binds_waiting())
+        return min(room, max_owed - self._owed_by_sent() - self._binds_waiting())
 
     def _binds_waiting(self) -> int:
         return self.binds_owed - self._binds_in_flight
@@ -290,7 +293,9 @@ class Outbox:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._sweep_for_ever())
-                for _ in range(self._settings.concurrency):
+                if not self._settings.concurrency:
+                    group.create_task(self._look_for_ever())
+                for _ in range(self._settings.concurrency or MOST):
                     group.create_task(self._work())
         finally:
             for task in self._beside:
@@ -319,22 +324,35 @@ class Outbox:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sweep()
 
+    async def _look_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            before = self.concurrency
+            self._limit.look(self._clock.monotonic())
+            if self.concurrency > before:
+                self._wake_all()
+
+    def _wake_all(self) -> None:
+        for _ in range(len(self._idle)):
+            self._wake()
+
     def _wake(self) -> None:
-        while self._idle:
+        while self._idle and self._limit.workers < self.concurrency:
             idle = self._idle.popleft()
             if not idle.done():  # cancelled, when the process ends
+                self._limit.workers += 1
                 idle.set_result(None)
                 return
 
-    def _wake_all(self) -> None:
-        while self._idle:
-            self._wake()
-
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
+        self._limit.workers += 1
         while True:
-            job = self._next()
+            job = self._next() if self._limit.workers <= self.concurrency else None
             if job is None:
+                self._limit.workers -= 1
+                if self._is_hushed or not (self._events or self._patches or self._evicts):
+                    self._limit.ran_dry = True
                 idle: asyncio.Future[None] = loop.create_future()
                 self._idle.append(idle)
                 await idle
@@ -350,7 +368,7 @@ class Outbox:
         if self._reads:
             since, read = self._reads.popleft()
             return self._timed(OTHER_WRITES, self._read_queue.work(since, self._read(read)))
-        others = self._settings.concurrency - FOR_BINDS
+        others = self.concurrency - self.concurrency // FOR_BINDS
         if self._changes_in_flight + self._deliveries_in_flight >= others:
             return None
         if self._changes_in_flight < others - others // FOR_EVENTS:
@@ -424,6 +442,7 @@ class Outbox:
             return BindFailed(bind.attempt, str(problem), is_certain=False)
         except (ApiError, FencedError) as problem:
             return BindFailed(bind.attempt, str(problem))
+        self._limit.answered += 1
         return Bound(bind.attempt)
 
     async def _read(self, read: ReadPod) -> None:
@@ -445,6 +464,7 @@ class Outbox:
         except (ApiError, FencedError) as problem:
             answer: EngineEvent = EvictFailed(evict.uid, str(problem))
         else:
+            self._limit.answered += 1
             answer = Evicted(evict.uid, was_there)
         finally:
             self._evicts_owed -= 1
@@ -467,6 +487,8 @@ class Outbox:
         except (ApiError, FencedError) as problem:
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))
+        else:
+            self._limit.answered += 1
         finally:
             held = self._patching.pop(patch.uid)
             self._changes_in_flight -= 1
@@ -483,6 +505,7 @@ class Outbox:
     async def _send(self, occurrence: Occurrence) -> None:
         try:
             await self._writes.event(occurrence)
+            self._limit.answered += 1
         except ConflictError:
             pass  # an earlier try arrived after all
         except (UnavailableError, TooManyRequestsError, UnauthorizedError) as problem:

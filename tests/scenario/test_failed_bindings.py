@@ -6,10 +6,11 @@ import pytest
 
 from apistub import Sandbox, StatusError
 from apistub.http.faults import Fault
-from scheduler.driver.outbox import CONCURRENCY, FOR_BINDS, FOR_EVENTS
+from scheduler.driver.concurrency import START
+from scheduler.driver.outbox import FOR_BINDS, FOR_EVENTS
 from tests.scenario.world import BINDINGS, World, play
 
-OTHERS = CONCURRENCY - FOR_BINDS
+OTHERS = START - START // FOR_BINDS
 PATCHES_AT_A_TIME = OTHERS - OTHERS // FOR_EVENTS
 
 PODS = 6

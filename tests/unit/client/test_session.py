@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 from aiohttp import web
+from typing_extensions import override
 
-from scheduler.client.direct import Response
+from scheduler.client.connection import Access, Connection
+from scheduler.client.direct import Request, Response
 from scheduler.client.errors import (
     ApiError,
     ConflictError,
@@ -21,8 +23,10 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from scheduler.client.session import STRATEGIC_MERGE_PATCH
+from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.observability.build_info import stowage_version
+from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
 from tests.unit.client.scripted_server import (
     dropped,
     hang,
@@ -31,6 +35,8 @@ from tests.unit.client.scripted_server import (
     session_to,
     status_answer,
 )
+
+TOGETHER = 32
 
 
 async def ok(_: web.Request) -> web.Response:
@@ -211,6 +217,32 @@ class TestRetryAfter:
 
         assert requests == 11
         assert isinstance(problem, TooManyRequestsError)
+
+    def test_those_refused_together_do_not_come_back_together(self) -> None:
+        """None before it was told to, and all within a quarter of that time more."""
+        clock = FakeClock(0.0)
+
+        async def story() -> list[float]:
+            came: list[float] = []
+
+            class Refusing(ApiSession):
+                @override
+                async def _send(self, request: Request, *_: float, **__: bool) -> Response:
+                    came.append(clock.now)
+                    if len(came) <= TOGETHER:
+                        raise TooManyRequestsError(str(request), retry_after_seconds=8.0)
+                    return Response(201, {}, b"")
+
+            access = Connection(None, Access("http://127.0.0.1:1"))
+            async with Refusing(access, clock=clock) as session:
+                asked = (session.request("POST", "/x") for _ in range(TOGETHER))
+                await asyncio.gather(*asked)
+            return came
+
+        came = run_in(clock, story())[TOGETHER:]
+
+        assert len(set(came)) == TOGETHER
+        assert 8.0 <= min(came) < 9.0 < max(came) <= 10.0
 
 
 class TestFence:

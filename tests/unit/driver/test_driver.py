@@ -11,8 +11,9 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
+from scheduler.driver.concurrency import START
 from scheduler.driver.driver import LONG_SECONDS, SLICE_SECONDS, Driver
-from scheduler.driver.outbox import AHEAD, CONCURRENCY, Outbox, OutboxSettings
+from scheduler.driver.outbox import AHEAD, Outbox, OutboxSettings
 from scheduler.engine import AttemptState, Engine
 from scheduler.engine.engine import EngineSettings
 from scheduler.engine.events import (
@@ -227,7 +228,7 @@ def test_scheduling_goes_on_after_a_backlog_of_binds() -> None:
         world.add_node()
         world.add_pods(400)
         await settle()
-        assert len(world.heard(Decide)) == CONCURRENCY * AHEAD == 128
+        assert len(world.heard(Decide)) == START * AHEAD == 128
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
@@ -385,16 +386,16 @@ def test_a_bind_that_waits_is_taken_back_when_the_pod_is_gone() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
         world.add_node()
-        pods = world.add_pods(CONCURRENCY + 3)
+        pods = world.add_pods(START + 3)
         await settle()
-        world.delete(pods[CONCURRENCY + 1])
+        world.delete(pods[START + 1])
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
         await settle()
 
     world = play(story)
-    wanted = [f"p{number}" for number in range(CONCURRENCY + 3) if number != CONCURRENCY + 1]
+    wanted = [f"p{number}" for number in range(START + 3) if number != START + 1]
     assert world.writes.names("bind") == wanted
 
 

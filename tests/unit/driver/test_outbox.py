@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from structlog.testing import capture_logs
+from typing_extensions import override
 
 from scheduler.api.written import Condition, ObjectReference
 from scheduler.client.errors import (
@@ -20,9 +21,9 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from scheduler.driver.concurrency import FEWEST, MOST, START
 from scheduler.driver.outbox import (
     AHEAD,
-    CONCURRENCY,
     FOR_BINDS,
     FOR_EVENTS,
     MAX_OWED,
@@ -82,9 +83,11 @@ class World:
         most_owed: the most events that were ever owed.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        self.writes = FakeWrites()
-        self.clock = FakeClock()
+    def __init__(
+        self, writes: FakeWrites | None = None, clock: FakeClock | None = None, **settings: Any
+    ) -> None:
+        self.writes = writes or FakeWrites()
+        self.clock = clock or FakeClock()
         self.answers: list[Event] = []
         self.dropped: list[str] = []
         self.queues = WorkQueueMetrics(Instruments())
@@ -188,13 +191,13 @@ def test_requests_at_a_time_are_bounded() -> None:
         for number in range(100):
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
-        assert world.writes.hanging("bind") == CONCURRENCY
+        assert world.writes.hanging("bind") == START
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
 
     world = play(story, max_owed=0)
-    assert world.writes.most == CONCURRENCY
+    assert world.writes.most == START
     assert world.answers == [Bound(number) for number in range(100)]
 
 
@@ -208,12 +211,12 @@ def test_status_and_events_that_hang_leave_room_for_binds() -> None:
             world.outbox.tell(tell(f"p{number}"))
         await settle()
         hanging = world.writes.hanging("patch") + world.writes.hanging("event")
-        assert hanging == CONCURRENCY - FOR_BINDS
+        assert hanging == START - START // FOR_BINDS
 
-        for number in range(FOR_BINDS):
+        for number in range(START // FOR_BINDS):
             world.outbox.bind(bind(f"b{number}", number))
         await settle()
-        assert world.writes.hanging("bind") == FOR_BINDS
+        assert world.writes.hanging("bind") == START // FOR_BINDS
 
         world.writes.release("bind")
         await settle()
@@ -336,7 +339,7 @@ def test_evictions_that_hang_leave_room_for_binds_and_events() -> None:
         for number in range(40):
             world.outbox.evict(evict(f"p{number}"))
         await settle()
-        others = CONCURRENCY - FOR_BINDS
+        others = START - START // FOR_BINDS
         assert world.writes.hanging("evict") == others - others // FOR_EVENTS
         assert world.writes.names("patch") == []
 
@@ -459,19 +462,19 @@ def test_a_burst_of_other_events_leaves_the_room_of_binds_under_way() -> None:
     async def story(world: World) -> None:
         world.tells = True
         world.writes.held = {"event", "bind"}
-        for number in range(CONCURRENCY):
+        for number in range(START):
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
         for number in range(2 * MAX_OWED):
             world.outbox.tell(tell(f"q{number}", once=False))
-        assert world.outbox.events_owed == MAX_OWED - CONCURRENCY
+        assert world.outbox.events_owed == MAX_OWED - START
         world.writes.release("bind")
         await settle()
         assert world.outbox.events_owed == MAX_OWED
 
     world = play(story)
     assert world.most_owed == MAX_OWED
-    assert world.dropped == ["queue_full"] * (MAX_OWED + CONCURRENCY)
+    assert world.dropped == ["queue_full"] * (MAX_OWED + START)
 
 
 def test_binds_by_plugins_owe_events_too() -> None:
@@ -483,7 +486,7 @@ def test_binds_by_plugins_owe_events_too() -> None:
         for number in range(2 * MAX_OWED):
             world.outbox.bind(bind(f"p{number}", number, by_plugins=True))
         await settle()
-        assert world.writes.hanging("plugins") == CONCURRENCY
+        assert world.writes.hanging("plugins") == START
         world.writes.held = {"event"}
         world.writes.release("plugins")
         await settle()
@@ -498,7 +501,7 @@ def test_there_is_room_again_after_a_backlog_of_binds() -> None:
 
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
-        for number in range(CONCURRENCY * (AHEAD + 1)):
+        for number in range(START * (AHEAD + 1)):
             assert world.outbox.has_room
             world.outbox.bind(bind(f"p{number}", number))
             await asyncio.sleep(0)
@@ -573,10 +576,10 @@ def test_fenced_writes_end_no_worker() -> None:
     """More of them than there are workers, and the next write still leaves."""
 
     async def story(world: World) -> None:
-        fenced = [FencedError("not ours")] * (2 * CONCURRENCY)
+        fenced = [FencedError("not ours")] * (2 * START)
         world.writes.fail("patch", *fenced)
         world.writes.fail("bind", *fenced)
-        for number in range(2 * CONCURRENCY):
+        for number in range(2 * START):
             world.outbox.patch(patch(f"p{number}"))
             world.outbox.bind(bind(f"b{number}", number))
         await settle()
@@ -757,18 +760,18 @@ def test_an_event_that_waits_to_be_tried_again_holds_no_worker() -> None:
 
     async def story(world: World) -> None:
         problem = UnavailableError("POST", status=503)
-        world.writes.fail("event", *[problem] * (2 * CONCURRENCY))
-        for number in range(2 * CONCURRENCY):
+        world.writes.fail("event", *[problem] * (2 * START))
+        for number in range(2 * START):
             world.outbox.tell(tell(f"p{number}"))
         await settle()
-        assert world.outbox.events_owed == 2 * CONCURRENCY
+        assert world.outbox.events_owed == 2 * START
         assert not world.outbox.is_empty
 
         world.outbox.tell(tell("e"))
         world.outbox.patch(patch("p"))
         world.outbox.bind(bind("b"))
         await settle()
-        assert world.outbox.events_owed == 2 * CONCURRENCY
+        assert world.outbox.events_owed == 2 * START
 
     world = play(story, retry_seconds=1e6)
     assert {("patch", "p"), ("bind", "b"), ("event", "e")} <= set(world.writes.sent)
@@ -778,18 +781,18 @@ def test_while_nobody_answers_events_are_not_tried_one_after_the_other() -> None
     """Those under way learn it; the others are sent when it has been quiet for a while."""
 
     async def story(world: World) -> None:
-        world.writes.fail("event", *[UnavailableError("POST")] * CONCURRENCY)
-        for number in range(4 * CONCURRENCY):
+        world.writes.fail("event", *[UnavailableError("POST")] * START)
+        for number in range(4 * START):
             world.outbox.tell(tell(f"p{number}"))
         world.outbox.bind(bind("b"))
         await settle()
         tried = world.writes.names("event")
-        assert 0 < len(tried) <= CONCURRENCY
+        assert 0 < len(tried) <= START
         await asyncio.sleep(1.1)  # the quiet while, and no event's own pause
         await settle()
         assert len(world.writes.names("event")) > len(tried)
         assert world.writes.names("bind") == ["b"]
-        assert world.outbox.events_owed < 4 * CONCURRENCY
+        assert world.outbox.events_owed < 4 * START
 
     play(story)
 
@@ -909,3 +912,161 @@ def test_every_write_goes_through_a_queue_that_is_told_of() -> None:
     assert {name: world.queues.adds[name].value for name in kinds} == dict.fromkeys(kinds, 1)
     for family in (world.queues.queued, world.queues.worked):
         assert {name: sum(family[name].counts) for name in kinds} == dict.fromkeys(kinds, 1)
+
+
+# --- how many at a time -----------------------------------------------------------------------
+
+
+class SlowWrites(FakeWrites):
+    """Requests to a server that works on so many at a time.
+
+    Attributes:
+        under_way: requests without an answer.
+    """
+
+    def __init__(self, seats: int, seconds: float) -> None:
+        super().__init__()
+        self.under_way = 0
+        self._seats = asyncio.Semaphore(seats)
+        self._seconds = seconds
+
+    @override
+    async def _send(self, verb: str, name: str) -> None:
+        self.under_way += 1
+        try:
+            async with self._seats:
+                await asyncio.sleep(self._seconds)
+            await super()._send(verb, name)
+        finally:
+            self.under_way -= 1
+
+
+def press(
+    writes: SlowWrites,
+    seconds: float,
+    arrange: Callable[[World], None] = lambda _: None,
+    **settings: Any,
+) -> World:
+    """Bind a pod whenever there is room for one, for so long."""
+    clock = FakeClock(0.0)
+
+    async def run() -> World:
+        world = World(writes, clock, **settings)
+        world.tells = True
+        arrange(world)
+        sending = asyncio.create_task(world.outbox.run())
+        number = 0
+        while clock.now < seconds:
+            if world.outbox.has_room_again:
+                while world.outbox.has_room:
+                    number += 1
+                    world.outbox.bind(bind(f"p{number}", number))
+            await asyncio.sleep(0.005)
+        assert writes.under_way <= 1.5 * world.outbox.concurrency
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        return world
+
+    return run_in(clock, run())
+
+
+def test_a_server_that_can_take_more_gets_more() -> None:
+    """With the number of the start it would be half as many; binds and events get the same."""
+    seconds, most = 10.0, 64 / 0.05
+
+    world = press(SlowWrites(64, 0.05), seconds)
+
+    binds, events = len(world.answers), len(world.writes.names("event"))
+    assert binds + events > 0.8 * most * seconds
+    assert events >= binds - MAX_OWED
+    assert world.most_owed <= MAX_OWED
+
+
+def test_a_server_that_can_take_little_gets_less_at_a_time() -> None:
+    """And carries out as much: neither binds nor events are left out."""
+    seconds, most = 30.0, 2 / 0.01
+
+    world = press(SlowWrites(2, 0.01), seconds)
+
+    binds, events = len(world.answers), len(world.writes.names("event"))
+    assert world.outbox.concurrency < START
+    assert binds + events > 0.9 * most * seconds
+    assert events >= binds - MAX_OWED
+    assert world.most_owed <= MAX_OWED
+
+
+def test_with_few_at_a_time_nobody_keeps_all_places() -> None:
+    """Status that hangs leaves a place for binds and one for events."""
+    writes = SlowWrites(8, 0.01)
+
+    def hang(world: World) -> None:
+        world.writes.held = {"patch"}
+        for number in range(40):
+            world.outbox.patch(patch(f"q{number}"))
+
+    world = press(writes, 10.0, hang, concurrency=FEWEST)
+
+    assert writes.hanging("patch") == FEWEST - 2
+    assert len(world.answers) > 800
+    assert len(writes.names("event")) >= len(world.answers) - MAX_OWED
+    assert world.most_owed <= MAX_OWED
+
+
+def test_when_fewer_may_be_under_way_those_that_end_are_not_replaced() -> None:
+    """Until there are no more than that."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"bind"}
+        for number in range(3 * START):
+            world.outbox.bind(bind(f"p{number}", number))
+        await settle()
+        assert world.writes.hanging("bind") == START
+        world.outbox._limit.limit = FEWEST
+        world.writes.release("bind", START - FEWEST)
+        await settle()
+        assert world.writes.hanging("bind") == FEWEST
+        assert len(world.writes.names("bind")) == START
+
+        world.writes.release("bind", 1)
+        await settle()
+        assert world.writes.hanging("bind") == FEWEST
+        assert len(world.writes.names("bind")) == START + 1
+
+    play(story, max_owed=0)
+
+
+def test_what_is_sent_while_little_waits_says_nothing() -> None:
+    """Fewer at a time would carry it out as well; more may come any moment."""
+    clock, writes = FakeClock(), SlowWrites(64, 0.05)
+
+    async def story() -> int:
+        world = World(writes, clock)
+        sending = asyncio.create_task(world.outbox.run())
+        for second in range(60):
+            for number in range(2 * START):
+                world.outbox.tell(tell(f"e{second}-{number}"))
+            await asyncio.sleep(1.0)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        return world.outbox.concurrency
+
+    assert run_in(clock, story()) == START
+
+
+def test_a_backlog_to_which_nothing_is_added_is_sent_by_more_at_a_time() -> None:
+    """Whoever rests is woken when the number grows."""
+    clock, writes = FakeClock(), SlowWrites(2 * MOST, 0.05)
+
+    async def story() -> None:
+        world = World(writes, clock, max_owed=0)
+        for number in range(5000):
+            world.outbox.tell(tell(f"e{number}"))
+        sending = asyncio.create_task(world.outbox.run())
+        await world.outbox.drain(60.0)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+    run_in(clock, story())
+
+    assert len(writes.names("event")) == 5000
+    assert writes.most > START
