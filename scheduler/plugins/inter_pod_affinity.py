@@ -270,7 +270,7 @@ class InterPodAffinity(
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         total = np.zeros(count_of(rows, snapshot.table.size))
         for key, by_domain in state.read(_PREFERRED).items():
-            total += by_domain.take(snapshot.topology(key)[0][rows])
+            total += by_domain.take(snapshot.topology(key).ids[rows])
         return total
 
     @override
@@ -305,7 +305,7 @@ class _Verdicts:
         """Per given row the reason that comes first, which is the lowest bit."""
         found = None if forbidden is None else forbidden[rows]
         for key, by_domain in self._by_key.items():
-            bits = by_domain.take(snapshot.topology(key)[0][rows])
+            bits = by_domain.take(snapshot.topology(key).ids[rows])
             found = bits if found is None else found | bits
         if found is not None and self._kinds + (forbidden is not None) > 1:
             found = first_reason(found)
@@ -319,8 +319,7 @@ def _add_sums(sums: Sums, snapshot: Snapshot, key: str, counts: RowCounts, weigh
     """Add counts by domain; a key under which nothing counts is left out."""
     if counts.is_empty:
         return
-    ids, domains = snapshot.topology(key)
-    by_domain = counts.by_domain(ids, domains)
+    by_domain = counts.by_domain(snapshot.topology(key))
     by_domain[ABSENT] = 0
     if not by_domain.any():
         return
@@ -355,7 +354,7 @@ def _unmet_affinity(
     for key in own.affinity_keys:
         sums = required.near.get(key)
         if is_first or sums is None:
-            unmet[key] = np.full(snapshot.topology(key)[1], not is_first)
+            unmet[key] = np.full(snapshot.topology(key).count, not is_first)
         else:
             unmet[key] = sums <= 0
         unmet[key][ABSENT] = True
