@@ -178,11 +178,11 @@ class InterPodAffinity(
         stamp = (sum([cls.counts.changes for cls in terms]), log, log.position)
         known = self._existing.get(id(terms))
         if known is None or known.terms is not terms or known.stamp != stamp:
-            verdicts = _Verdicts()
+            verdicts = _Verdicts(snapshot)
             sums = _sums_of(terms, snapshot)
             for key, by_domain in sums.items():
                 verdicts.reject(key, by_domain > 0, EXISTING_ANTI_AFFINITY)
-            forbidden = verdicts.of(snapshot, snapshot.table.all_rows)
+            forbidden = verdicts.of(snapshot.table.all_rows)
             if forbidden is None:
                 return sums, None
             self._existing[id(terms)] = known = _Existing(terms, stamp, sums, forbidden)
@@ -195,7 +195,7 @@ class InterPodAffinity(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
         required = state.read(_REQUIRED)
-        verdicts = _Verdicts()
+        verdicts = _Verdicts(snapshot)
         for key, unmet in _unmet_affinity(required, pod, snapshot).items():
             verdicts.reject(key, unmet, AFFINITY)
         for key, sums in required.away.items():
@@ -203,7 +203,7 @@ class InterPodAffinity(
         if required.forbidden is None:
             for key, sums in required.existing.items():
                 verdicts.reject(key, sums > 0, EXISTING_ANTI_AFFINITY)
-        return verdicts.of(snapshot, rows, required.forbidden)
+        return verdicts.of(rows, required.forbidden)
 
     @override
     def counting(
@@ -268,10 +268,11 @@ class InterPodAffinity(
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        total = np.zeros(count_of(rows, snapshot.table.size))
+        total: Scores | None = None
         for key, by_domain in state.read(_PREFERRED).items():
-            total += by_domain.take(snapshot.topology(key).ids[rows])
-        return total
+            column = by_domain.take(snapshot.topology(key).ids[rows])
+            total = column if total is None else np.add(total, column, out=column)
+        return np.zeros(count_of(rows, snapshot.table.size)) if total is None else total
 
     @override
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
@@ -281,31 +282,37 @@ class InterPodAffinity(
         if lowest == highest:
             return np.zeros(len(scores))
         # The order of these operations decides how the result is rounded.
-        shares: Scores = np.floor(MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest)))
-        return shares
+        shares: Scores = scores - lowest
+        shares /= highest - lowest
+        shares *= MAX_NODE_SCORE
+        return np.floor(shares, out=shares)
 
 
 class _Verdicts:
     """Which domains are rejected for which reasons."""
 
-    __slots__ = ("_by_key", "_kinds")
+    __slots__ = ("_by_key", "_kinds", "_snapshot")
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
         self._by_key: dict[str, Bits] = {}
         self._kinds = 0
 
     def reject(self, key: str, rejected: NDArray[np.bool_], reason: np.uint64) -> None:
         """Reject domains of a topology key."""
+        is_complete = self._snapshot.topology(key).is_complete
+        if not rejected[ABSENT + is_complete :].any():
+            return
         bits = np.where(rejected, reason, _NO_REASON)
         known = self._by_key.get(key)
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1
 
-    def of(self, snapshot: Snapshot, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
-        """Per given row the reason that comes first, which is the lowest bit."""
+    def of(self, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
+        """Per given row the reason that comes first, the lowest bit; None when there is none."""
         found = None if forbidden is None else forbidden[rows]
         for key, by_domain in self._by_key.items():
-            bits = by_domain.take(snapshot.topology(key).ids[rows])
+            bits = by_domain.take(self._snapshot.topology(key).ids[rows])
             found = bits if found is None else found | bits
         if found is not None and self._kinds + (forbidden is not None) > 1:
             found = first_reason(found)

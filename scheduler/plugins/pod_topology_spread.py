@@ -328,43 +328,32 @@ class PodTopologySpread(
             return SKIP
         scope = plan.soft_scope
         scope.refresh(snapshot)
-        candidates = np.arange(snapshot.table.size)[rows] if isinstance(rows, slice) else rows
-        scored, ignored = None, 0
+        size = count_of(rows, snapshot.table.size)
+        is_everywhere = size == snapshot.table.size
+        scored, candidates = None, rows
         if scope.has_all_keys is not None:
-            scored = scope.has_all_keys[candidates]
-            candidates = candidates[scored]
-            ignored = len(scored) - len(candidates)
-        soft = _SoftState(plan, scored if ignored else None)
-        for constraint, domains in zip(plan.soft, scope.domains, strict=True):
+            scored = scope.has_all_keys[rows]
+            candidates = np.arange(snapshot.table.size)[rows][scored]
+            if len(candidates) == size:
+                scored = None
             size = len(candidates)
+            is_everywhere = False
+        soft = _SoftState(plan, scored)
+        for constraint, domains in zip(plan.soft, scope.domains, strict=True):
+            count = size
             if constraint.topology_key != _HOSTNAME:
-                size = len(domains.distinct(candidates))
-            soft.weights.append(math.log(size + 2))
+                count = domains.everywhere if is_everywhere else len(domains.distinct(candidates))
+            soft.weights.append(math.log(count + 2))
         state.write(_SOFT_STATE, soft)
         return SUCCESS
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         soft = state.read(_SOFT_STATE)
-        total = np.zeros(count_of(rows, snapshot.table.size))
-        scope = soft.plan.soft_scope
-        for constraint, domains, weight in zip(
-            soft.plan.soft, scope.domains, soft.weights, strict=True
-        ):
-            counts = _counts(constraint, snapshot)
-            if constraint.topology_key == _HOSTNAME:
-                column = counts.column(snapshot.table.size)[rows] * weight
-                column += constraint.max_skew - 1
-                if not domains.is_complete:
-                    column[domains.ids[rows] == ABSENT] = 0
-            else:
-                by_domain = domains.sums(counts)
-                by_domain *= weight
-                by_domain += constraint.max_skew - 1
-                by_domain[ABSENT] = 0
-                column = by_domain.take(domains.ids[rows])
-            total += column
-        scores = _rounded(total)
+        first, *others = (_soft_column(soft, i, snapshot, rows) for i in range(len(soft.plan.soft)))
+        for column in others:
+            first += column
+        scores = _rounded(first) if others else first
         if soft.scored is not None:
             scores[~soft.scored] = 0
         return scores
@@ -375,9 +364,10 @@ class PodTopologySpread(
         scored = scores if soft.scored is None else scores[soft.scored]
         highest = float(scored.max(initial=0))
         if highest:
-            normalized = np.floor(
-                MAX_NODE_SCORE * (highest + float(scored.min()) - scores) / highest
-            )
+            normalized: Scores = highest + float(scored.min()) - scores
+            normalized *= MAX_NODE_SCORE
+            normalized /= highest
+            np.floor(normalized, out=normalized)
         else:
             normalized = np.full(len(scores), float(MAX_NODE_SCORE))
         if soft.scored is not None:
@@ -432,6 +422,26 @@ class PodTopologySpread(
 
 def _counts(constraint: SpreadConstraint, snapshot: Snapshot) -> RowCounts:
     return NO_PODS if constraint.counted is None else snapshot.pod_counts(constraint.counted)
+
+
+def _soft_column(soft: _SoftState, index: int, snapshot: Snapshot, rows: Rows) -> Scores:
+    """What one constraint has against rows; rounded when there is no other to add."""
+    constraint, domains = soft.plan.soft[index], soft.plan.soft_scope.domains[index]
+    counts, is_alone = _counts(constraint, snapshot), len(soft.plan.soft) == 1
+    if constraint.topology_key == _HOSTNAME:
+        found = counts.column(snapshot.table.size)[rows] * soft.weights[index]
+    else:
+        found = domains.sums(counts)
+        found *= soft.weights[index]
+    found += constraint.max_skew - 1
+    if is_alone:
+        found = _rounded(found)
+    if constraint.topology_key == _HOSTNAME:
+        if not domains.is_complete:
+            found[domains.ids[rows] == ABSENT] = 0
+        return found
+    found[ABSENT] = 0
+    return found.take(domains.ids[rows])
 
 
 def _rounded(scores: Scores) -> Scores:

@@ -45,12 +45,14 @@ class Domains:
         present: the ids of the domains that eligible rows form.
         present_count: how many those are.
         is_complete: whether every node has the key.
+        everywhere: how many domains all rows form together.
     """
 
     __slots__ = (
         "_counted",
         "count",
         "eligible",
+        "everywhere",
         "ids",
         "is_complete",
         "present",
@@ -83,6 +85,7 @@ class Domains:
         # Sums of rows that lack the key land in a domain nobody asks about.
         mask = eligible if (candidates & ~eligible).any() else None
         self._counted = Topology(counted_ids, self.count, mask)
+        self.everywhere = len(self.distinct(table.all_rows))
         present = self.distinct(np.flatnonzero(eligible))
         self.present_count = len(present)
         everything = len(present) == self.count - 1 and ABSENT not in present

@@ -251,26 +251,21 @@ class PodClass:
         self._pod_position = self._log_of(snapshot).position
         self._images_changed_at = images_changed_at
 
-    def verdicts(
-        self, calls: PluginCalls, snapshot: Snapshot, table: ReasonTable, *, copied: bool
-    ) -> Verdicts:
+    def verdicts(self, calls: PluginCalls, snapshot: Snapshot, table: ReasonTable) -> Verdicts:
         """What the row-local filters say about every row.
 
         Args:
             calls: calls plugins.
             snapshot: the cluster.
             table: what the answers mean.
-            copied: whether somebody is going to change them.
         """
         self.refresh(calls, snapshot)
         size = snapshot.table.size
-        first, bits = self.first[:size], self.bits[:size]
-        if copied:
-            return Verdicts(first.copy(), bits.copy(), None, table, self._failures.copy())
-        return Verdicts(first, bits, None, table, self._failures)
+        first, bits, failures = self.first[:size], self.bits[:size], self._failures.copy()
+        return Verdicts(first, bits, None, table, failures, is_shared=True)
 
     def score(
-        self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
+        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows
     ) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
         """The total and the raw scores on some rows, kept nowhere."""
         self.score_failure = None

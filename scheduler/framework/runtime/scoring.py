@@ -22,7 +22,7 @@ from scheduler.framework.runtime.pod_class import PodClass, RawScore, call_norma
 from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Code
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Rows, Snapshot
 
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
 """What every node gets when the profile has no score plugin at all."""
@@ -59,6 +59,7 @@ class Scoring:
         ]
         scoring = {scored.plugin.NAME for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
+        self._take_slices = all(scored.is_trusted for scored in self._cluster)
 
     def best_nodes(
         self,
@@ -83,6 +84,9 @@ class Scoring:
         """
         if rows is None and self._is_total_cached(found, pod, snapshot):
             return self._best_cached(found, snapshot)
+        if rows is None and self._is_about_all_rows(found, snapshot):
+            totals = self.totals(found, pod, snapshot, snapshot.table.all_rows)
+            return Best((totals == totals.max()).nonzero()[0], len(totals), None, totals)
         rows = found.feasible_rows() if rows is None else rows
         if len(rows) <= 1:
             return Best(rows, len(rows))
@@ -112,22 +116,29 @@ class Scoring:
             self._calls.point_done("Score", Code.SUCCESS, start)
         return best
 
-    def totals(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> Scores:
-        """The weighted sum of all scores for the feasible rows given. For people.
+    def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
+        """Whether all rows fit, and nobody minds a slice: what is about all needs no indices."""
+        size = snapshot.table.size
+        if size <= 1 or not (found.is_row_local and self._take_slices):
+            return False
+        return not self._only_preparing and found.pod_class.best_rows(size).feasible == size
+
+    def totals(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """The weighted sum of all scores for the feasible rows given. Not to be written to.
 
         Raises:
             PluginError: a plugin failed, or answered a score out of range.
         """
         if not self._all:
-            return np.full(len(rows), _TOTAL_WITHOUT_PLUGINS)
+            return np.full(len(snapshot.table.alive[rows]), _TOTAL_WITHOUT_PLUGINS)
         start = self._calls.now()
         active = self._prepare(self._cluster, found.state, pod, snapshot, rows)
         start = self._calls.point_done("PreScore", Code.SUCCESS, start)
         total = self._row_local_total(found, pod, snapshot, rows)
         for scored, column in self._columns(active, found.state, pod, snapshot, rows):
-            total += column * scored.weight
+            weighted = column * scored.weight
+            weighted += total
+            total = weighted
         self._calls.point_done("Score", Code.SUCCESS, start)
         return total
 
@@ -171,7 +182,7 @@ class Scoring:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        rows: Rows,
     ) -> list[Weighted]:
         """Run PreScore, before the first plugin scores; gives those that do not skip the pod."""
         for plugin in self._only_preparing:
@@ -184,7 +195,7 @@ class Scoring:
         ]
 
     def _row_local_total(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Scores:
         pod_class: PodClass = found.pod_class
         if found.verdicts is not None and found.verdicts.rows is not None:
@@ -198,14 +209,14 @@ class Scoring:
                 )
             return total
         pod_class.raise_score_failure()
-        total = pod_class.total[rows]
+        total, constant = pod_class.total[rows], 0.0
         for raw in pod_class.raw_scores:
             if raw.varies:
                 column = call_normalize(self._calls, raw.scored, found.state, pod, raw.column[rows])
-                total += column * raw.scored.weight
+                total = total + column * raw.scored.weight
             else:
-                total += raw.constant
-        return total
+                constant += raw.constant
+        return total + constant if constant else total
 
     def _columns(
         self,
@@ -213,12 +224,12 @@ class Scoring:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        rows: Rows,
     ) -> Iterator[tuple[Weighted, Scores]]:
         """The normalised scores of plugins that are prepared."""
         if not plugins:
             return
-        alive = np.ones(len(rows), np.bool_)
+        alive = snapshot.table.alive[rows]
         for scored in plugins:
             column = call_score(self._calls, scored, alive, state, pod, snapshot, rows)
             yield scored, call_normalize(self._calls, scored, state, pod, column)
@@ -229,7 +240,7 @@ class Scoring:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        rows: Rows,
     ) -> bool:
         status = self._calls.call(
             plugin,
