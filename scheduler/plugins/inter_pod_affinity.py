@@ -31,19 +31,20 @@ from scheduler.framework.interface import (
     Bits,
     Counting,
     CountingFilterPlugin,
+    DomainScorePlugin,
     EnqueueExtensions,
+    FittingDomains,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     Reads,
     Reason,
-    ScorePlugin,
     Scores,
 )
 from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status
-from scheduler.plugins.columns import count_of
+from scheduler.plugins.columns import count_of, has_few_domains
 from scheduler.plugins.inter_pod_affinity_hints import (
     is_schedulable_after_namespace_change,
     is_schedulable_after_node_change,
@@ -66,6 +67,7 @@ from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.term_counts import TermClass, TermKind
+from scheduler.snapshot.topology import Topology
 
 REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -113,7 +115,7 @@ class InterPodAffinity(
     PreFilterPlugin,
     CountingFilterPlugin,
     PreScorePlugin,
-    ScorePlugin,
+    DomainScorePlugin,
     NormalizeScorePlugin,
 ):
     """Attracts pods to each other and keeps them apart."""
@@ -248,10 +250,16 @@ class InterPodAffinity(
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        if state.get(_PREFERRED) is None:
+            state.write(_PREFERRED, self._preferred(pod, snapshot))
+        return SUCCESS if state.read(_PREFERRED) else SKIP
+
+    def _preferred(self, pod: PodInfo, snapshot: Snapshot) -> Sums:
+        """By key and domain, what preferences of the pod and of running pods come to."""
         own = self._own_terms.terms_of(pod, snapshot)
-        if self._ignores_existing and not own.preferred:
-            return SKIP
         scores: Sums = {}
+        if self._ignores_existing and not own.preferred:
+            return scores
         for term in own.preferred:
             counts = snapshot.pod_counts(term.pods)
             _add_sums(scores, snapshot, term.topology_key, counts, term.weight)
@@ -261,10 +269,7 @@ class InterPodAffinity(
                 _add_sums(scores, snapshot, cls.topology_key, cls.counts, weight)
         for cls in snapshot.terms_about(TermKind.PREFERRED, pod):
             _add_sums(scores, snapshot, cls.topology_key, cls.counts, cls.weight)
-        if not scores:
-            return SKIP
-        state.write(_PREFERRED, scores)
-        return SUCCESS
+        return scores
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
@@ -275,17 +280,22 @@ class InterPodAffinity(
         return np.zeros(count_of(rows, snapshot.table.size)) if total is None else total
 
     @override
+    def score_by_domain(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: FittingDomains
+    ) -> tuple[Topology, Scores] | None:
+        preferred = self._preferred(pod, snapshot)
+        state.write(_PREFERRED, preferred)
+        if len(preferred) != 1:
+            return None
+        [(key, by_domain)] = preferred.items()
+        topology = snapshot.topology(key)
+        if not has_few_domains(topology):
+            return None
+        return topology, _normalized(by_domain, by_domain[fitting(topology)])
+
+    @override
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
-        if not len(scores):
-            return scores
-        lowest, highest = float(scores.min()), float(scores.max())
-        if lowest == highest:
-            return np.zeros(len(scores))
-        # The order of these operations decides how the result is rounded.
-        shares: Scores = scores - lowest
-        shares /= highest - lowest
-        shares *= MAX_NODE_SCORE
-        return np.floor(shares, out=shares)
+        return _normalized(scores, scores)
 
 
 class _Verdicts:
@@ -317,6 +327,20 @@ class _Verdicts:
         if found is not None and self._kinds + (forbidden is not None) > 1:
             found = first_reason(found)
         return found
+
+
+def _normalized(scores: Scores, of_candidates: Scores) -> Scores:
+    """Scores as percentages of the way from the candidates' lowest to their highest."""
+    if not len(of_candidates):
+        return scores
+    lowest, highest = float(of_candidates.min()), float(of_candidates.max())
+    if lowest == highest:
+        return np.zeros(len(scores))
+    # The order of these operations decides how the result is rounded.
+    shares: Scores = scores - lowest
+    shares /= highest - lowest
+    shares *= MAX_NODE_SCORE
+    return np.floor(shares, out=shares)
 
 
 # --- sums by domain -----------------------------------------------------------------------------
