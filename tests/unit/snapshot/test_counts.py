@@ -209,13 +209,12 @@ def test_domain_sums_follow_the_counts() -> None:
     random = Random(0)
     counts = RowCounts()
     ids = np.arange(512) % 5
-    asked = [Topology(ids, 5), Topology(ids, 5, np.arange(512) % 3 == 0), Topology(ids[:300], 5)]
+    asked = [Topology(ids, 5), Topology(ids, 5, np.arange(512) % 3 == 0)]
 
     for _ in range(300):
         row = random.randrange(300)
         counts.add(row, random.choice((1.0, 2.0, -counts.at(row))), 512)
-        kept = [counts.by_domain(topology) for topology in random.sample(asked, 2)]
-        kept[0][:] = -1.0
+        counts.by_domain(random.choice(asked))[:] = -1.0
 
         for topology in asked:
             fresh = counts.copy().by_domain(topology)
