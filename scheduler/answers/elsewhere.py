@@ -154,7 +154,7 @@ def _different(snapshot: Snapshot, rows: Rows) -> Rows:
     The smallest first.
     """
     table = snapshot.table
-    zones = snapshot.topology(_ZONE)[0][rows]
+    zones = snapshot.topology(_ZONE).ids[rows]
     facts = np.vstack((table.allocatable[:, rows], table.taint_set[rows], zones))
     order = np.lexsort(facts[::-1])
     is_new = np.ones(len(rows), np.bool_)

@@ -13,7 +13,7 @@ Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap com
 """
 
 from abc import abstractmethod
-from collections.abc import Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from enum import Flag
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -32,6 +32,7 @@ from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Excess, QueuedPodInfo
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
+from scheduler.snapshot.topology import Topology
 
 MAX_NODE_SCORE: Final = 100
 MIN_NODE_SCORE: Final = 0
@@ -40,6 +41,8 @@ Bits: TypeAlias = NDArray[np.uint64]
 """Per row a set of reasons, bit i standing for `reasons(...)[i]`; 0 where the node fits."""
 Scores: TypeAlias = NDArray[np.float64]
 """Per row a score, whole numbers; 0 to 100 once normalised."""
+FittingDomains: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
+"""By domain of a topology, whether any node of it fits."""
 
 
 class Reads(Flag):
@@ -393,6 +396,28 @@ class ScorePlugin(Plugin, Protocol):
     @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """Per given row a score, before normalisation."""
+
+
+class DomainScorePlugin(ScorePlugin, Protocol):
+    """Column form of Score where often nothing but a node's domain decides, such as its zone.
+
+    For plugins that read the cluster: rows then need not be looked at one by one.
+    """
+
+    @abstractmethod
+    def score_by_domain(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: FittingDomains
+    ) -> tuple[Topology, Scores] | None:
+        """A topology, and by domain what its nodes get from PreScore, Score and NormalizeScore.
+
+        None where more than one topology has a say, or it has many domains. PreScore has not run.
+
+        Args:
+            state: the state of the attempt.
+            pod: the pod.
+            snapshot: the cluster.
+            fitting: which domains the nodes form that fit; nobody looks at the scores of others.
+        """
 
 
 class NormalizeScorePlugin(Plugin, Protocol):

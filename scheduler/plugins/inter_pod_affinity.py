@@ -31,19 +31,20 @@ from scheduler.framework.interface import (
     Bits,
     Counting,
     CountingFilterPlugin,
+    DomainScorePlugin,
     EnqueueExtensions,
+    FittingDomains,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     Reads,
     Reason,
-    ScorePlugin,
     Scores,
 )
 from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status
-from scheduler.plugins.columns import count_of
+from scheduler.plugins.columns import count_of, has_few_domains
 from scheduler.plugins.inter_pod_affinity_hints import (
     is_schedulable_after_namespace_change,
     is_schedulable_after_node_change,
@@ -66,6 +67,7 @@ from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.term_counts import TermClass, TermKind
+from scheduler.snapshot.topology import Topology
 
 REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -113,7 +115,7 @@ class InterPodAffinity(
     PreFilterPlugin,
     CountingFilterPlugin,
     PreScorePlugin,
-    ScorePlugin,
+    DomainScorePlugin,
     NormalizeScorePlugin,
 ):
     """Attracts pods to each other and keeps them apart."""
@@ -178,11 +180,11 @@ class InterPodAffinity(
         stamp = (sum([cls.counts.changes for cls in terms]), log, log.position)
         known = self._existing.get(id(terms))
         if known is None or known.terms is not terms or known.stamp != stamp:
-            verdicts = _Verdicts()
+            verdicts = _Verdicts(snapshot)
             sums = _sums_of(terms, snapshot)
             for key, by_domain in sums.items():
                 verdicts.reject(key, by_domain > 0, EXISTING_ANTI_AFFINITY)
-            forbidden = verdicts.of(snapshot, snapshot.table.all_rows)
+            forbidden = verdicts.of(snapshot.table.all_rows)
             if forbidden is None:
                 return sums, None
             self._existing[id(terms)] = known = _Existing(terms, stamp, sums, forbidden)
@@ -195,7 +197,7 @@ class InterPodAffinity(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
         required = state.read(_REQUIRED)
-        verdicts = _Verdicts()
+        verdicts = _Verdicts(snapshot)
         for key, unmet in _unmet_affinity(required, pod, snapshot).items():
             verdicts.reject(key, unmet, AFFINITY)
         for key, sums in required.away.items():
@@ -203,7 +205,7 @@ class InterPodAffinity(
         if required.forbidden is None:
             for key, sums in required.existing.items():
                 verdicts.reject(key, sums > 0, EXISTING_ANTI_AFFINITY)
-        return verdicts.of(snapshot, rows, required.forbidden)
+        return verdicts.of(rows, required.forbidden)
 
     @override
     def counting(
@@ -248,10 +250,16 @@ class InterPodAffinity(
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        if state.get(_PREFERRED) is None:
+            state.write(_PREFERRED, self._preferred(pod, snapshot))
+        return SUCCESS if state.read(_PREFERRED) else SKIP
+
+    def _preferred(self, pod: PodInfo, snapshot: Snapshot) -> Sums:
+        """By key and domain, what preferences of the pod and of running pods come to."""
         own = self._own_terms.terms_of(pod, snapshot)
-        if self._ignores_existing and not own.preferred:
-            return SKIP
         scores: Sums = {}
+        if self._ignores_existing and not own.preferred:
+            return scores
         for term in own.preferred:
             counts = snapshot.pod_counts(term.pods)
             _add_sums(scores, snapshot, term.topology_key, counts, term.weight)
@@ -261,55 +269,78 @@ class InterPodAffinity(
                 _add_sums(scores, snapshot, cls.topology_key, cls.counts, weight)
         for cls in snapshot.terms_about(TermKind.PREFERRED, pod):
             _add_sums(scores, snapshot, cls.topology_key, cls.counts, cls.weight)
-        if not scores:
-            return SKIP
-        state.write(_PREFERRED, scores)
-        return SUCCESS
+        return scores
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        total = np.zeros(count_of(rows, snapshot.table.size))
+        total: Scores | None = None
         for key, by_domain in state.read(_PREFERRED).items():
-            total += by_domain.take(snapshot.topology(key)[0][rows])
-        return total
+            column = by_domain.take(snapshot.topology(key).ids[rows])
+            total = column if total is None else np.add(total, column, out=column)
+        return np.zeros(count_of(rows, snapshot.table.size)) if total is None else total
+
+    @override
+    def score_by_domain(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: FittingDomains
+    ) -> tuple[Topology, Scores] | None:
+        preferred = self._preferred(pod, snapshot)
+        state.write(_PREFERRED, preferred)
+        if len(preferred) != 1:
+            return None
+        [(key, by_domain)] = preferred.items()
+        topology = snapshot.topology(key)
+        if not has_few_domains(topology):
+            return None
+        return topology, _normalized(by_domain, by_domain[fitting(topology)])
 
     @override
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
-        if not len(scores):
-            return scores
-        lowest, highest = float(scores.min()), float(scores.max())
-        if lowest == highest:
-            return np.zeros(len(scores))
-        # The order of these operations decides how the result is rounded.
-        shares: Scores = np.floor(MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest)))
-        return shares
+        return _normalized(scores, scores)
 
 
 class _Verdicts:
     """Which domains are rejected for which reasons."""
 
-    __slots__ = ("_by_key", "_kinds")
+    __slots__ = ("_by_key", "_kinds", "_snapshot")
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
         self._by_key: dict[str, Bits] = {}
         self._kinds = 0
 
     def reject(self, key: str, rejected: NDArray[np.bool_], reason: np.uint64) -> None:
         """Reject domains of a topology key."""
+        is_complete = self._snapshot.topology(key).is_complete
+        if not rejected[ABSENT + is_complete :].any():
+            return
         bits = np.where(rejected, reason, _NO_REASON)
         known = self._by_key.get(key)
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1
 
-    def of(self, snapshot: Snapshot, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
-        """Per given row the reason that comes first, which is the lowest bit."""
+    def of(self, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
+        """Per given row the reason that comes first, the lowest bit; None when there is none."""
         found = None if forbidden is None else forbidden[rows]
         for key, by_domain in self._by_key.items():
-            bits = by_domain.take(snapshot.topology(key)[0][rows])
+            bits = by_domain.take(self._snapshot.topology(key).ids[rows])
             found = bits if found is None else found | bits
         if found is not None and self._kinds + (forbidden is not None) > 1:
             found = first_reason(found)
         return found
+
+
+def _normalized(scores: Scores, of_candidates: Scores) -> Scores:
+    """Scores as percentages of the way from the candidates' lowest to their highest."""
+    if not len(of_candidates):
+        return scores
+    lowest, highest = float(of_candidates.min()), float(of_candidates.max())
+    if lowest == highest:
+        return np.zeros(len(scores))
+    # The order of these operations decides how the result is rounded.
+    shares: Scores = scores - lowest
+    shares /= highest - lowest
+    shares *= MAX_NODE_SCORE
+    return np.floor(shares, out=shares)
 
 
 # --- sums by domain -----------------------------------------------------------------------------
@@ -319,8 +350,7 @@ def _add_sums(sums: Sums, snapshot: Snapshot, key: str, counts: RowCounts, weigh
     """Add counts by domain; a key under which nothing counts is left out."""
     if counts.is_empty:
         return
-    ids, domains = snapshot.topology(key)
-    by_domain = counts.by_domain(ids, domains)
+    by_domain = counts.by_domain(snapshot.topology(key))
     by_domain[ABSENT] = 0
     if not by_domain.any():
         return
@@ -355,7 +385,7 @@ def _unmet_affinity(
     for key in own.affinity_keys:
         sums = required.near.get(key)
         if is_first or sums is None:
-            unmet[key] = np.full(snapshot.topology(key)[1], not is_first)
+            unmet[key] = np.full(snapshot.topology(key).count, not is_first)
         else:
             unmet[key] = sums <= 0
         unmet[key][ABSENT] = True

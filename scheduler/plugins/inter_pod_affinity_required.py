@@ -86,7 +86,7 @@ class Company(Counting):
                 )
             )
         )
-        self._ids = [snapshot.topology(key)[0][rows] for _, key in self._counters]
+        self._ids = [snapshot.topology(key).ids[rows] for _, key in self._counters]
         self._held = [
             by_reason[reason][key][ids] if key in by_reason[reason] else np.zeros(len(rows))
             for (reason, key), ids in zip(self._counters, self._ids, strict=True)

@@ -40,7 +40,7 @@ def of_affinity(
     """
     affinity = pod.shape.affinity
     for i, term in enumerate(() if affinity is None else affinity.required):
-        ids = snapshot.topology(term.topology_key)[0][rows]
+        ids = snapshot.topology(term.topology_key).ids[rows]
         nodes = int(np.count_nonzero(unmet[term.topology_key][ids]))
         if nodes:
             own = resolved_term(term, pod.namespace, snapshot)
@@ -116,10 +116,10 @@ def _obstacle(
 
 def _held(counts: RowCounts, topology_key: str, snapshot: Snapshot, rows: NDArray[np.intp]) -> int:
     """How many rows are in a domain in which something counts."""
-    ids, domains = snapshot.topology(topology_key)
-    held = counts.by_domain(ids, domains) > 0
+    topology = snapshot.topology(topology_key)
+    held = counts.by_domain(topology) > 0
     held[ABSENT] = False
-    return int(np.count_nonzero(held[ids[rows]]))
+    return int(np.count_nonzero(held[topology.ids[rows]]))
 
 
 def _namespaces(pods: PodSelector) -> tuple[str, ...]:

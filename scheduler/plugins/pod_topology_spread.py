@@ -36,20 +36,21 @@ from scheduler.framework.interface import (
     Bits,
     Counting,
     CountingFilterPlugin,
+    DomainScorePlugin,
     EnqueueExtensions,
+    FittingDomains,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     Reads,
     Reason,
-    ScorePlugin,
     Scores,
 )
 from scheduler.framework.obstacles import Obstacle
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error
 from scheduler.plugins import spread_obstacles
-from scheduler.plugins.columns import Mask, count_of
+from scheduler.plugins.columns import Mask, count_of, has_few_domains
 from scheduler.plugins.default_selector import Workloads
 from scheduler.plugins.spread_constraints import (
     HARD,
@@ -64,6 +65,7 @@ from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
 from scheduler.snapshot.pod_kinds import OtherPods
 from scheduler.snapshot.row_counts import RowCounts
+from scheduler.snapshot.topology import Topology
 
 REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_KEY: Final = f"{REASON_SKEW} (missing required label)"
@@ -185,7 +187,7 @@ class PodTopologySpread(
     PreFilterPlugin,
     CountingFilterPlugin,
     PreScorePlugin,
-    ScorePlugin,
+    DomainScorePlugin,
     NormalizeScorePlugin,
 ):
     """Spreads pods over topology domains."""
@@ -328,58 +330,59 @@ class PodTopologySpread(
             return SKIP
         scope = plan.soft_scope
         scope.refresh(snapshot)
-        candidates = np.arange(snapshot.table.size)[rows] if isinstance(rows, slice) else rows
-        scored, ignored = None, 0
+        size = count_of(rows, snapshot.table.size)
+        is_everywhere = size == snapshot.table.size
+        scored, candidates = None, rows
         if scope.has_all_keys is not None:
-            scored = scope.has_all_keys[candidates]
-            candidates = candidates[scored]
-            ignored = len(scored) - len(candidates)
-        soft = _SoftState(plan, scored if ignored else None)
-        for constraint, domains in zip(plan.soft, scope.domains, strict=True):
+            scored = scope.has_all_keys[rows]
+            candidates = np.arange(snapshot.table.size)[rows][scored]
+            if len(candidates) == size:
+                scored = None
             size = len(candidates)
+            is_everywhere = False
+        soft = _SoftState(plan, scored)
+        for constraint, domains in zip(plan.soft, scope.domains, strict=True):
+            count = size
             if constraint.topology_key != _HOSTNAME:
-                size = len(domains.distinct(candidates))
-            soft.weights.append(math.log(size + 2))
+                count = domains.everywhere if is_everywhere else len(domains.distinct(candidates))
+            soft.weights.append(math.log(count + 2))
         state.write(_SOFT_STATE, soft)
         return SUCCESS
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         soft = state.read(_SOFT_STATE)
-        total = np.zeros(count_of(rows, snapshot.table.size))
-        scope = soft.plan.soft_scope
-        for constraint, domains, weight in zip(
-            soft.plan.soft, scope.domains, soft.weights, strict=True
-        ):
-            counts = _counts(constraint, snapshot)
-            if constraint.topology_key == _HOSTNAME:
-                column = counts.column(snapshot.table.size)[rows] * weight
-                column += constraint.max_skew - 1
-                if not domains.is_complete:
-                    column[domains.ids[rows] == ABSENT] = 0
-            else:
-                by_domain = domains.sums(counts)
-                by_domain *= weight
-                by_domain += constraint.max_skew - 1
-                by_domain[ABSENT] = 0
-                column = by_domain.take(domains.ids[rows])
-            total += column
-        scores = _rounded(total)
+        first, *others = (_soft_column(soft, i, snapshot, rows) for i in range(len(soft.plan.soft)))
+        for column in others:
+            first += column
+        scores = _rounded(first) if others else first
         if soft.scored is not None:
             scores[~soft.scored] = 0
         return scores
 
     @override
+    def score_by_domain(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: FittingDomains
+    ) -> tuple[Topology, Scores] | None:
+        plan = self._plans.plan_of(pod)
+        if plan is None or len(plan.soft) != 1 or plan.soft[0].topology_key == _HOSTNAME:
+            return None
+        scope = plan.soft_scope
+        scope.refresh(snapshot)
+        topology = snapshot.topology(plan.soft[0].topology_key)
+        if not (scope.domains[0].is_complete and has_few_domains(topology)):
+            return None
+        fits = fitting(topology)
+        soft = _SoftState(plan, None)
+        soft.weights.append(math.log(int(np.count_nonzero(fits)) + 2))
+        by_domain = _by_domain(soft, 0, snapshot)
+        return topology, _normalized(by_domain, by_domain[fits])
+
+    @override
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
         soft = state.read(_SOFT_STATE)
         scored = scores if soft.scored is None else scores[soft.scored]
-        highest = float(scored.max(initial=0))
-        if highest:
-            normalized = np.floor(
-                MAX_NODE_SCORE * (highest + float(scored.min()) - scores) / highest
-            )
-        else:
-            normalized = np.full(len(scores), float(MAX_NODE_SCORE))
+        normalized = _normalized(scores, scored)
         if soft.scored is not None:
             normalized[~soft.scored] = 0
         return normalized
@@ -432,6 +435,43 @@ class PodTopologySpread(
 
 def _counts(constraint: SpreadConstraint, snapshot: Snapshot) -> RowCounts:
     return NO_PODS if constraint.counted is None else snapshot.pod_counts(constraint.counted)
+
+
+def _soft_column(soft: _SoftState, index: int, snapshot: Snapshot, rows: Rows) -> Scores:
+    """What one constraint has against rows."""
+    constraint, domains = soft.plan.soft[index], soft.plan.soft_scope.domains[index]
+    if constraint.topology_key != _HOSTNAME:
+        return _by_domain(soft, index, snapshot).take(domains.ids[rows])
+    found = _weighted(soft, index, _counts(constraint, snapshot).column(snapshot.table.size)[rows])
+    if not domains.is_complete:
+        found[domains.ids[rows] == ABSENT] = 0
+    return found
+
+
+def _by_domain(soft: _SoftState, index: int, snapshot: Snapshot) -> Scores:
+    """What a constraint has against domains that are not single nodes."""
+    constraint, domains = soft.plan.soft[index], soft.plan.soft_scope.domains[index]
+    found = _weighted(soft, index, domains.sums(_counts(constraint, snapshot)))
+    found[ABSENT] = 0
+    return found
+
+
+def _weighted(soft: _SoftState, index: int, counts: NDArray[np.float64]) -> Scores:
+    """The raw score of counts; rounded when there is no other constraint to add."""
+    found = counts * soft.weights[index]
+    found += soft.plan.soft[index].max_skew - 1
+    return _rounded(found) if len(soft.plan.soft) == 1 else found
+
+
+def _normalized(scores: Scores, of_candidates: Scores) -> Scores:
+    """The lowest score of the candidates becomes the best, in shares of their highest."""
+    highest = float(of_candidates.max(initial=0))
+    if not highest:
+        return np.full(len(scores), float(MAX_NODE_SCORE))
+    normalized: Scores = highest + float(of_candidates.min()) - scores
+    normalized *= MAX_NODE_SCORE
+    normalized /= highest
+    return np.floor(normalized, out=normalized)
 
 
 def _rounded(scores: Scores) -> Scores:

@@ -17,6 +17,7 @@ from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.label_columns import ABSENT
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
+from scheduler.snapshot.topology import Topology
 
 _MAX_SCOPES: Final = 1024
 
@@ -44,13 +45,14 @@ class Domains:
         present: the ids of the domains that eligible rows form.
         present_count: how many those are.
         is_complete: whether every node has the key.
+        everywhere: how many domains all rows form together.
     """
 
     __slots__ = (
-        "_counted_ids",
-        "_mask",
+        "_counted",
         "count",
         "eligible",
+        "everywhere",
         "ids",
         "is_complete",
         "present",
@@ -71,17 +73,19 @@ class Domains:
         """
         table = snapshot.table
         column = snapshot.label_column(key)
-        self.ids = self._counted_ids = column.ids(table.size)
+        self.ids = counted_ids = column.ids(table.size)
         self.count = column.domain_count()
         has_key = self.ids != ABSENT
         self.is_complete = int(np.count_nonzero(has_key)) == table.count
         empty = column.values.get("")
         if absent_is_empty and empty is not None:
-            self._counted_ids = np.where(has_key, self.ids, empty)
+            counted_ids = np.where(has_key, self.ids, empty)
         self.eligible = eligible
         candidates = table.alive if absent_is_empty else has_key
         # Sums of rows that lack the key land in a domain nobody asks about.
-        self._mask = eligible if (candidates & ~eligible).any() else None
+        mask = eligible if (candidates & ~eligible).any() else None
+        self._counted = Topology(counted_ids, self.count, mask)
+        self.everywhere = len(self.distinct(table.all_rows))
         present = self.distinct(np.flatnonzero(eligible))
         self.present_count = len(present)
         everything = len(present) == self.count - 1 and ABSENT not in present
@@ -89,11 +93,11 @@ class Domains:
 
     def distinct(self, rows: Rows) -> NDArray[np.intp]:
         """The domains that some rows form."""
-        return np.flatnonzero(np.bincount(self._counted_ids[rows], minlength=self.count))
+        return np.flatnonzero(np.bincount(self._counted.ids[rows], minlength=self.count))
 
     def sums(self, counts: RowCounts) -> NDArray[np.float64]:
         """Counts of eligible rows by domain; meaningless for ABSENT. The caller owns the array."""
-        return counts.by_domain(self._counted_ids, self.count, self._mask)
+        return counts.by_domain(self._counted)
 
 
 class TopologyScope:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from typing import Final
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
+
+from scheduler.snapshot.topology import Topology
 
 _DENSE_FRACTION: Final = 32
 """An array pays once one row in this many has a count."""
@@ -14,6 +17,26 @@ _MIN_DENSE_ROWS: Final = 16
 _MAX_SPARSE_ROWS: Final = 4
 _BASE_BYTES: Final = 256
 _BYTES_PER_ENTRY: Final = 100
+_MAX_SUMS: Final = 2
+"""Topologies whose sums are kept up to date: mostly somebody asks by zone, or by zone and name."""
+
+
+class _Sums:
+    """The counts by domain of one topology, kept up to date; void once that is gone."""
+
+    __slots__ = ("by_domain", "topology")
+
+    def __init__(self, topology: Topology, by_domain: NDArray[np.float64]) -> None:
+        self.topology = ref(topology)
+        self.by_domain = by_domain
+
+    def add(self, row: int, amount: float) -> None:
+        """The count of a row has changed."""
+        topology = self.topology()
+        if topology is None or row >= len(topology.ids):
+            return
+        if topology.eligible is None or topology.eligible[row]:
+            self.by_domain[topology.ids[row]] += amount
 
 
 class RowCounts:
@@ -24,12 +47,13 @@ class RowCounts:
         changes: how often a count has changed.
     """
 
-    __slots__ = ("_dense", "_dense_rows", "_sparse", "changes", "total")
+    __slots__ = ("_dense", "_dense_rows", "_sparse", "_sums", "changes", "total")
 
     def __init__(self) -> None:
         self._sparse: dict[int, float] = {}
         self._dense: NDArray[np.float64] | None = None
         self._dense_rows = 0
+        self._sums: list[_Sums] = []
         self.total = 0.0
         self.changes = 0
 
@@ -37,6 +61,8 @@ class RowCounts:
         """Add to the count of a row; `capacity` is the current number of rows of the table."""
         self.total += amount
         self.changes += 1
+        for sums in self._sums:
+            sums.add(row, amount)
         if self._dense is not None:
             self._add_dense(self._dense, row, amount, capacity)
             return
@@ -111,38 +137,52 @@ class RowCounts:
             return np.flatnonzero(self._dense)
         return self._pairs()[0]
 
-    def by_domain(
-        self, domain_ids: NDArray[np.intp], domains: int, eligible: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.float64]:
-        """The counts summed by domain.
+    def by_domain(self, topology: Topology) -> NDArray[np.float64]:
+        """The counts of eligible rows summed by domain. The caller owns the array.
 
-        Args:
-            domain_ids: the domain of every row, from 0 to `domains` - 1.
-            domains: how many domains there are.
-            eligible: rows that count; all when None.
+        They are kept up to date from then on, where they take no more room than the counts.
+
+        Cost: O(rows that count) the first time, then O(domains).
         """
-        if self._dense is not None:
-            weights = self.column(len(domain_ids))
-            if eligible is not None:
-                weights = weights * eligible
-            return _sums(domain_ids, weights, domains)
-        if not self._sparse:
-            return np.zeros(domains)
-        rows, counts = self._pairs()
-        if eligible is not None:
-            counts = counts * eligible[rows]
-        return _sums(domain_ids[rows], counts, domains)
+        if not self._sparse and self._dense is None:
+            return np.zeros(topology.count)
+        for known in self._sums:
+            if known.topology() is topology:
+                return known.by_domain.copy()
+        found = self._summed(topology)
+        if found.nbytes <= self._own_bytes:
+            kept = [sums for sums in self._sums if sums.topology() is not None]
+            self._sums = [*kept[1 - _MAX_SUMS :], _Sums(topology, found.copy())]
+        return found
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory the counts take."""
-        dense = 0 if self._dense is None else self._dense.nbytes
-        return _BASE_BYTES + dense + _BYTES_PER_ENTRY * len(self._sparse)
+        """About how much memory the counts and their sums take."""
+        return self._own_bytes + sum(sums.by_domain.nbytes for sums in self._sums)
 
     @property
     def is_empty(self) -> bool:
         """Whether every row counts 0."""
         return not self._sparse and not self._dense_rows
+
+    @property
+    def _own_bytes(self) -> int:
+        dense = 0 if self._dense is None else self._dense.nbytes
+        return _BASE_BYTES + dense + _BYTES_PER_ENTRY * len(self._sparse)
+
+    def _summed(self, topology: Topology) -> NDArray[np.float64]:
+        ids, eligible = topology.ids, topology.eligible
+        if self._dense is not None:
+            weights = self.column(len(ids))
+            if eligible is not None:
+                weights = weights * eligible
+        else:
+            rows, weights = self._pairs()
+            if eligible is not None:
+                weights = weights * eligible[rows]
+            ids = ids[rows]
+        sums = np.bincount(ids, weights=weights, minlength=topology.count)
+        return sums.astype(np.float64, copy=False)
 
     def _add_dense(
         self, dense: NDArray[np.float64], row: int, amount: float, capacity: int
@@ -187,9 +227,3 @@ class RowCounts:
         self._sparse = dict(zip(rows.tolist(), counts.tolist(), strict=True))
         self._dense = None
         self._dense_rows = 0
-
-
-def _sums(
-    ids: NDArray[np.intp], weights: NDArray[np.float64], minlength: int
-) -> NDArray[np.float64]:
-    return np.bincount(ids, weights=weights, minlength=minlength).astype(np.float64, copy=False)

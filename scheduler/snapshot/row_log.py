@@ -13,12 +13,18 @@ _NOTHING: Final = np.zeros(0, np.intp)
 class RowLog:
     """An append-only list of changed rows with positions that stay valid when it is trimmed."""
 
-    __slots__ = ("_first", "_rows")
+    __slots__ = ("_first", "_least", "_rows")
 
-    def __init__(self, first: int = 0) -> None:
-        """Begin; whatever was before position `first` is too long ago."""
+    def __init__(self, first: int = 0, least: int = _MIN_KEPT) -> None:
+        """Begin.
+
+        Args:
+            first: the first position; whatever was before is too long ago.
+            least: how many changes stay readable at least.
+        """
         self._rows: list[int] = []
         self._first = first
+        self._least = least
 
     @property
     def position(self) -> int:
@@ -55,7 +61,7 @@ class RowLog:
         return np.array(rows, np.intp)
 
     def _trim(self, keep: int) -> None:
-        rows, kept = self._rows, max(_MIN_KEPT, keep)
+        rows, kept = self._rows, max(self._least, keep)
         if len(rows) > 2 * kept:
             drop = len(rows) - kept
             del rows[:drop]

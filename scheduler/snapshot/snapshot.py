@@ -38,6 +38,7 @@ from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.selector_counts import SelectorCounts
 from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKey, TermKind
+from scheduler.snapshot.topology import Topology
 
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
 """What changes nothing that anybody counts."""
@@ -87,6 +88,7 @@ class Snapshot:
         self._selectors: SelectorCounting = self._selector_counts
         self._terms: TermCounting = self._term_counts
         self._node_order: NDArray[np.intp] | None = None
+        self._topologies: dict[str, Topology] = {}
         self._forks: WeakSet[Snapshot] = WeakSet()
         self._is_attached = False
 
@@ -188,10 +190,18 @@ class Snapshot:
         """Whether any node has a label with this key."""
         return key in self._labels
 
-    def topology(self, key: str) -> tuple[NDArray[np.intp], int]:
-        """Domain ids of a topology key by row, and their number; 0 means the label is absent."""
-        column = self.label_column(key)
-        return column.ids(self.table.size), column.domain_count()
+    def topology(self, key: str) -> Topology:
+        """The domains of a topology key; the same object until a node changes."""
+        found = self._topologies.get(key)
+        if found is None:
+            column, table = self.label_column(key), self.table
+            nodes = self._labels.nodes_with.get(key, 0)
+            found = Topology(
+                column.ids(table.size), column.domain_count(), is_complete=nodes == table.count
+            )
+            if nodes:
+                self._topologies[key] = found
+        return found
 
     def pod_counts(self, pods: PodSelector) -> RowCounts:
         """How many of the selected pods run on each row."""
@@ -279,6 +289,7 @@ class Snapshot:
         self.sum_log = RowLog(self.sum_log.position + 1)
         capacity = self.table.capacity
         self._labels = self._labels.copy()
+        self._topologies = {}
         self._selector_counts = self._selectors.detached(self.namespaces, capacity)
         self._term_counts = self._terms.detached(self.namespaces, self._labels, capacity)
         self._selectors, self._terms = self._selector_counts, self._term_counts
@@ -379,6 +390,7 @@ class Snapshot:
         self._term_counts.namespace_changed()
 
     def _log_node(self, row: int) -> None:
+        self._topologies = {}
         self.node_log.append(row, self.table.capacity)
         self.pod_log.append(row, self.table.capacity)
         self.sum_log.append(row, self.table.capacity)

@@ -30,7 +30,7 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.adapters import NodeFilterAdapter, written_plugin
-from scheduler.framework.runtime.judging import FilterAttempt, IndexedFilter, judge, merge
+from scheduler.framework.runtime.judging import FilterAttempt, IndexedFilter, judge
 from scheduler.framework.runtime.plugin_set import is_row_local
 from scheduler.framework.runtime.verdicts import FEASIBLE, First, Verdicts, blank_verdicts
 from scheduler.snapshot import Rows, Snapshot
@@ -323,7 +323,7 @@ class ChangedRows:
                 changes[counted.lines],
             )
             if answer is not None:
-                merge(each.index, answer, found.first, found.bits)
+                found.reject(each.index, answer)
         unheard = found.first > self._hidden_after[view]
         if unheard.any():
             self._learn(at[unheard])

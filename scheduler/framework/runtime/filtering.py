@@ -48,7 +48,7 @@ class Feasibility(msgspec.Struct):
         absent: the status of nodes that were not looked at, or None.
         restricting: plugins that narrowed the search to a set of nodes.
         attempt: the filters that looked at nodes; None when PreFilter ended the attempt for good.
-        is_row_local: whether the verdicts are the class's own columns and nothing else.
+        is_row_local: whether the verdicts are the class's own columns: nothing else rejects a row.
     """
 
     state: CycleState
@@ -154,17 +154,12 @@ class Filtering:
         if found.node_names is not None:
             rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
-            # The columns of the class are not ours to change.
-            alone = pod_class.verdicts(
-                self._calls, snapshot, attempt.reasons, copied=bool(cluster_filters)
-            )
-            if cluster_filters:
-                judge(self._calls, cluster_filters, state, pod, snapshot, alone)
+            alone = pod_class.verdicts(self._calls, snapshot, attempt.reasons)
+            judge(self._calls, cluster_filters, state, pod, snapshot, alone)
         else:
             alone = blank_verdicts(snapshot, rows, attempt.reasons)
             judge(self._calls, attempt.filters, state, pod, snapshot, alone)
-        is_own = rows is None and not cluster_filters
-        own_class = pod_class if is_own else None
+        own_class = pod_class if rows is None and not cluster_filters else None
         verdicts = with_nominated_pods(attempt, snapshot, alone, nominated, own_class)
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
@@ -175,7 +170,7 @@ class Filtering:
             absent=None if rows is None else _absent_status(found, pod, snapshot, verdicts),
             restricting=found.restricting,
             attempt=attempt,
-            is_row_local=is_own and verdicts is alone,
+            is_row_local=verdicts.is_shared,
         )
 
     def _attempt(

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
@@ -16,7 +15,7 @@ from scheduler.framework.interface import Bits, FilterPlugin, Reason
 from scheduler.framework.runtime import answers
 from scheduler.framework.runtime.adapters import NodeFilterAdapter
 from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
-from scheduler.framework.runtime.verdicts import First, Verdicts
+from scheduler.framework.runtime.verdicts import Verdicts
 from scheduler.snapshot import Rows, Snapshot
 
 
@@ -57,16 +56,15 @@ def judge(
             matters.
     """
     rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
-    first, bits = verdicts.first, verdicts.bits
     for each in filters:
         index, plugin = each.index, each.plugin
         if isinstance(plugin, NodeFilterAdapter):
             # Node by node: worth asking about those only that nobody before it rejects.
-            candidates = np.flatnonzero(first > index)
+            candidates = np.flatnonzero(verdicts.first > index)
             asked: Rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
         else:
             candidates, asked = None, rows
-        count = len(first) if candidates is None else len(candidates)
+        count = len(verdicts.first) if candidates is None else len(candidates)
         answer: Bits | None
         try:
             check = None if each.is_trusted else answers.bits
@@ -77,26 +75,7 @@ def judge(
             verdicts.failures[index] = problem
             answer = np.ones(count, np.uint64)
         if answer is not None:
-            merge(index, answer, first, bits, candidates)
-
-
-def merge(
-    index: int,
-    answer: Bits,
-    first: First,
-    bits: NDArray[np.uint64],
-    positions: NDArray[np.intp] | None = None,
-) -> None:
-    """Take over what a filter rejects and no filter before it does, in place."""
-    hit = answer != 0
-    if positions is None:
-        hit &= first > index
-        # Faster than by indices, however many rows are hit.
-        np.copyto(first, index, where=hit)
-        np.copyto(bits, answer, where=hit)
-    else:
-        first[positions[hit]] = index
-        bits[positions[hit]] = answer[hit]
+            verdicts.reject(index, answer, candidates)
 
 
 class FilterAttempt(msgspec.Struct):

@@ -41,7 +41,10 @@ from scheduler.framework.runtime.verdicts import (
 from scheduler.framework.status import Code, Status
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.row_log import RowLog
+from scheduler.snapshot.topology import Topology
 
+_MAX_FOLLOWED: Final = 256
+"""So many changed rows are followed by whoever ranks rows of the class."""
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
 
@@ -82,12 +85,15 @@ class PodClass:
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
+        changed: rows of which `total` has changed, the last ones only.
         room: where nominated pods are in the way of the class; for who works that out.
     """
 
     __slots__ = (
+        "__weakref__",
         "_can_foresee",
         "_failures",
+        "_fitting",
         "_foresight",
         "_image_names",
         "_images_changed_at",
@@ -107,6 +113,7 @@ class PodClass:
         "asked",
         "asked_without_volumes",
         "bits",
+        "changed",
         "filters",
         "first",
         "pre_filter",
@@ -154,6 +161,8 @@ class PodClass:
         )
         self._foresight = Foresight()
         self._ranking = Ranking()
+        self.changed = RowLog(least=_MAX_FOLLOWED)
+        self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
         reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
         self._image_names = image_names(pod.spec) if reads_images else ()
         self._node_position = self._pod_position = self._images_changed_at = -1
@@ -251,26 +260,21 @@ class PodClass:
         self._pod_position = self._log_of(snapshot).position
         self._images_changed_at = images_changed_at
 
-    def verdicts(
-        self, calls: PluginCalls, snapshot: Snapshot, table: ReasonTable, *, copied: bool
-    ) -> Verdicts:
+    def verdicts(self, calls: PluginCalls, snapshot: Snapshot, table: ReasonTable) -> Verdicts:
         """What the row-local filters say about every row.
 
         Args:
             calls: calls plugins.
             snapshot: the cluster.
             table: what the answers mean.
-            copied: whether somebody is going to change them.
         """
         self.refresh(calls, snapshot)
         size = snapshot.table.size
-        first, bits = self.first[:size], self.bits[:size]
-        if copied:
-            return Verdicts(first.copy(), bits.copy(), None, table, self._failures.copy())
-        return Verdicts(first, bits, None, table, self._failures)
+        first, bits, failures = self.first[:size], self.bits[:size], self._failures.copy()
+        return Verdicts(first, bits, None, table, failures, is_shared=True)
 
     def score(
-        self, calls: PluginCalls, snapshot: Snapshot, rows: NDArray[np.intp]
+        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows
     ) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
         """The total and the raw scores on some rows, kept nowhere."""
         self.score_failure = None
@@ -283,9 +287,21 @@ class PodClass:
         self._ranking.look(self.total[:size])
         return self._ranking
 
+    def fitting_domains(self, topology: Topology) -> NDArray[np.bool_]:
+        """Which domains the rows form that fit, as of the last `refresh`. Not to be written to."""
+        if self._fitting is None or self._fitting[0] is not topology:
+            fits = self.first[: len(topology.ids)] == FEASIBLE
+            counts = np.bincount(topology.ids[fits], minlength=topology.count)
+            self._fitting = topology, counts > 0
+        return self._fitting[1]
+
     def become(self, row: int, first: int, bits: int, total: float) -> None:
         """Take over what a row is now."""
-        self._ranking.follow(row, self.total.item(row), total)
+        before = self.total.item(row)
+        self._ranking.follow(row, before, total)
+        self.changed.append(row, 0)
+        if (before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL):
+            self._fitting = None
         self.first[row], self.bits[row], self.total[row] = first, bits, total
 
     def raise_score_failure(self) -> None:
@@ -391,8 +407,18 @@ class PodClass:
 
     def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
-        self._ranking.forget()
-        self.first[view], self.bits[view], self.total[view] = self._judged(calls, snapshot, rows)
+        first, bits, total = self._judged(calls, snapshot, rows)
+        if isinstance(rows, slice) or len(rows) > _MAX_FOLLOWED:
+            self._ranking.forget()
+            self.changed = RowLog(self.changed.position + 1, least=_MAX_FOLLOWED)
+            self._fitting = None
+        else:
+            before = self.total[view]
+            self._ranking.follow_all(rows, before, total)
+            self.changed.extend(rows.tolist(), 0)
+            if ((before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL)).any():
+                self._fitting = None
+        self.first[view], self.bits[view], self.total[view] = first, bits, total
         self._evaluate_raw(calls, snapshot, rows, self._pod_raw)
 
     def _judged(

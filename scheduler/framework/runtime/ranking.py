@@ -10,6 +10,8 @@ from scheduler.framework.interface import Scores
 INFEASIBLE_TOTAL: Final = -1.0
 """The total of rows that are rejected; all others have 0 or more."""
 
+_FEW: Final = 4
+"""So many changed rows are followed; to look anew takes no longer than to follow more."""
 _NO_ROWS: Final = np.zeros(0, np.intp)
 
 
@@ -48,6 +50,14 @@ class Ranking:
         elif now == self._best:
             self.rows = np.sort(np.append(self.rows, row))
         self._is_known = len(self.rows) > 0
+
+    def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
+        """Some rows, each named once, have other totals."""
+        if len(rows) > _FEW:
+            self.forget()
+            return
+        for row, old, new in zip(rows.tolist(), before.tolist(), now.tolist(), strict=True):
+            self.follow(row, old, new)
 
     def look(self, total: Scores) -> None:
         """Find out, where that is not known any more."""

@@ -4,8 +4,8 @@ Source: kubernetes pkg/scheduler/framework/runtime/framework.go (RunPreScorePlug
 RunScorePlugins), pkg/scheduler/schedule_one.go (prioritizeNodes) v1.36.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PreScorePlugin, Scores
+from scheduler.framework.interface import DomainScorePlugin, PreScorePlugin, Scores
 from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.domain_rankings import DomainRankings
 from scheduler.framework.runtime.filtering import Feasibility
 from scheduler.framework.runtime.plugin_calls import PluginCalls
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local, needs_volumes
@@ -22,8 +23,12 @@ from scheduler.framework.runtime.pod_class import PodClass, RawScore, call_norma
 from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Code
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Rows, Snapshot
+from scheduler.snapshot.topology import Topology
 
+_ByDomain: TypeAlias = tuple[Topology, Scores] | None
+_NO_CHECK: Final[Callable[[_ByDomain, None], _ByDomain] | None] = None
+"""In-tree plugins are trusted to answer columns rightly."""
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
 """What every node gets when the profile has no score plugin at all."""
 
@@ -59,6 +64,8 @@ class Scoring:
         ]
         scoring = {scored.plugin.NAME for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
+        self._are_trusted = all(scored.is_trusted for scored in self._cluster)
+        self._domain_rankings = DomainRankings()
 
     def best_nodes(
         self,
@@ -83,6 +90,13 @@ class Scoring:
         """
         if rows is None and self._is_total_cached(found, pod, snapshot):
             return self._best_cached(found, snapshot)
+        if rows is None and found.is_row_local:
+            best = self._best_by_domain(found, pod, snapshot)
+            if best is not None:
+                return best
+        if rows is None and self._is_about_all_rows(found, snapshot):
+            totals = self.totals(found, pod, snapshot, snapshot.table.all_rows)
+            return Best((totals == totals.max()).nonzero()[0], len(totals), None, totals)
         rows = found.feasible_rows() if rows is None else rows
         if len(rows) <= 1:
             return Best(rows, len(rows))
@@ -112,22 +126,63 @@ class Scoring:
             self._calls.point_done("Score", Code.SUCCESS, start)
         return best
 
-    def totals(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> Scores:
-        """The weighted sum of all scores for the feasible rows given. For people.
+    def _best_by_domain(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> Best | None:
+        """Where one plugin has something to say, and says it by domain; else None."""
+        pod_class = found.pod_class
+        if not self._are_trusted or self._only_preparing or not self._keeps_totals(pod_class):
+            return None
+        asked = [each for each in self._active(pod) if not self._skips_score(each, pod, snapshot)]
+        if len(asked) != 1 or DomainScorePlugin not in type(asked[0].plugin).__mro__:
+            return None
+        start, plugin = self._calls.now(), cast("DomainScorePlugin", asked[0].plugin)
+        about = found.state, pod, snapshot, pod_class.fitting_domains
+        said = self._calls.call(plugin, "Score", _NO_CHECK, None, plugin.score_by_domain, *about)
+        if said is None:
+            return None
+        topology, by_domain = said
+        ranking, totals = self._domain_rankings.ranked(
+            pod_class, topology, by_domain * asked[0].weight
+        )
+        if not ranking.feasible:
+            return Best(ranking.rows, 0)
+        start = self._calls.point_done("PreScore", Code.SUCCESS, start)
+        self._calls.point_done("Score", Code.SUCCESS, start)
+        return Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
+
+    def _active(self, pod: PodInfo) -> Sequence[Weighted]:
+        """The plugins that read the cluster, without those that a pod without volumes spares."""
+        return self._cluster if pod.pod.volumes else self._cluster_without_volumes
+
+    @staticmethod
+    def _keeps_totals(pod_class: PodClass) -> bool:
+        """Whether the class's totals lack nothing that it says of rows but what is constant."""
+        if pod_class.score_failure is not None:
+            return False
+        return not any(raw.varies for raw in pod_class.raw_scores)
+
+    def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
+        """Whether all rows fit, and nobody minds a slice: what is about all needs no indices."""
+        size = snapshot.table.size
+        if size <= 1 or not (found.is_row_local and self._are_trusted):
+            return False
+        return not self._only_preparing and found.pod_class.best_rows(size).feasible == size
+
+    def totals(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """The weighted sum of all scores for the feasible rows given. Not to be written to.
 
         Raises:
             PluginError: a plugin failed, or answered a score out of range.
         """
         if not self._all:
-            return np.full(len(rows), _TOTAL_WITHOUT_PLUGINS)
+            return np.full(len(snapshot.table.alive[rows]), _TOTAL_WITHOUT_PLUGINS)
         start = self._calls.now()
         active = self._prepare(self._cluster, found.state, pod, snapshot, rows)
         start = self._calls.point_done("PreScore", Code.SUCCESS, start)
         total = self._row_local_total(found, pod, snapshot, rows)
         for scored, column in self._columns(active, found.state, pod, snapshot, rows):
-            total += column * scored.weight
+            weighted = column * scored.weight
+            weighted += total
+            total = weighted
         self._calls.point_done("Score", Code.SUCCESS, start)
         return total
 
@@ -136,13 +191,9 @@ class Scoring:
         pod_class, verdicts = found.pod_class, found.verdicts
         if verdicts is None or verdicts.rows is not None:
             return False
-        if pod_class.score_failure is not None or self._only_preparing:
+        if self._only_preparing or not self._keeps_totals(pod_class):
             return False
-        for raw in pod_class.raw_scores:
-            if raw.varies:
-                return False
-        cluster = self._cluster if pod.pod.volumes else self._cluster_without_volumes
-        return all(self._skips_score(scored, pod, snapshot) for scored in cluster)
+        return all(self._skips_score(scored, pod, snapshot) for scored in self._active(pod))
 
     def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
         plugin = scored.pre_score
@@ -171,7 +222,7 @@ class Scoring:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        rows: Rows,
     ) -> list[Weighted]:
         """Run PreScore, before the first plugin scores; gives those that do not skip the pod."""
         for plugin in self._only_preparing:
@@ -184,7 +235,7 @@ class Scoring:
         ]
 
     def _row_local_total(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Scores:
         pod_class: PodClass = found.pod_class
         if found.verdicts is not None and found.verdicts.rows is not None:
@@ -198,14 +249,14 @@ class Scoring:
                 )
             return total
         pod_class.raise_score_failure()
-        total = pod_class.total[rows]
+        total, constant = pod_class.total[rows], 0.0
         for raw in pod_class.raw_scores:
             if raw.varies:
                 column = call_normalize(self._calls, raw.scored, found.state, pod, raw.column[rows])
-                total += column * raw.scored.weight
+                total = total + column * raw.scored.weight
             else:
-                total += raw.constant
-        return total
+                constant += raw.constant
+        return total + constant if constant else total
 
     def _columns(
         self,
@@ -213,12 +264,12 @@ class Scoring:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        rows: Rows,
     ) -> Iterator[tuple[Weighted, Scores]]:
         """The normalised scores of plugins that are prepared."""
         if not plugins:
             return
-        alive = np.ones(len(rows), np.bool_)
+        alive = snapshot.table.alive[rows]
         for scored in plugins:
             column = call_score(self._calls, scored, alive, state, pod, snapshot, rows)
             yield scored, call_normalize(self._calls, scored, state, pod, column)
@@ -229,7 +280,7 @@ class Scoring:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        rows: Rows,
     ) -> bool:
         status = self._calls.call(
             plugin,

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.interface import Reason
+from scheduler.framework.interface import Bits, Reason
 from scheduler.framework.runtime.plugin_calls import PluginError
 from scheduler.framework.status import SUCCESS, Code, Status
 from scheduler.snapshot import Rows, Snapshot
@@ -49,6 +49,7 @@ class Verdicts(msgspec.Struct):
         table: what the answers mean; None where nobody asks.
         failures: filters that failed, by index; taken to reject all rows they were asked about.
         statuses: what has been told already.
+        is_shared: whether `first` and `bits` are the columns of a class, which others use.
     """
 
     first: First
@@ -57,6 +58,27 @@ class Verdicts(msgspec.Struct):
     table: ReasonTable | None = None
     failures: dict[int, PluginError] = msgspec.field(default_factory=dict)
     statuses: dict[tuple[int, int], Status] = msgspec.field(default_factory=dict)
+    is_shared: bool = False
+
+    def reject(self, index: int, answer: Bits, positions: NDArray[np.intp] | None = None) -> None:
+        """Take over what a filter rejects and no filter before it does; shared columns stay.
+
+        Args:
+            index: of the filter.
+            answer: what it says.
+            positions: about which of the rows looked at; None for all.
+        """
+        if self.is_shared:
+            self.first, self.bits, self.is_shared = self.first.copy(), self.bits.copy(), False
+        first, bits, hit = self.first, self.bits, answer != 0
+        if positions is None:
+            hit &= first > index
+            # Faster than by indices, however many rows are hit.
+            np.copyto(first, index, where=hit)
+            np.copyto(bits, answer, where=hit)
+        else:
+            first[positions[hit]] = index
+            bits[positions[hit]] = answer[hit]
 
     def feasible_rows(self) -> NDArray[np.intp]:
         """The rows no filter rejects."""

@@ -1,5 +1,7 @@
 """What the counts of the snapshot do beyond the law: forgetting, and staying small."""
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,7 @@ from scheduler.snapshot.pod_selectors import PodSelector
 from scheduler.snapshot.row_counts import RowCounts
 from scheduler.snapshot.selector_counts import SelectorCounts
 from scheduler.snapshot.term_counts import TermKind
+from scheduler.snapshot.topology import Topology
 from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info, make_snapshot
 
 CAPACITY = 64
@@ -194,10 +197,42 @@ def test_domain_sums_leave_out_rows_that_do_not_count(rows: int) -> None:
     for row in range(rows):
         counts.add(row, 1.0, 512)
     domain_ids = np.arange(512) % 2
-    eligible = np.arange(512) != 1
+    every = Topology(domain_ids, 2)
+    some = Topology(domain_ids, 2, np.arange(512) != 1)
 
-    assert counts.by_domain(domain_ids, 2).tolist() == [(rows + 1) // 2, rows // 2]
-    assert counts.by_domain(domain_ids, 2, eligible).tolist() == [(rows + 1) // 2, rows // 2 - 1]
+    assert counts.by_domain(every).tolist() == [(rows + 1) // 2, rows // 2]
+    assert counts.by_domain(some).tolist() == [(rows + 1) // 2, rows // 2 - 1]
+
+
+def test_domain_sums_follow_the_counts() -> None:
+    """Whoever asked before pods came and went gets the same as who asks for the first time."""
+    random = Random(0)
+    counts = RowCounts()
+    ids = np.arange(512) % 5
+    asked = [Topology(ids, 5), Topology(ids, 5, np.arange(512) % 3 == 0)]
+
+    for _ in range(300):
+        row = random.randrange(300)
+        counts.add(row, random.choice((1.0, 2.0, -counts.at(row))), 512)
+        counts.by_domain(random.choice(asked))[:] = -1.0
+
+        for topology in asked:
+            fresh = counts.copy().by_domain(topology)
+            assert counts.by_domain(topology).tolist() == fresh.tolist()
+
+
+def test_domain_sums_take_no_more_than_the_counts() -> None:
+    """Pods name topology keys: sums over many domains are not kept for a few pods."""
+    counts = RowCounts()
+    counts.add(0, 1.0, 5000)
+    size = counts.size_bytes
+
+    of_each_node = counts.by_domain(Topology(np.arange(5000), 5000))
+    of_two = Topology(np.arange(5000) % 2, 2)
+    counts.by_domain(of_two)
+
+    assert of_each_node.sum() == 1.0
+    assert counts.size_bytes == size + 2 * of_each_node.itemsize
 
 
 def test_values_that_no_node_has_any_more_are_dropped() -> None:

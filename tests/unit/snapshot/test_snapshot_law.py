@@ -121,8 +121,7 @@ def _counts(snapshot: Snapshot, pods: PodSelector) -> dict[str, float]:
 
 
 def _domains(snapshot: Snapshot, pods: PodSelector, key: str) -> dict[str | None, float]:
-    ids, domains = snapshot.topology(key)
-    sums = snapshot.pod_counts(pods).by_domain(ids, domains)
+    sums = snapshot.pod_counts(pods).by_domain(snapshot.topology(key))
     values = snapshot.label_column(key).values.values
     return {values[domain]: total for domain, total in enumerate(sums.tolist()) if total}
 

@@ -1,0 +1,33 @@
+"""Which domains nodes form by a label, as long as no node changes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Topology:
+    """The domains of one label key.
+
+    It is another object once any node has changed, so that what is worked out for it can be kept
+    by identity.
+
+    Attributes:
+        ids: the domain of each row; ABSENT (0) for rows without the label.
+        count: how many ids there are, ABSENT included.
+        eligible: rows whose pods count; all when None.
+        is_complete: whether every node has the label.
+    """
+
+    __slots__ = ("__weakref__", "count", "eligible", "ids", "is_complete")
+
+    def __init__(
+        self,
+        ids: NDArray[np.intp],
+        count: int,
+        eligible: NDArray[np.bool_] | None = None,
+        *,
+        is_complete: bool = False,
+    ) -> None:
+        self.ids = ids
+        self.count = count
+        self.eligible = eligible
+        self.is_complete = is_complete
