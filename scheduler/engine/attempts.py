@@ -43,6 +43,7 @@ from scheduler.engine.instructions import (
     WakeMeAt,
 )
 from scheduler.engine.outcome import choice_of, outcome_of
+from scheduler.engine.runs import Runs
 from scheduler.extender import Answer, ExtenderError
 from scheduler.framework.events import ASSIGNED_POD_DELETE
 from scheduler.framework.interface import PostFilterResult
@@ -81,6 +82,7 @@ class Attempts:
         """Those in BOUND in the order in which they came there."""
         self._last_id = 0
         self._last_uid = ""
+        self._runs = Runs(core)
         self._hearings = Hearings(core, self._advance)
         self.question = self._hearings.question
         self.is_in_line = self._hearings.is_in_line
@@ -155,7 +157,12 @@ class Attempts:
         self._core.queue.done(pod.uid)
 
     def _find_node(self, attempt: Attempt) -> None:
-        hearings, pod = self._hearings, attempt.pod
+        hearings, pod, start = self._hearings, attempt.pod, self._core.stopwatch()
+        following = self._runs.next(attempt.framework, pod)
+        if following is not None:
+            self._decided(attempt, following, start)
+            self._place(attempt, following)
+            return
         too_much = exceeded_limit(pod.shape)
         if too_much:
             self.fail(attempt, Failure(too_much, is_rejection=True))
@@ -172,12 +179,9 @@ class Attempts:
         if not is_heard and self._hearings.ask_about_nodes(attempt, tries_nominated=True):
             return
         decision = self._decision(attempt)
-        thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
-        attempt.deciding_seconds = thought
-        core.metrics.scheduling_algorithm_duration.observe(thought)
-        if core.take_outcome is not None:
-            attempt.choice = choice_of(decision, core.snapshot)
+        self._decided(attempt, decision, start)
         if isinstance(decision, ScheduleResult):
+            self._runs.begin(attempt.framework, attempt.pod, decision)
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
             self.fail(attempt, no_nodes(decision))
@@ -187,6 +191,20 @@ class Attempts:
             failure = self._after_filters(attempt, decision)
             if failure is not None:
                 self.fail(attempt, failure)
+
+    def _decided(
+        self,
+        attempt: Attempt,
+        decision: ScheduleResult | Unschedulable | NoNodesAvailable,
+        start: float,
+    ) -> None:
+        """Take note of what was decided, and how long that took."""
+        core = self._core
+        thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
+        attempt.deciding_seconds = thought
+        core.metrics.scheduling_algorithm_duration.observe(thought)
+        if core.take_outcome is not None:
+            attempt.choice = choice_of(decision, core.snapshot)
 
     def _decision(self, attempt: Attempt) -> ScheduleResult | Unschedulable | NoNodesAvailable:
         core, hearing = self._core, attempt.hearing

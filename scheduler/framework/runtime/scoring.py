@@ -95,22 +95,24 @@ class Scoring:
     def _best_cached(self, found: Feasibility, snapshot: Snapshot) -> Best:
         """The usual case: the pod's class keeps the totals of all rows, and nobody adds to them."""
         start = self._calls.now()
-        pod_class, size = found.pod_class, snapshot.table.size
-        totals = pod_class.total[:size]
-        verdicts = found.verdicts
+        pod_class, verdicts = found.pod_class, found.verdicts
         if found.is_row_local or verdicts is None:
-            ranking = pod_class.best_rows(size)
+            best = self.best_of_class(pod_class, snapshot)
         else:
+            totals = pod_class.total[: snapshot.table.size]
             totals = np.where(verdicts.first == FEASIBLE, totals, INFEASIBLE_TOTAL)
             ranking = Ranking()
             ranking.look(totals)
-        if not ranking.feasible:
-            return Best(ranking.rows, 0)
-        best = Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
+            best = _best(ranking, totals, pod_class)
         if best.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)
         return best
+
+    def best_of_class(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
+        """The nodes with the highest total of a class, where nothing else has a say."""
+        size = snapshot.table.size
+        return _best(pod_class.best_rows(size), pod_class.total[:size], pod_class)
 
     def totals(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -243,3 +245,9 @@ class Scoring:
             rows,
         )
         return status.code is Code.SKIP
+
+
+def _best(ranking: Ranking, totals: Scores, pod_class: PodClass) -> Best:
+    if not ranking.feasible:
+        return Best(ranking.rows, 0)
+    return Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
