@@ -142,7 +142,7 @@ class SchedulingAlgorithm:
         """
         framework.classes.hits += 1
         best = framework.best_of_class(found.pod_class, snapshot)
-        return self._pick(found.state.clone(), best, snapshot) if best.feasible else None
+        return self._pick(CycleState(found.state), best, snapshot) if best.feasible else None
 
     def nodes_to_ask_about(
         self,

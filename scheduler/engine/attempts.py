@@ -262,20 +262,21 @@ class Attempts:
 
     def _place(self, attempt: Attempt, result: ScheduleResult) -> None:
         """POPPED to ASSUMED to RESERVED to HELD or beyond."""
-        core, framework = self._core, attempt.framework
-        pod = attempt.pod.on_node(result.suggested_host)
-        attempt.placed, attempt.cycle_state = (pod,), result.state
+        core, framework, state = self._core, attempt.framework, result.state
+        node_name = result.suggested_host
+        pod = attempt.pod.on_node(node_name)
+        attempt.placed, attempt.cycle_state = (pod,), state
         self._advance(attempt, AttemptEvent.FIT)
         self._hearings.forget(attempt)
         core.cache.assume_pod(pod)
         self._tell_states(core.states.reserved, pod)
         core.queue.found_place(pod.uid)
         self._advance(attempt, AttemptEvent.RESERVE)
-        status = framework.run_reserve_plugins(result.state, pod, pod.node_name)
+        status = framework.run_reserve_plugins(state, pod, node_name)
         if not status.is_success:
             self.fail(attempt, rejected_by(status))
             return
-        status, timeouts = framework.run_permit_plugins(result.state, pod, pod.node_name)
+        status, timeouts = framework.run_permit_plugins(state, pod, node_name)
         if status.code is Code.WAIT:
             self._hold(attempt, timeouts)
         elif status.is_success:
@@ -321,10 +322,9 @@ class Attempts:
 
     def _begin_binding(self, attempt: Attempt) -> None:
         """Permit is over: from here on a failure is never a rejection."""
-        self._core.queue.done_scheduling_cycle(attempt.pod.uid)
-        if attempt.framework.needs_pre_bind(
-            attempt.state_of_plugins, attempt.pod, attempt.pod.node_name
-        ):
+        pod = attempt.pod
+        self._core.queue.done_scheduling_cycle(pod.uid)
+        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.node_name):
             self._advance(attempt, AttemptEvent.PREPARE)
             self._core.out.append(RunPreBind(attempt.id))
         else:
@@ -336,19 +336,14 @@ class Attempts:
         self._send_bind(attempt)
 
     def _send_bind(self, attempt: Attempt) -> None:
-        by_plugins = not attempt.framework.binds_plainly
-        self._core.out.extend(
-            Bind(
-                attempt.id,
-                pod.namespace,
-                pod.name,
-                pod.uid,
-                pod.node_name,
-                by_plugins=by_plugins and attempt.binder is None,
-                extender=attempt.binder,
+        out, binder = self._core.out, attempt.binder
+        by_plugins = binder is None and not attempt.framework.binds_plainly
+        for pod in attempt.placed:
+            meta = pod.pod.metadata
+            bind = Bind(
+                attempt.id, meta.namespace, meta.name, meta.uid, pod.node_name, by_plugins, binder
             )
-            for pod in attempt.placed
-        )
+            out.append(bind)
 
     def pre_bound(self, attempt_id: int, problem: str) -> None:
         """PreBind plugins are done."""

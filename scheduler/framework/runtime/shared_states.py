@@ -145,6 +145,8 @@ class SharedStates:
 
     def reserved(self, pod: PodInfo) -> list[PluginError]:
         """A pod is assumed on the node it names."""
+        if not self._reserving:
+            return []
         return self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name))
 
     def unreserved(self, pod: PodInfo) -> list[PluginError]:
