@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.cache import Cache
 from scheduler.engine.algorithm import ScheduleResult
 from scheduler.engine.core import Core
 from scheduler.framework.runtime import Feasibility, Framework
@@ -104,7 +103,7 @@ class Runs:
         return result
 
     def _is_undisturbed(self, run: _Run) -> bool:
-        """Whether all that has happened is that the last pod was placed, and some were confirmed."""
+        """Whether the last pod was placed, some were confirmed, and nothing else has happened."""
         core, changes = self._core, run.changes
         if (
             core.cache.changes is not changes
