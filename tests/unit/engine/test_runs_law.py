@@ -66,7 +66,7 @@ class Alike:
         self.count = 0
         algorithm = engine.core.algorithm
         self._schedule = algorithm.schedule_alike
-        algorithm.schedule_alike = self  # type: ignore[assignment] - what it counts
+        algorithm.schedule_alike = self
 
     def __call__(self, *args: Any) -> Any:
         found = self._schedule(*args)
