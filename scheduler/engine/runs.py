@@ -86,9 +86,9 @@ class Runs:
             return None
         found = run.found
         if not (
-            run.framework is framework
+            kind_of(pod) == run.kind
+            and run.framework is framework
             and self._is_undisturbed(run)
-            and kind_of(pod) == run.kind
             and not pod.pod.volumes
             and not pod.pod.status.nominated_node_name
             and found.pod_class.run_ahead(run.row)
