@@ -163,12 +163,8 @@ class SchedulingQueue:
     # --- what happens to waiting pods -------------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
-        """Take in a new pod without a node; one that is known is updated."""
-        known = self.get(pod.uid)
-        if known is None:
-            self._add_new(pod, _ADD_LABEL)
-        else:
-            self.update(known, pod)
+        """Take in a new pod without a node, one that `get` does not know."""
+        self._add_new(pod, _ADD_LABEL)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Take over a newer version of a waiting pod; one that is unknown is added.

@@ -112,11 +112,14 @@ class Framework:
         ended = SUCCESS
         for plugin in plugins:
             try:
-                ended = self._status(plugin, "PreEnqueue", OK_OR_NOT, plugin.pre_enqueue, pod)
+                ended = self.calls.call(
+                    plugin, "PreEnqueue", answers.status, OK_OR_NOT, plugin.pre_enqueue, pod
+                )
             except PluginError as problem:
                 self.calls.on_failed(problem)
-                ended = error(str(problem)).by(plugin.NAME)
+                ended = error(str(problem))
             if not ended.is_success:
+                ended = ended.by(plugin.NAME)
                 break
         self.calls.point_done("PreEnqueue", ended.code, start, is_step=False)
         return ended
