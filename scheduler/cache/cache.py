@@ -54,6 +54,7 @@ class Cache:
         nodes: by name, ghosts (deleted nodes with pods left) included.
         namespaces: their labels, by name.
         rebuilds: how often the snapshot had to be built anew.
+        changes: what the snapshot has not taken over; for reading. A new list once it has.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class Cache:
         """By UID, on the nodes where they run or are assumed to run."""
         self._assumed: set[str] = set()
         """Those that the API server has not confirmed."""
-        self._changes: list[Change] = []
+        self.changes: list[Change] = []
 
     # --- pods -----------------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class Cache:
 
         Cost: O(changes since the last update).
         """
-        for change in self._changes:
+        for change in self.changes:
             if isinstance(change, PodAdded | PodRemoved) and change.pod.uid == uid:
                 return change.pod if isinstance(change, PodRemoved) else None
             if isinstance(change, PodRelabelled) and change.pod.uid == uid:
@@ -140,17 +141,17 @@ class Cache:
         info = self._node_info(node.metadata.name)
         returning = info.node is None
         info.node = node
-        self._changes.append(NodeSet(info, node))
+        self.changes.append(NodeSet(info, node))
         if returning:
-            self._changes.extend(PodAdded(pod) for pod in info.pods.values())
+            self.changes.extend(PodAdded(pod) for pod in info.pods.values())
 
     def remove_node(self, name: str) -> None:
         """A node is gone; it stays as a ghost while pods still name it."""
         info = self.nodes.get(name)
         if info is None or info.node is None:
             return
-        self._changes.extend(PodRemoved(pod) for pod in info.pods.values())
-        self._changes.append(NodeRemoved(name))
+        self.changes.extend(PodRemoved(pod) for pod in info.pods.values())
+        self.changes.append(NodeRemoved(name))
         info.node = None
         if not info.pods:
             del self.nodes[name]
@@ -158,19 +159,19 @@ class Cache:
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace is new or its labels have changed."""
         self.namespaces[name] = labels
-        self._changes.append(NamespaceChanged(name, labels))
+        self.changes.append(NamespaceChanged(name, labels))
 
     def remove_namespace(self, name: str) -> None:
         """A namespace is gone."""
         self.namespaces.pop(name, None)
-        self._changes.append(NamespaceChanged(name, None))
+        self.changes.append(NamespaceChanged(name, None))
 
     # --- for others -----------------------------------------------------------------------------
 
     @property
     def has_many_changes(self) -> bool:
         """Whether it is time for `update_snapshot`, lest it has very much to do at once."""
-        return len(self._changes) >= _MANY_CHANGES
+        return len(self.changes) >= _MANY_CHANGES
 
     def update_snapshot(self, snapshot: Snapshot) -> Rebuilt | None:
         """Hand over what changed since the last call.
@@ -180,9 +181,9 @@ class Cache:
 
         Cost: O(changes).
         """
-        if not self._changes:
+        if not self.changes:
             return None
-        changes, self._changes = self._changes, []
+        changes, self.changes = self.changes, []
         try:
             snapshot.update(changes)
         except Exception as problem:  # noqa: BLE001 - a decision on half a change would be wrong
@@ -192,6 +193,7 @@ class Cache:
     def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
         """Build the snapshot anew, because it cannot be trusted any more."""
         self.rebuilds += 1
+        self.changes = []
         return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))
 
     def contents(self) -> Iterator[Change]:
@@ -240,7 +242,7 @@ class Cache:
             info.pods[uid] = pod
             if info.node is not None:
                 alike = old.label_set is pod.label_set
-                self._changes.append(PodUpdated(pod) if alike else PodRelabelled(old, pod))
+                self.changes.append(PodUpdated(pod) if alike else PodRelabelled(old, pod))
         else:
             self._take_away(old)
             self._place(pod)
@@ -253,13 +255,13 @@ class Cache:
         info = self._node_info(pod.node_name)
         info.pods[pod.uid] = pod
         if info.node is not None:
-            self._changes.append(PodAdded(pod))
+            self.changes.append(PodAdded(pod))
 
     def _take_away(self, pod: PodInfo) -> None:
         info = self.nodes[pod.node_name]
         del info.pods[pod.uid]
         if info.node is not None:
-            self._changes.append(PodRemoved(pod))
+            self.changes.append(PodRemoved(pod))
         elif not info.pods:
             del self.nodes[pod.node_name]
 

@@ -35,16 +35,20 @@ class ScheduleResult(msgspec.Struct):
     Attributes:
         state: the attempt's state, for Reserve and what follows.
         suggested_host: the node.
+        row: the node's.
         evaluated_nodes: nodes looked at.
         feasible_nodes: nodes that fit.
         best: what it was chosen from; valid until the snapshot changes.
+        stands: what was found out, where the class of the pod alone has decided.
     """
 
     state: CycleState
     suggested_host: str
+    row: int
     evaluated_nodes: int
     feasible_nodes: int
     best: Best
+    stands: Feasibility | None = None
 
 
 class Unschedulable(msgspec.Struct):
@@ -118,7 +122,27 @@ class SchedulingAlgorithm:
         best = framework.best_nodes(found, pod, snapshot, rows)
         if not best.feasible:
             return Unschedulable(found.state, found.diagnosis(snapshot))
-        return self._pick(found, best, snapshot)
+        result = self._pick(found.state, best, snapshot)
+        if found.is_row_local and best.is_of_class:
+            result.stands = found
+        return result
+
+    def schedule_alike(
+        self, framework: Framework, found: Feasibility, snapshot: Snapshot
+    ) -> ScheduleResult | None:
+        """The node for one more pod like the one before, as of the columns of their class.
+
+        Args:
+            framework: the profile.
+            found: what was found out about one of them; see `ScheduleResult.stands`.
+            snapshot: the cluster; it need not know yet where the others went.
+
+        Returns:
+            None where no node fits any more.
+        """
+        framework.classes.hits += 1
+        best = framework.best_of_class(found.pod_class, snapshot)
+        return self._pick(CycleState(found.state), best, snapshot) if best.feasible else None
 
     def nodes_to_ask_about(
         self,
@@ -174,18 +198,19 @@ class SchedulingAlgorithm:
         bonus = np.array([totals.get(names[row], 0) for row in rows.tolist()], np.int64)
         best = framework.best_nodes(found, pod, snapshot, rows, bonus)
         if best.feasible:
-            return self._pick(found, best, snapshot)
+            return self._pick(found.state, best, snapshot)
         refused: dict[str, Status | None] = dict.fromkeys(advice.asked.difference(advice.nodes))
         refused.update(advice.rejected)
         unasked = sum(names[row] not in advice.asked for row in feasible.tolist())
         return Unschedulable(found.state, found.diagnosis(snapshot, refused), unasked)
 
-    def _pick(self, found: Feasibility, best: Best, snapshot: Snapshot) -> ScheduleResult:
+    def _pick(self, state: CycleState, best: Best, snapshot: Snapshot) -> ScheduleResult:
         """One of the best nodes, by chance."""
-        table, row = snapshot.table, best.rows[0]
-        if len(best.rows) > 1:
-            row = best.rows[int(self._random.random() * len(best.rows))]
-        return ScheduleResult(found.state, table.names[row], table.count, best.feasible, best)
+        table, rows, at = snapshot.table, best.rows, 0
+        if len(rows) > 1:
+            at = int(self._random.random() * len(rows))
+        row = rows.item(at)
+        return ScheduleResult(state, table.names[row], row, table.count, best.feasible, best)
 
     def _percentage_in(self, framework: Framework) -> int:
         """What percentage of nodes is enough in a profile; 0 when all are looked at."""

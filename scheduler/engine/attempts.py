@@ -43,6 +43,7 @@ from scheduler.engine.instructions import (
     WakeMeAt,
 )
 from scheduler.engine.outcome import choice_of, outcome_of
+from scheduler.engine.runs import Runs
 from scheduler.extender import Answer, ExtenderError
 from scheduler.framework.events import ASSIGNED_POD_DELETE
 from scheduler.framework.interface import PostFilterResult
@@ -81,6 +82,7 @@ class Attempts:
         """Those in BOUND in the order in which they came there."""
         self._last_id = 0
         self._last_uid = ""
+        self._runs = Runs(core)
         self._hearings = Hearings(core, self._advance)
         self.question = self._hearings.question
         self.is_in_line = self._hearings.is_in_line
@@ -155,7 +157,12 @@ class Attempts:
         self._core.queue.done(pod.uid)
 
     def _find_node(self, attempt: Attempt) -> None:
-        hearings, pod = self._hearings, attempt.pod
+        hearings, pod, start = self._hearings, attempt.pod, self._core.stopwatch()
+        following = self._runs.next(attempt.framework, pod)
+        if following is not None:
+            self._decided(attempt, following, start)
+            self._place(attempt, following)
+            return
         too_much = exceeded_limit(pod.shape)
         if too_much:
             self.fail(attempt, Failure(too_much, is_rejection=True))
@@ -172,12 +179,9 @@ class Attempts:
         if not is_heard and self._hearings.ask_about_nodes(attempt, tries_nominated=True):
             return
         decision = self._decision(attempt)
-        thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
-        attempt.deciding_seconds = thought
-        core.metrics.scheduling_algorithm_duration.observe(thought)
-        if core.take_outcome is not None:
-            attempt.choice = choice_of(decision, core.snapshot)
+        self._decided(attempt, decision, start)
         if isinstance(decision, ScheduleResult):
+            self._runs.begin(attempt.framework, attempt.pod, decision)
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
             self.fail(attempt, no_nodes(decision))
@@ -187,6 +191,20 @@ class Attempts:
             failure = self._after_filters(attempt, decision)
             if failure is not None:
                 self.fail(attempt, failure)
+
+    def _decided(
+        self,
+        attempt: Attempt,
+        decision: ScheduleResult | Unschedulable | NoNodesAvailable,
+        start: float,
+    ) -> None:
+        """Take note of what was decided, and how long that took."""
+        core = self._core
+        thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
+        attempt.deciding_seconds = thought
+        core.metrics.scheduling_algorithm_duration.observe(thought)
+        if core.take_outcome is not None:
+            attempt.choice = choice_of(decision, core.snapshot)
 
     def _decision(self, attempt: Attempt) -> ScheduleResult | Unschedulable | NoNodesAvailable:
         core, hearing = self._core, attempt.hearing
@@ -244,20 +262,21 @@ class Attempts:
 
     def _place(self, attempt: Attempt, result: ScheduleResult) -> None:
         """POPPED to ASSUMED to RESERVED to HELD or beyond."""
-        core, framework = self._core, attempt.framework
-        pod = attempt.pod.on_node(result.suggested_host)
-        attempt.placed, attempt.cycle_state = (pod,), result.state
+        core, framework, state = self._core, attempt.framework, result.state
+        node_name = result.suggested_host
+        pod = attempt.pod.on_node(node_name)
+        attempt.placed, attempt.cycle_state = (pod,), state
         self._advance(attempt, AttemptEvent.FIT)
         self._hearings.forget(attempt)
         core.cache.assume_pod(pod)
         self._tell_states(core.states.reserved, pod)
         core.queue.found_place(pod.uid)
         self._advance(attempt, AttemptEvent.RESERVE)
-        status = framework.run_reserve_plugins(result.state, pod, pod.node_name)
+        status = framework.run_reserve_plugins(state, pod, node_name)
         if not status.is_success:
             self.fail(attempt, rejected_by(status))
             return
-        status, timeouts = framework.run_permit_plugins(result.state, pod, pod.node_name)
+        status, timeouts = framework.run_permit_plugins(state, pod, node_name)
         if status.code is Code.WAIT:
             self._hold(attempt, timeouts)
         elif status.is_success:
@@ -303,10 +322,9 @@ class Attempts:
 
     def _begin_binding(self, attempt: Attempt) -> None:
         """Permit is over: from here on a failure is never a rejection."""
-        self._core.queue.done_scheduling_cycle(attempt.pod.uid)
-        if attempt.framework.needs_pre_bind(
-            attempt.state_of_plugins, attempt.pod, attempt.pod.node_name
-        ):
+        pod = attempt.pod
+        self._core.queue.done_scheduling_cycle(pod.uid)
+        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.node_name):
             self._advance(attempt, AttemptEvent.PREPARE)
             self._core.out.append(RunPreBind(attempt.id))
         else:
@@ -318,19 +336,14 @@ class Attempts:
         self._send_bind(attempt)
 
     def _send_bind(self, attempt: Attempt) -> None:
-        by_plugins = not attempt.framework.binds_plainly
-        self._core.out.extend(
-            Bind(
-                attempt.id,
-                pod.namespace,
-                pod.name,
-                pod.uid,
-                pod.node_name,
-                by_plugins=by_plugins and attempt.binder is None,
-                extender=attempt.binder,
+        out, binder = self._core.out, attempt.binder
+        by_plugins = binder is None and not attempt.framework.binds_plainly
+        for pod in attempt.placed:
+            meta = pod.pod.metadata
+            bind = Bind(
+                attempt.id, meta.namespace, meta.name, meta.uid, pod.node_name, by_plugins, binder
             )
-            for pod in attempt.placed
-        )
+            out.append(bind)
 
     def pre_bound(self, attempt_id: int, problem: str) -> None:
         """PreBind plugins are done."""

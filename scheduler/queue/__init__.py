@@ -8,6 +8,7 @@ Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 
 from scheduler.queue.backoff import BackoffSettings
 from scheduler.queue.dump import Place
+from scheduler.queue.groups import Kind, kind_of
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.scheduling_queue import SchedulingQueue
 from scheduler.queue.settings import QueueCounts, QueueProfile, QueueSettings
@@ -15,6 +16,7 @@ from scheduler.queue.validation import QueueInvariantError
 
 __all__ = [
     "BackoffSettings",
+    "Kind",
     "Nominator",
     "Place",
     "QueueCounts",
@@ -22,4 +24,5 @@ __all__ = [
     "QueueProfile",
     "QueueSettings",
     "SchedulingQueue",
+    "kind_of",
 ]

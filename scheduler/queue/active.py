@@ -20,12 +20,17 @@ _REMEMBERED_TURNS: Final = 128
 
 
 class ActiveQueue:
-    """A heap in the order of importance, and the same pods in the order of fair turns."""
+    """A heap in the order of importance, and the same pods in the order of fair turns.
+
+    Attributes:
+        get: the pod with a UID, or None.
+    """
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self._by_importance = PodHeap()
         self._by_failures = PodHeap()
+        self.get = self._by_importance.get
         self._turns = 0
         self._in_vain = 0
         """How many of these ended in a rejection."""
@@ -47,10 +52,6 @@ class ActiveQueue:
         """The pods, most important ones first."""
         return self._by_importance.in_order()
 
-    def get(self, uid: str) -> QueuedPodInfo | None:
-        """The pod with this UID, or None."""
-        return self._by_importance.get(uid)
-
     def push(self, uid: str, queued: QueuedPodInfo, key: Any) -> None:
         """Add a pod that is not here."""
         self._by_importance.push(uid, queued, key)
@@ -68,7 +69,7 @@ class ActiveQueue:
 
     def pop(self) -> QueuedPodInfo | None:
         """Take out the pod whose turn it is, None when there is none."""
-        if not len(self):
+        if not len(self._by_importance):
             self._turns = self._in_vain = 0
             self._wasting_since = None
             return None

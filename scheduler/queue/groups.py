@@ -40,7 +40,9 @@ class GroupKey(msgspec.Struct, frozen=True):
 def kind_of(pod: PodInfo) -> Kind:
     """The kind of a pod."""
     meta = pod.pod.metadata
-    controller = next((o.uid for o in meta.owner_references if o.controller), "")
+    owners, controller = meta.owner_references, ""
+    if owners:
+        controller = next((o.uid for o in owners if o.controller), "")
     return pod.shape, pod.label_set, meta.namespace, controller
 
 

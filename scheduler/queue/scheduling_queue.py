@@ -163,12 +163,8 @@ class SchedulingQueue:
     # --- what happens to waiting pods -------------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
-        """Take in a new pod without a node; one that is known is updated."""
-        known = self.get(pod.uid)
-        if known is None:
-            self._add_new(pod, _ADD_LABEL)
-        else:
-            self.update(known, pod)
+        """Take in a new pod without a node, one that `get` does not know."""
+        self._add_new(pod, _ADD_LABEL)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Take over a newer version of a waiting pod; one that is unknown is added.
@@ -287,7 +283,8 @@ class SchedulingQueue:
         `add_unschedulable_if_not_present`.
         """
         self._wake_some()
-        self._flush_some()
+        if self._is_flushing:
+            self._flush_some()
         queued = self._active.pop()
         if queued is None:
             queued = self._backoff.pop_early()
@@ -327,6 +324,8 @@ class SchedulingQueue:
 
         Nothing has happened since that may help either of them.
         """
+        if not self._unschedulable.has_standing:
+            return None
         kind = kind_of(queued.pod_info)
         equal = self._unschedulable.standing(kind, self.nominator.withdrawals)
         return equal if equal is not None and self._shares_rejections(queued) else None
@@ -557,11 +556,10 @@ class SchedulingQueue:
 
     def _flush_some(self) -> None:
         """Let back-off end; where it does for very many pods, not yet for all."""
-        if self._is_flushing:
-            completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
-            for queued in completed:
-                self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
-            self._is_flushing = len(completed) == _FLUSHED_AT_ONCE
+        completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
+        for queued in completed:
+            self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+        self._is_flushing = len(completed) == _FLUSHED_AT_ONCE
 
     def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
         """Wake a pod that waits; where gates keep it, the next one that it was woken for."""

@@ -158,6 +158,11 @@ class UnschedulablePods:
         group.scout = ""
         return False
 
+    @property
+    def has_standing(self) -> bool:
+        """Whether the rejection of any pod still stands."""
+        return bool(self._standing)
+
     def standing(self, kind: Kind, withdrawals: int) -> QueuedPodInfo | None:
         """The pod of this kind whose rejection still stands, if there is one."""
         group = self._standing.get(kind)

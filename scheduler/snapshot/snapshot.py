@@ -42,6 +42,8 @@ from scheduler.snapshot.topology import Topology
 
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
 """What changes nothing that anybody counts."""
+_TAKES_NOTHING_AWAY: Final = frozenset({PodAdded, PodUpdated, PodRelabelled})
+"""Of such changes in a row, those that add pods may come first."""
 _WORTH_SUMMING: Final = 16
 """So many pods that come at once are summed up before they are added to the columns."""
 
@@ -102,11 +104,12 @@ class Snapshot:
         changes = list(changes)
         if not _NEWER_VERSIONS.issuperset(map(type, changes)):
             self._begin(changes)
-        for sort, alike in groupby(changes, type):
+        for adds_only, alike in groupby(changes, lambda each: type(each) in _TAKES_NOTHING_AWAY):
             run = list(alike)
-            if sort is PodAdded and len(run) >= _WORTH_SUMMING:
-                self._add_pods([change.pod for change in run if isinstance(change, PodAdded)])
-                continue
+            added = [each.pod for each in run if isinstance(each, PodAdded)] if adds_only else ()
+            if len(added) >= _WORTH_SUMMING:
+                self._add_pods(added)
+                run = [each for each in run if not isinstance(each, PodAdded)]
             for change in run:
                 self._apply(change)
 

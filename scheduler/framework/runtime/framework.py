@@ -75,6 +75,7 @@ class Framework:
         self.calls = calls
         self._key_shape: object = None
         self._judges_alike = plugins.judges_alike
+        self._ranks_alike = plugins.ranks_alike
         self.classes = PodClasses(plugins, calls, class_cache_bytes)
         filtering = Filtering(plugins, calls, self.classes)
         self.find_nodes_that_fit = filtering.find_nodes_that_fit
@@ -82,6 +83,7 @@ class Framework:
         self.every_verdict = filtering.every_verdict
         scoring = Scoring(plugins, calls)
         self.best_nodes = scoring.best_nodes
+        self.best_of_class = scoring.best_of_class
         self.totals = scoring.totals
         self.score_table = scoring.score_table
 
@@ -110,11 +112,14 @@ class Framework:
         ended = SUCCESS
         for plugin in plugins:
             try:
-                ended = self._status(plugin, "PreEnqueue", OK_OR_NOT, plugin.pre_enqueue, pod)
+                ended = self.calls.call(
+                    plugin, "PreEnqueue", answers.status, OK_OR_NOT, plugin.pre_enqueue, pod
+                )
             except PluginError as problem:
                 self.calls.on_failed(problem)
-                ended = error(str(problem)).by(plugin.NAME)
+                ended = error(str(problem))
             if not ended.is_success:
+                ended = ended.by(plugin.NAME)
                 break
         self.calls.point_done("PreEnqueue", ended.code, start, is_step=False)
         return ended
@@ -126,6 +131,10 @@ class Framework:
         pod's own, and who knows what other people's plugins look at.
         """
         return self._judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
+
+    def decides_alike(self, pod: PodInfo) -> bool:
+        """Whether what is found out about this pod holds for equal ones while nothing happens."""
+        return self._ranks_alike and self.shares_rejections(pod)
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
         """What orders the active queue; pods whose key fails come last, in order of arrival.

@@ -137,10 +137,11 @@ class NominatedPods:
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
         """Nominate a pod, in place of an earlier nomination; an empty name withdraws that."""
-        self.delete_nominated_pod_if_exists(pod.uid)
+        uid = pod.uid
+        if uid in self._node_by_pod:
+            self.delete_nominated_pod_if_exists(uid)
         if not node_name:
             return
-        uid = pod.uid
         self.version += 1
         self._node_by_pod[uid] = node_name
         self._pods_by_node.setdefault(node_name, {})[uid] = pod

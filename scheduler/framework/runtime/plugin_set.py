@@ -153,6 +153,12 @@ class PluginSet:
         points = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
         return all(self.is_trusted(plugin.NAME) for point in points for plugin in point)
 
+    @property
+    def ranks_alike(self) -> bool:
+        """Whether all that decides among the nodes that fit looks at no single pod."""
+        plugins = (*self.pre_score, *(scored.plugin for scored in self.score))
+        return all(self.is_trusted(plugin.NAME) for plugin in plugins)
+
     def is_trusted(self, name: str) -> bool:
         """Whether a plugin's columns need no check."""
         return name in self._trusted

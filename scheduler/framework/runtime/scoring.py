@@ -43,6 +43,7 @@ class Best(msgspec.Struct, frozen=True):
         totals: of the candidates, until the snapshot changes; below zero for a row that does not
             fit. Whole numbers of int64 where extenders had a say. None where there was no choice.
         left_out: the scores that are the same on every node, where `totals` lacks them.
+        is_of_class: the class of the pod alone has decided.
     """
 
     rows: NDArray[np.intp]
@@ -50,6 +51,7 @@ class Best(msgspec.Struct, frozen=True):
     candidates: NDArray[np.intp] | None = None
     totals: Scores | NDArray[np.int64] | None = None
     left_out: Sequence[RawScore] = ()
+    is_of_class: bool = False
 
 
 class Scoring:
@@ -109,22 +111,25 @@ class Scoring:
     def _best_cached(self, found: Feasibility, snapshot: Snapshot) -> Best:
         """The usual case: the pod's class keeps the totals of all rows, and nobody adds to them."""
         start = self._calls.now()
-        pod_class, size = found.pod_class, snapshot.table.size
-        totals = pod_class.total[:size]
-        verdicts = found.verdicts
+        pod_class, verdicts = found.pod_class, found.verdicts
         if found.is_row_local or verdicts is None:
-            ranking = pod_class.best_rows(size)
+            best = self.best_of_class(pod_class, snapshot)
         else:
+            totals = pod_class.total[: snapshot.table.size]
             totals = np.where(verdicts.first == FEASIBLE, totals, INFEASIBLE_TOTAL)
             ranking = Ranking()
             ranking.look(totals)
-        if not ranking.feasible:
-            return Best(ranking.rows, 0)
-        best = Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
+            best = _best(ranking, totals, pod_class)
         if best.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)
         return best
+
+    def best_of_class(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
+        """The nodes with the highest total of a class, where nothing else has a say."""
+        size = snapshot.table.size
+        ranking = pod_class.best_rows(size)
+        return _best(ranking, pod_class.total[:size], pod_class, is_of_class=True)
 
     def _best_by_domain(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> Best | None:
         """Where one plugin has something to say, and says it by domain; else None."""
@@ -143,11 +148,10 @@ class Scoring:
         ranking, totals = self._domain_rankings.ranked(
             pod_class, topology, by_domain * asked[0].weight
         )
-        if not ranking.feasible:
-            return Best(ranking.rows, 0)
-        start = self._calls.point_done("PreScore", Code.SUCCESS, start)
-        self._calls.point_done("Score", Code.SUCCESS, start)
-        return Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores)
+        if ranking.feasible:
+            start = self._calls.point_done("PreScore", Code.SUCCESS, start)
+            self._calls.point_done("Score", Code.SUCCESS, start)
+        return _best(ranking, totals, pod_class)
 
     def _active(self, pod: PodInfo) -> Sequence[Weighted]:
         """The plugins that read the cluster, without those that a pod without volumes spares."""
@@ -294,3 +298,11 @@ class Scoring:
             rows,
         )
         return status.code is Code.SKIP
+
+
+def _best(
+    ranking: Ranking, totals: Scores, pod_class: PodClass, *, is_of_class: bool = False
+) -> Best:
+    if not ranking.feasible:
+        return Best(ranking.rows, 0)
+    return Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores, is_of_class)

@@ -49,10 +49,14 @@ class SharedStates:
 
     No verb raises what a state raises: the failures are answered, each with the plugin that asked
     for the state first, and counted.
+
+    Attributes:
+        changes: how many changes of objects have been told of.
     """
 
     def __init__(self, metrics: FrameworkMetrics) -> None:
         self._metrics = metrics
+        self.changes = 0
         self._states: dict[type[SharedState], Any] = {}
         self._reserving: dict[type[SharedState], Any] = {}
         """Those that hear of pods that are assumed."""
@@ -130,6 +134,7 @@ class SharedStates:
 
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
         """An object came (`old` is None), changed, or went (`new` is None)."""
+        self.changes += 1
         store = self._stores.get(kind)
         if store is not None:
             store.on_event(kind, old, new)
@@ -140,6 +145,8 @@ class SharedStates:
 
     def reserved(self, pod: PodInfo) -> list[PluginError]:
         """A pod is assumed on the node it names."""
+        if not self._reserving:
+            return []
         return self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name))
 
     def unreserved(self, pod: PodInfo) -> list[PluginError]:
