@@ -533,14 +533,14 @@ def test_events_without_a_bound_wait_for_all_binds() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
         world.outbox.bind(bind("p0", 0))
-        for number in range(4 * CONCURRENCY):
+        for number in range(4 * START):
             world.outbox.tell(tell(f"q{number}", once=False))
         await settle()
         assert world.writes.hanging("event") == 0
         world.writes.held = {"event"}
         world.writes.release("bind")
         await settle()
-        assert world.writes.hanging("event") == CONCURRENCY - FOR_BINDS
+        assert world.writes.hanging("event") == START - START // FOR_BINDS
 
     play(story, max_owed=0)
 

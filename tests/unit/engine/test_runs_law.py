@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from scheduler.api.objects import ObjectMeta, Service, ServiceSpec
+from scheduler.api.objects import (
+    LabelSelector,
+    ObjectMeta,
+    Service,
+    ServiceSpec,
+    TopologySpreadConstraint,
+)
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import load_object
@@ -31,6 +37,12 @@ SHAPES: list[dict[str, Any]] = [
     {"requests": {"cpu": "1500m", "memory": "128Mi"}, "priority": 5},
     {},
     {"requests": {"cpu": "200m"}, "host_ports": [8080]},
+    {
+        "requests": {"cpu": "50m"},
+        "topology_spread_constraints": [
+            TopologySpreadConstraint(1, ZONE, "ScheduleAnyway", LabelSelector(LABELS))
+        ],
+    },
 ]
 
 
