@@ -180,6 +180,7 @@ class Cache:
 
         Cost: O(changes).
         """
+        snapshot.trim()
         if not self._changes:
             return None
         changes, self._changes = self._changes, []
