@@ -55,22 +55,25 @@ class Room:
         positions: up to where changes of nodes, of pods and of nominations are taken over.
     """
 
-    __slots__ = ("_bits", "_first", "differences", "key", "positions")
+    __slots__ = ("_bits", "_first", "_has_nominated", "differences", "key", "positions")
 
-    def __init__(
-        self, key: _Key, differences: _Differences, positions: tuple[int, int, int], size: int
-    ) -> None:
+    def __init__(self, key: _Key, positions: tuple[int, int, int], size: int) -> None:
         self.key = key
         self.positions = positions
         self.differences = _NO_DIFFERENCES
+        self._has_nominated = np.zeros(size, np.bool_)
         self._first: First = np.full(size, FEASIBLE, np.int16)
         self._bits = np.zeros(size, np.uint64)
-        self.replace(differences.places, differences)
 
-    def replace(self, changed: Indices, new: _Differences) -> None:
-        """On rows that have changed these are the differences now."""
-        if not len(new.places) and (self._first[changed] == FEASIBLE).all():
-            return
+    def concerns(self, rows: Rows) -> bool:
+        """Whether pods that matter here were nominated to any of these rows."""
+        return bool(self._has_nominated[rows].any())
+
+    def replace(self, changed: Rows, found: Nominated | None, new: _Differences) -> None:
+        """On rows that have changed, these are nominated and make these differences now."""
+        self._has_nominated[changed] = False
+        if found is not None:
+            self._has_nominated[found.rows] = True
         self._first[changed] = FEASIBLE
         self._first[new.places], self._bits[new.places] = new.first, new.bits
         places = np.flatnonzero(self._first != FEASIBLE)
@@ -168,36 +171,39 @@ def _in_the_way(
 
     A pod of the class that is nominated itself counts here as any other.
     """
-    priority = attempt.pod.priority
+    size, priority = snapshot.table.size, attempt.pod.priority
     key = (nominated, snapshot.kinds.epoch, priority)
     logs = snapshot.node_log, snapshot.pod_log, nominated.row_log(snapshot)
     positions = (logs[0].position, logs[1].position, logs[2].position)
-    room = pod_class.room
-    changed = None
+    room, changed = pod_class.room, None
     if isinstance(room, Room) and room.key == key:
-        changed = _changed(room.positions, logs)
+        changed = _changed(room, logs)
     if changed is None or not isinstance(room, Room):
+        room = Room(key, positions, size)
         found = nominated.of_at_least(priority, snapshot)
-        every = _judged(attempt, snapshot, alone, found)
+        room.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
         # Who has which images is in no log of rows.
-        if not any(each.plugin.READS & Reads.IMAGES for each in attempt.filters):
-            pod_class.room = Room(key, every, positions, snapshot.table.size)
-        return every
-    if len(changed):
+        reads_images = any(each.plugin.READS & Reads.IMAGES for each in attempt.filters)
+        pod_class.room = None if reads_images else room
+    elif len(changed):
         found = nominated.of_at_least(priority, snapshot, on=_mask(snapshot, changed))
-        room.replace(changed, _judged(attempt, snapshot, alone, found))
+        room.replace(changed, found, _judged(attempt, snapshot, alone, found))
     room.positions = positions
     return room.differences
 
 
-def _changed(positions: tuple[int, int, int], logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
-    """Rows that have changed in pods or nominations; None where nodes did, or nobody knows."""
-    nodes, pods, nominations = (
-        log.since(position) for log, position in zip(logs, positions, strict=True)
-    )
-    if nodes is None or len(nodes) or pods is None or nominations is None:
+def _changed(room: Room, logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
+    """Rows whose pods or nominations have changed; None where nodes did, or nobody knows."""
+    nodes, pods, nominations = logs
+    if nodes.position != room.positions[0]:
         return None
-    return np.concatenate((pods, nominations)) if len(nominations) else pods
+    with_other_pods = pods.since(room.positions[1])
+    renominated = nominations.since(room.positions[2])
+    if with_other_pods is None or renominated is None:
+        return None
+    if not len(renominated):
+        return with_other_pods if room.concerns(with_other_pods) else renominated
+    return np.concatenate((with_other_pods, renominated))
 
 
 def _but_for_its_own(
