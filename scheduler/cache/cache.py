@@ -181,6 +181,7 @@ class Cache:
 
         Cost: O(changes).
         """
+        snapshot.trim()
         if not self.changes:
             return None
         changes, self.changes = self.changes, []

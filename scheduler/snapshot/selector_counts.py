@@ -28,7 +28,8 @@ _MAX_CLASSES_PER_GROUP: Final = 64
 """A pod that comes or goes is counted in each class of its group. What selectors that nobody asks
 for any more may add to that is bounded."""
 _DROPPED_AT_ONCE: Final = 16
-_CHANGES_PER_TRIM: Final = 256
+_CHANGES_PER_SIZING: Final = 256
+"""What classes take changes with the pods that they count; so often that is added up."""
 _BYTES_PER_CLASS: Final = 1024
 _BYTES_PER_MEMBERSHIP: Final = 100
 
@@ -55,7 +56,7 @@ class SelectorCounts:
     """Counts per node of the pods each selector in use matches.
 
     A class is derived from the groups when it is asked for first, so asking changes nothing anybody
-    sees. Classes are let go when pods come or go, never while somebody reads.
+    sees. Classes are let go when pods come or go and by `trim`, never while somebody reads.
     """
 
     def __init__(self, namespaces: NamespaceLabels) -> None:
@@ -65,7 +66,8 @@ class SelectorCounts:
         self._index: SelectorIndex[_Class] = SelectorIndex()
         self._reading_labels = 0
         self._asked = 0
-        self._until_trim = _CHANGES_PER_TRIM
+        self._size_bytes = 0
+        self._until_sizing = _CHANGES_PER_SIZING
 
     def counts(self, pods: PodSelector, capacity: int) -> RowCounts:
         """The count per row of the pods a selector matches."""
@@ -93,9 +95,22 @@ class SelectorCounts:
             self._drop_group(group)
         elif len(group.classes) > _MAX_CLASSES_PER_GROUP:
             self._thin(group)
-        self._until_trim -= 1
-        if not self._until_trim:
-            self._trim()
+        self._until_sizing -= 1
+        if not self._until_sizing:
+            self._until_sizing = _CHANGES_PER_SIZING
+            self._size_bytes = sum(cls.size_bytes for cls in self._classes.values())
+            self.trim()
+
+    def trim(self) -> None:
+        """Let go of classes, so that all together take no more than they may.
+
+        To be called before each decision: then those go that the one before has displaced. All at
+        once, after 100,000 different pods, would stop everything for a second.
+        """
+        while self._classes and (
+            self._size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES
+        ):
+            self._drop(next(iter(self._classes.values())))
 
     def namespace_changed(self, namespace: str, capacity: int) -> None:
         """Re-decide which classes mean the pods of a namespace whose labels changed."""
@@ -143,10 +158,12 @@ class SelectorCounts:
                 cls.groups += 1
                 group.add_to(column)
         cls.counts = RowCounts.of_column(column)
+        self._size_bytes += cls.size_bytes
         return cls
 
     def _drop(self, cls: _Class) -> None:
         del self._classes[cls.pods]
+        self._size_bytes -= cls.size_bytes
         self._index.discard(cls)
         self._reading_labels -= cls.pods.reads_namespace_labels
         for group in self._groups.candidates(cls.pods):
@@ -162,15 +179,6 @@ class SelectorCounts:
         excess = min(len(group.classes) - _MAX_CLASSES_PER_GROUP, _DROPPED_AT_ONCE)
         for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
             self._drop(cls)
-
-    def _trim(self) -> None:
-        """Let go of classes, so that all together take no more than they may."""
-        self._until_trim = _CHANGES_PER_TRIM
-        size_bytes = sum(cls.size_bytes for cls in self._classes.values())
-        while size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES:
-            oldest = next(iter(self._classes.values()))
-            size_bytes -= oldest.size_bytes
-            self._drop(oldest)
 
     def _classes_of(self, key: GroupKey) -> list[_Class]:
         namespace, label_set, terminating = key

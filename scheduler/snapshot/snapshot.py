@@ -113,6 +113,10 @@ class Snapshot:
             for change in run:
                 self._apply(change)
 
+    def trim(self) -> None:
+        """Let go of what was derived for decisions long ago; between decisions only."""
+        self._selector_counts.trim()
+
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
         """Start anew from changes that build the cluster; returns those that raise, left out.
 

@@ -48,10 +48,6 @@ class Nominated(msgspec.Struct, frozen=True):
         """Only some of them."""
         return Nominated(self.pods, self.slots[chosen], self.rows[chosen], self.kinds[chosen])
 
-    def on(self, row: int) -> "Nominated":
-        """Those that are nominated to one row."""
-        return self.of(self.rows == row)
-
     def pods_on(self, snapshot: Snapshot) -> list[PodInfo]:
         """The pods, as if they ran where they are nominated to."""
         names = snapshot.table.names
@@ -67,14 +63,12 @@ class NominatedPods:
     Attributes:
         version: grows with every nomination that is made or withdrawn.
         withdrawals: grows with every nomination that is withdrawn: there may be room again.
-        row_log: rows that pods were nominated to, or are no more; begins anew when nodes change, or
-            another cluster is looked at.
     """
 
     def __init__(self) -> None:
         self.version = 0
         self.withdrawals = 0
-        self.row_log = RowLog()
+        self._row_log = RowLog()
         self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_by_pod: dict[str, str] = {}
         self._slots: dict[str, int] = {}
@@ -115,18 +109,43 @@ class NominatedPods:
         row = _NOWHERE if slot is None else int(self._columns[_ROW, slot])
         return None if row == _NOWHERE else row
 
-    def of_at_least(self, priority: int, snapshot: Snapshot, but: str = "") -> Nominated | None:
-        """All pods of this priority or higher but one, given by its UID; None when there are none.
+    def row_log(self, snapshot: Snapshot) -> RowLog:
+        """Rows that pods were nominated to, or are no more.
+
+        It begins anew when nodes change, or another cluster is looked at.
+        """
+        self._refresh(snapshot)
+        return self._row_log
+
+    def of_at_least(
+        self,
+        priority: int,
+        snapshot: Snapshot,
+        *,
+        but: str = "",
+        on: NDArray[np.bool_] | None = None,
+    ) -> Nominated | None:
+        """All pods of this priority or higher; None when there are none.
 
         Cost: a few operations on columns of all nominated pods.
+
+        Args:
+            priority: the least that counts.
+            snapshot: the cluster.
+            but: the UID of a pod that does not count.
+            on: by row, whether those that are nominated to it are meant; None for all rows.
         """
         count = len(self._pods)
         if not count:
             return None
         self._refresh(snapshot)
         priorities, kinds, rows = self._columns[:, :count]
+        if on is not None and not on[rows].any():
+            return None
         meant = priorities >= priority
         meant &= rows != _NOWHERE
+        if on is not None:
+            meant &= on[rows]
         own = self._slots.get(but)
         if own is not None:
             meant[own] = False
@@ -192,14 +211,14 @@ class NominatedPods:
         self._kinds, self._epoch = kinds, kinds.epoch
         self._log, self._position = log, log.position
         self._rows_of = snapshot.table.row_of
-        self.row_log = RowLog(self.row_log.position + 1)
+        self._row_log = RowLog(self._row_log.position + 1)
         for slot in range(len(self._pods)):
             self._fill(slot)
 
     def _note(self, slot: int) -> None:
         row = int(self._columns[_ROW, slot])
         if row != _NOWHERE:
-            self.row_log.append(row, len(self._rows_of))
+            self._row_log.append(row, len(self._rows_of))
 
     def _fill(self, slot: int) -> None:
         pod = self._pods[slot]

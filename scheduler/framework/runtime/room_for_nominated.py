@@ -6,7 +6,7 @@ Source: kubernetes pkg/scheduler/framework/runtime/framework.go
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -19,8 +19,9 @@ from scheduler.framework.runtime.judging import FilterAttempt, Reasons
 from scheduler.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.framework.runtime.verdicts import FEASIBLE, First, ReasonTable, Verdicts
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
+from scheduler.snapshot.row_log import RowLog
 
 _Key: TypeAlias = tuple[object, int, int]
 """The nominations, the epoch of the kinds, the pod's priority."""
@@ -40,40 +41,60 @@ class _Differences(msgspec.Struct, frozen=True):
     bits: NDArray[np.uint64]
 
 
-class Room(msgspec.Struct):
+_NO_DIFFERENCES: Final = _Differences(
+    np.zeros(0, np.intp), np.zeros(0, np.int16), np.zeros(0, np.uint64)
+)
+
+
+class Room:
     """Where nominated pods are in the way of one class of pods, kept up to date by row.
 
     Attributes:
         key: what it holds for.
-        first: by row, the filter that rejects it together with the nominated pods, where the row
-            alone would get another answer; FEASIBLE where they make no difference.
-        bits: by row, the answer of this filter.
+        differences: those that nominated pods make, a pod of the class among them.
         positions: up to where changes of nodes, of pods and of nominations are taken over.
     """
 
-    key: _Key
-    first: First
-    bits: NDArray[np.uint64]
-    positions: tuple[int, int, int]
+    __slots__ = ("_bits", "_first", "_has_nominated", "differences", "key", "positions")
 
-    def differences(self) -> _Differences:
-        """All of them."""
-        places = np.flatnonzero(self.first != FEASIBLE)
-        return _Differences(places, self.first[places], self.bits[places])
+    def __init__(self, key: _Key, positions: tuple[int, int, int], size: int) -> None:
+        self.key = key
+        self.positions = positions
+        self.differences = _NO_DIFFERENCES
+        self._has_nominated = np.zeros(size, np.bool_)
+        self._first: First = np.full(size, FEASIBLE, np.int16)
+        self._bits = np.zeros(size, np.uint64)
+
+    def concerns(self, rows: Rows) -> bool:
+        """Whether pods that matter here were nominated to any of these rows."""
+        return bool(self._has_nominated[rows].any())
+
+    def replace(self, changed: Rows, found: Nominated | None, new: _Differences) -> None:
+        """On rows that have changed, these are nominated and make these differences now."""
+        self._has_nominated[changed] = False
+        if found is not None:
+            self._has_nominated[found.rows] = True
+        self._first[changed] = FEASIBLE
+        self._first[new.places], self._bits[new.places] = new.first, new.bits
+        places = np.flatnonzero(self._first != FEASIBLE)
+        self.differences = _Differences(places, self._first[places], self._bits[places])
 
 
 class _Together(ReasonTable):
     """What answers mean where nominated pods run as well; these are placed when somebody asks."""
 
-    def __init__(self, attempt: FilterAttempt, snapshot: Snapshot, found: Nominated) -> None:
+    def __init__(
+        self, attempt: FilterAttempt, snapshot: Snapshot, nominated: NominatedPods
+    ) -> None:
         self._attempt = attempt
         self._snapshot = snapshot
-        self._found = found
+        self._nominated = nominated
 
     @cached_property
     def _reasons(self) -> Reasons:
         attempt = self._attempt
-        fork = self._snapshot.fork(self._found.pods_on(self._snapshot))
+        found = self._nominated.before(attempt.pod, self._snapshot)
+        fork = self._snapshot.fork(() if found is None else found.pods_on(self._snapshot))
         return Reasons(attempt.calls, attempt.filters, attempt.state, attempt.pod, fork)
 
     @override
@@ -108,25 +129,35 @@ def with_nominated_pods(
     Returns:
         `alone` itself where nominated pods make no difference, else a copy.
     """
-    found = None if nominated is None else nominated.before(attempt.pod, snapshot)
-    if nominated is None or found is None:
+    if not nominated:
         return alone
     # Numbers are told as they are with the nominated pods.
-    alone.table = _Together(attempt, snapshot, found)
-    if pod_class is not None:
+    alone.table = _Together(attempt, snapshot, nominated)
+    if pod_class is None:
+        found = nominated.of_at_least(
+            attempt.pod.priority,
+            snapshot,
+            but=attempt.pod.uid,
+            on=None if alone.rows is None else _mask(snapshot, alone.rows),
+        )
+        every = _judged(attempt, snapshot, alone, found)
+    else:
         every = _in_the_way(attempt, snapshot, alone, nominated, pod_class)
         own = nominated.row_of(attempt.pod.uid)
         if own is not None:
-            every = _but_for_its_own(every, own, _judged(attempt, snapshot, alone, found.on(own)))
-    else:
-        looked_at = None if alone.rows is None else np.isin(found.rows, alone.rows)
-        here = found if looked_at is None else found.of(looked_at)
-        every = _judged(attempt, snapshot, alone, here)
+            every = _but_for_its_own(every, own, attempt, snapshot, alone, nominated)
     if not len(every.places):
         return alone
     first, bits = alone.first.copy(), alone.bits.copy()
     first[every.places], bits[every.places] = every.first, every.bits
     return Verdicts(first, bits, alone.rows, alone.table, alone.failures)
+
+
+def _mask(snapshot: Snapshot, rows: Rows) -> NDArray[np.bool_]:
+    """By row, whether it is one of these."""
+    mask = np.zeros(snapshot.table.size, np.bool_)
+    mask[rows] = True
+    return mask
 
 
 def _in_the_way(
@@ -142,47 +173,53 @@ def _in_the_way(
     """
     size, priority = snapshot.table.size, attempt.pod.priority
     key = (nominated, snapshot.kinds.epoch, priority)
-    logs = snapshot.node_log, snapshot.pod_log, nominated.row_log
+    logs = snapshot.node_log, snapshot.pod_log, nominated.row_log(snapshot)
     positions = (logs[0].position, logs[1].position, logs[2].position)
-    found = nominated.of_at_least(priority, snapshot)
-    room = pod_class.room
+    room, changed = pod_class.room, None
     if isinstance(room, Room) and room.key == key:
-        is_stale = _stale_rows(room, snapshot, nominated, attempt)
-    else:
-        is_stale = None
-    if is_stale is None or not isinstance(room, Room):
-        room = Room(key, np.full(size, FEASIBLE, np.int16), np.zeros(size, np.uint64), positions)
-        pod_class.room = room
-    elif found is not None:
-        room.first[is_stale] = FEASIBLE
-        found = found.of(is_stale[found.rows])
+        changed = _changed(room, logs)
+    if changed is None or not isinstance(room, Room):
+        room = Room(key, positions, size)
+        found = nominated.of_at_least(priority, snapshot)
+        room.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
+        # Who has which images is in no log of rows.
+        reads_images = any(each.plugin.READS & Reads.IMAGES for each in attempt.filters)
+        pod_class.room = None if reads_images else room
+    elif len(changed):
+        found = nominated.of_at_least(priority, snapshot, on=_mask(snapshot, changed))
+        room.replace(changed, found, _judged(attempt, snapshot, alone, found))
     room.positions = positions
-    if found is not None:
-        new = _judged(attempt, snapshot, alone, found)
-        room.first[new.places], room.bits[new.places] = new.first, new.bits
-    return room.differences()
+    return room.differences
 
 
-def _stale_rows(
-    room: Room, snapshot: Snapshot, nominated: NominatedPods, attempt: FilterAttempt
-) -> NDArray[np.bool_] | None:
-    """Which rows have changed; None where that is not known, or may be all."""
-    nodes, pods, nominations = room.positions
-    if snapshot.node_log.position != nodes:
+def _changed(room: Room, logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
+    """Rows whose pods or nominations have changed; None where nodes did, or nobody knows."""
+    nodes, pods, nominations = logs
+    if nodes.position != room.positions[0]:
         return None
-    if any(each.plugin.READS & Reads.IMAGES for each in attempt.filters):
+    with_other_pods = pods.since(room.positions[1])
+    renominated = nominations.since(room.positions[2])
+    if with_other_pods is None or renominated is None:
         return None
-    changed = snapshot.pod_log.since(pods), nominated.row_log.since(nominations)
-    is_stale = np.zeros(len(room.first), np.bool_)
-    for rows in changed:
-        if rows is None:
-            return None
-        is_stale[rows] = True
-    return is_stale
+    if not len(renominated):
+        return with_other_pods if room.concerns(with_other_pods) else renominated
+    return np.concatenate((with_other_pods, renominated))
 
 
-def _but_for_its_own(every: _Differences, row: int, own: _Differences) -> _Differences:
+def _but_for_its_own(
+    every: _Differences,
+    row: int,
+    attempt: FilterAttempt,
+    snapshot: Snapshot,
+    alone: Verdicts,
+    nominated: NominatedPods,
+) -> _Differences:
     """The differences for a pod that is nominated to a row: there its own place is free for it."""
+    pod = attempt.pod
+    others = nominated.of_at_least(
+        pod.priority, snapshot, but=pod.uid, on=_mask(snapshot, np.array([row], np.intp))
+    )
+    own = _judged(attempt, snapshot, alone, others)
     kept = every.places != row
     return _Differences(
         np.append(every.places[kept], own.places),
@@ -192,13 +229,13 @@ def _but_for_its_own(every: _Differences, row: int, own: _Differences) -> _Diffe
 
 
 def _judged(
-    attempt: FilterAttempt, snapshot: Snapshot, alone: Verdicts, found: Nominated
+    attempt: FilterAttempt, snapshot: Snapshot, alone: Verdicts, found: Nominated | None
 ) -> _Differences:
     """The differences that some nominated pods make, each on the row it is nominated to."""
+    if found is None:
+        return _NO_DIFFERENCES
     rows, at = kinds_used(found.rows)
     places = rows if alone.rows is None else np.searchsorted(alone.rows, rows)
-    if not len(rows):
-        return _Differences(places, alone.first[:0], alone.bits[:0])
     kinds, of_kind = kinds_used(found.kinds)
     known = alone.at(places)
     changed = ChangedRows(attempt, snapshot, rows, OtherPods(snapshot.kinds, kinds), known)

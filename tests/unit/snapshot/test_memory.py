@@ -4,6 +4,7 @@ import pytest
 
 from scheduler.api.objects import Taint
 from scheduler.api.selectors import Operator, Requirement, selector_from_labels
+from scheduler.cache import Cache
 from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot, selector_counts
 from scheduler.snapshot.label_columns import LabelColumns
 from scheduler.snapshot.pod_selectors import PodSelector
@@ -130,7 +131,7 @@ def test_verdicts_about_labels_are_bounded() -> None:
 def test_selectors_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """In bytes; those asked for longest ago go when pods come and go, and count right again."""
     monkeypatch.setattr(selector_counts, "_MAX_BYTES", 100_000)
-    monkeypatch.setattr(selector_counts, "_CHANGES_PER_TRIM", 8)
+    monkeypatch.setattr(selector_counts, "_CHANGES_PER_SIZING", 8)
     snapshot = make_snapshot([make_node("n")])
     pods = [make_pod_info(f"p{i}", node_name="n", labels={"app": f"a{i}"}) for i in range(300)]
     selectors = [
@@ -145,6 +146,25 @@ def test_selectors_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -
     counts = snapshot._selector_counts
     assert sum(cls.size_bytes for cls in counts._classes.values()) <= 110_000
     assert [snapshot.pod_counts(selector).total for selector in selectors] == [1] * 300
+
+
+@pytest.mark.parametrize(("name", "most"), [("_MAX_CLASSES", 10), ("_MAX_BYTES", 20_000)])
+def test_selectors_go_one_by_one_though_no_pod_comes(
+    monkeypatch: pytest.MonkeyPatch, name: str, most: int
+) -> None:
+    """100,000 waiting pods ask for as many; to let go of all that at once takes a second."""
+    monkeypatch.setattr(selector_counts, name, most)
+    cache, snapshot = Cache(), Snapshot()
+    cache.set_node(make_node("n"))
+    kept = []
+
+    for i in range(100):
+        cache.update_snapshot(snapshot)
+        selector = selector_from_labels({"app": f"a{i}"})
+        snapshot.pod_counts(PodSelector(frozenset({"default"}), selector))
+        kept.append(len(snapshot._selector_counts))
+
+    assert 5 < max(kept) < 20
 
 
 def test_selectors_that_all_count_the_same_pods_are_thinned_out(
