@@ -60,6 +60,8 @@ class Cache:
         self.nodes: dict[str, NodeInfo] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.rebuilds = 0
+        self._node_count = 0
+        """Those of `nodes` that are no ghosts."""
         self._pods: dict[str, PodInfo] = {}
         """By UID, on the nodes where they run or are assumed to run."""
         self._assumed: set[str] = set()
@@ -142,6 +144,7 @@ class Cache:
         info.node = node
         self._changes.append(NodeSet(info, node))
         if returning:
+            self._node_count += 1
             self._changes.extend(PodAdded(pod) for pod in info.pods.values())
 
     def remove_node(self, name: str) -> None:
@@ -152,6 +155,7 @@ class Cache:
         self._changes.extend(PodRemoved(pod) for pod in info.pods.values())
         self._changes.append(NodeRemoved(name))
         info.node = None
+        self._node_count -= 1
         if not info.pods:
             del self.nodes[name]
 
@@ -205,7 +209,7 @@ class Cache:
 
     def node_count(self) -> int:
         """Nodes, ghosts left out."""
-        return sum(info.node is not None for info in self.nodes.values())
+        return self._node_count
 
     def pod_count(self) -> int:
         """Pods, assumed ones included."""
