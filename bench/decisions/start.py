@@ -8,7 +8,6 @@ processor time is what the daemon takes beside its transport. Memory is of the w
 """
 
 import asyncio
-import gc
 from pathlib import Path
 from random import Random
 from resource import RUSAGE_SELF, getpagesize, getrusage
@@ -24,6 +23,7 @@ from bench.objects import SCHEDULER_NAME
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
+from scheduler.driver.daemon import spare_collector
 from scheduler.driver.driver import Driver
 from scheduler.driver.feeding import Feed
 from scheduler.engine.events import Decide, Tick
@@ -79,8 +79,7 @@ async def _sync(driver: Driver, server: Server) -> Informers:
     running = asyncio.create_task(informers.run())
     await informers.wait_synced()
     driver.submit(Tick())
-    gc.collect()
-    gc.freeze()
+    spare_collector()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     return informers

@@ -61,6 +61,8 @@ class Cache:
         self.nodes: dict[str, NodeInfo] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.rebuilds = 0
+        self._node_count = 0
+        """Those of `nodes` that are no ghosts."""
         self._pods: dict[str, PodInfo] = {}
         """By UID, on the nodes where they run or are assumed to run."""
         self._assumed: set[str] = set()
@@ -143,6 +145,7 @@ class Cache:
         info.node = node
         self.changes.append(NodeSet(info, node))
         if returning:
+            self._node_count += 1
             self.changes.extend(PodAdded(pod) for pod in info.pods.values())
 
     def remove_node(self, name: str) -> None:
@@ -153,6 +156,7 @@ class Cache:
         self.changes.extend(PodRemoved(pod) for pod in info.pods.values())
         self.changes.append(NodeRemoved(name))
         info.node = None
+        self._node_count -= 1
         if not info.pods:
             del self.nodes[name]
 
@@ -208,7 +212,7 @@ class Cache:
 
     def node_count(self) -> int:
         """Nodes, ghosts left out."""
-        return sum(info.node is not None for info in self.nodes.values())
+        return self._node_count
 
     def pod_count(self) -> int:
         """Pods, assumed ones included."""

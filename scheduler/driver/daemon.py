@@ -59,6 +59,16 @@ class Leadership(Protocol):
         ...
 
 
+def spare_collector() -> None:
+    """What is in the caches now stays for long: the collector need not look at it again.
+
+    For the whole process; to be called once the caches are complete.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
+
+
 class Health:
     """What probes ask.
 
@@ -171,10 +181,7 @@ class Daemon:
         finally:
             await _end(waiting, *beside)
         self._driver.submit(Tick())
-        # What is in the caches now stays for long: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
+        spare_collector()
         self.health.handlers_synced = True
         log.info("Caches are synced")
 

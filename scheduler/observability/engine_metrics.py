@@ -5,7 +5,7 @@ Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36.
 
 from typing import Final
 
-from scheduler.observability.instruments import Instruments, exponential
+from scheduler.observability.instruments import Counter, Instruments, exponential
 
 _ATTEMPTS_SHOWN: Final = 15
 """Source: pkg/scheduler/schedule_one.go (getAttemptsLabel) v1.36."""
@@ -63,6 +63,7 @@ class EngineMetrics:
             "result",
             bounds=exponential(0.001, 2, 15),
         )
+        self.preemption_attempts = preemption_attempts(add)
         self.preemption_victims = add.histogram(
             "scheduler_preemption_victims",
             "Pods chosen to be evicted for one pod.",
@@ -97,3 +98,12 @@ class EngineMetrics:
             self.pod_scheduling_sli_duration[shown].observe(seconds)
         if was_flushed:
             self.pod_scheduled_after_flush.inc()
+
+
+def preemption_attempts(add: Instruments) -> Counter:
+    """Declare what DefaultPreemption counts; it is shown where no profile has that plugin, too."""
+    family = add.counter(
+        "scheduler_preemption_attempts_total",
+        "Attempts to make room for a pod by evicting others.",
+    )
+    return family[()]

@@ -4,7 +4,7 @@ Everything runs in one event loop, so no lock is needed and a value is a plain P
 prometheus_client only renders it. Measured: 0.05 us for `inc`, 0.2 us for `observe`, looking the
 child up included (prometheus_client's own: 0.3 and 1.2 us, without looking up).
 
-    attempts = instruments.counter("scheduler_schedule_attempts_total", "...", "result", "profile")
+    attempts = instruments.counter("attempts_total", "...", "result", "profile")
     attempts["scheduled", "default-scheduler"].inc()
 """
 

@@ -81,10 +81,6 @@ class SchedulerMetrics:
             "Nodes, pods, and assumed pods (chosen, not yet confirmed) in the cache.",
             "type",
         )
-        self.preemption_attempts = add.counter(
-            "scheduler_preemption_attempts_total",
-            "Attempts to make room for a pod by evicting others.",
-        )[()]
         self.leader_election_master_status = add.gauge(
             "leader_election_master_status",
             "1 while this instance leads, 0 while it stands by.",

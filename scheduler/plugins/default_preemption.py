@@ -29,6 +29,7 @@ from scheduler.framework.interface import (
 from scheduler.framework.runtime import diagnosis as runtime
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.status import SUCCESS, Status, unresolvable
+from scheduler.observability.engine_metrics import preemption_attempts
 from scheduler.preemption import Evaluator, Evictions
 from scheduler.snapshot import Snapshot
 
@@ -47,10 +48,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._handle = handle
         handle.shared(Evictions)
-        self._attempts = handle.metrics.counter(
-            "scheduler_preemption_attempts_total",
-            "Attempts to make room for a pod by evicting others.",
-        )[()]
+        self._attempts = preemption_attempts(handle.metrics)
         self._evaluator = Evaluator(
             args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
         )

@@ -154,8 +154,6 @@ class InterPodAffinity(
     ) -> tuple[PreFilterResult | None, Status]:
         own = self._own_terms.terms_of(pod, snapshot)
         terms = snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod)
-        if not own.has_required and not terms:
-            return None, SKIP
         existing, forbidden = self._existing_terms(terms, snapshot)
         if not own.has_required and not existing:
             return None, SKIP

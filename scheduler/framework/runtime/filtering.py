@@ -286,7 +286,7 @@ class Filtering:
         names: frozenset[str] | None = None
         restricting: set[str] = set()
         asked, skipped = pod_class.asked, []
-        if not pod.pod.volumes:
+        if not self._calls.asks_about_volumes(pod):
             asked, skipped = pod_class.asked_without_volumes, self._need_volumes.copy()
         rejection = SUCCESS
         for plugin in asked:

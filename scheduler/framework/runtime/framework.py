@@ -257,8 +257,9 @@ class Framework:
         """
         start = self.calls.now()
         ended = SUCCESS
-        every = self.plugins.reserve
-        for plugin in every if pod.pod.volumes else self.plugins.reserve_without_volumes:
+        plugins = self.plugins
+        every = self.calls.asks_about_volumes(pod)
+        for plugin in plugins.reserve if every else plugins.reserve_without_volumes:
             ended = self._status(
                 plugin, "Reserve", OK_OR_NOT, plugin.reserve, state, pod, node_name
             )
@@ -314,8 +315,9 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
-        every = self.plugins.pre_bind
-        for plugin in every if pod.pod.volumes else self.plugins.pre_bind_without_volumes:
+        plugins = self.plugins
+        every = self.calls.asks_about_volumes(pod)
+        for plugin in plugins.pre_bind if every else plugins.pre_bind_without_volumes:
             if self._flight(plugin, state, pod, node_name).code is not Code.SKIP:
                 return True
         return False

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Any, Final, TypeAlias, TypeVar
 
+from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime.answers import WrongAnswerError
@@ -82,6 +83,14 @@ class PluginCalls:
             yield
         finally:
             self.metrics, self.sampled, self.steps = before
+
+    def asks_about_volumes(self, pod: PodInfo) -> bool:
+        """Whether plugins that have a use for pods with volumes only are asked about this one.
+
+        In a sampled cycle they are asked about every pod, as kube-scheduler's are: its metrics
+        have a row of each.
+        """
+        return bool(pod.pod.volumes) or self.sampled
 
     def step(self, name: str) -> None:
         """Note that something else of the present cycle is done."""

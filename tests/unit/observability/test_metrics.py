@@ -1,6 +1,8 @@
 """The metrics are kube-scheduler's: a dashboard made for it works here (see record.py)."""
 
 import json
+import re
+from collections import Counter as Counts
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+import scheduler
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.instruments import Counter, Family, Gauge, Histogram, Instruments
 from scheduler.observability.metrics import SchedulerMetrics
@@ -82,6 +85,16 @@ def test_what_is_not_served_is_known() -> None:
     ours = _catalogue(_everything_used().registry)
 
     assert RECORDED.keys() - ours.keys() == NOT_HERE.keys()
+
+
+def test_a_metric_is_declared_in_one_place() -> None:
+    """Its name and what is said of it; others share the declaration."""
+    declaration = re.compile(r'\.(?:counter|gauge|histogram)\(\s*"(\w+)"')
+    room = Path(scheduler.__file__).parent
+    names = [n for path in room.rglob("*.py") for n in declaration.findall(path.read_text())]
+
+    assert len(names) > 50
+    assert [name for name, times in Counts(names).items() if times > 1] == []
 
 
 def test_a_bound_pod_counts_everywhere() -> None:

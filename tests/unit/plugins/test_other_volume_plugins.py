@@ -288,3 +288,23 @@ def test_plugins_about_volumes_have_nothing_to_do_for_pods_without() -> None:
     assert plugin.skips_score(plain, snapshot)
     assert not framework.needs_pre_bind(state, plain, "n")
     assert framework.run_reserve_plugins(state, plain, "n") == SUCCESS
+
+
+def test_plugins_about_volumes_are_asked_about_every_pod_in_a_sampled_cycle() -> None:
+    """So that dashboards find the rows that kube-scheduler has of such a pod, and no others."""
+    framework = Profiles(None).frameworks["default-scheduler"]
+    snapshot, plain, state = cluster_of([make_node("n")]), make_pod_info("plain"), CycleState()
+    framework.calls.begin_cycle(sampled=True)
+
+    framework.find_nodes_that_fit(plain, snapshot)
+    framework.run_reserve_plugins(state, plain, "n")
+    assert not framework.needs_pre_bind(state, plain, "n")
+
+    plugins = framework.plugins.pre_filter
+    about = {plugin.NAME for plugin in plugins if plugin.NEEDS_VOLUMES}
+    timed = framework.calls.metrics.plugin_execution_duration
+    assert {key for key in timed if key[0] in about} == {
+        *((name, "PreFilter", "Skip") for name in about),
+        ("VolumeBinding", "Reserve", "Success"),
+        ("VolumeBinding", "PreBindPreFlight", "Skip"),
+    }
