@@ -73,7 +73,8 @@ class Domains:
         """
         table = snapshot.table
         column = snapshot.label_column(key)
-        self.ids = counted_ids = column.ids(table.size)
+        # Its own: those of the column change with the nodes.
+        self.ids = counted_ids = column.ids(table.size).copy()
         self.count = column.domain_count()
         has_key = self.ids != ABSENT
         self.is_complete = int(np.count_nonzero(has_key)) == table.count

@@ -203,9 +203,9 @@ class Snapshot:
         if found is None:
             column, table = self.label_column(key), self.table
             nodes = self._labels.nodes_with.get(key, 0)
-            found = Topology(
-                column.ids(table.size), column.domain_count(), is_complete=nodes == table.count
-            )
+            # Its own ids: those of the column change with the nodes.
+            ids = column.ids(table.size).copy()
+            found = Topology(ids, column.domain_count(), is_complete=nodes == table.count)
             if nodes:
                 self._topologies[key] = found
         return found

@@ -48,7 +48,7 @@ class Feasibility(msgspec.Struct):
         absent: the status of nodes that were not looked at, or None.
         restricting: plugins that narrowed the search to a set of nodes.
         attempt: the filters that looked at nodes; None when PreFilter ended the attempt for good.
-        is_row_local: whether the verdicts are the class's own columns: nothing else rejects a row.
+        is_row_local: whether nothing but the class's own columns was asked, and they say it all.
     """
 
     state: CycleState
@@ -59,6 +59,11 @@ class Feasibility(msgspec.Struct):
     restricting: frozenset[str] = frozenset()
     attempt: FilterAttempt | None = None
     is_row_local: bool = False
+
+    @property
+    def is_of_class(self) -> bool:
+        """Whether the class's own columns hold here: whatever else was asked rejects no row."""
+        return self.verdicts is not None and self.verdicts.is_shared
 
     def feasible_rows(self) -> NDArray[np.intp]:
         """The rows no filter rejects."""
@@ -170,7 +175,7 @@ class Filtering:
             absent=None if rows is None else _absent_status(found, pod, snapshot, verdicts),
             restricting=found.restricting,
             attempt=attempt,
-            is_row_local=verdicts.is_shared,
+            is_row_local=own_class is not None and verdicts is alone,
         )
 
     def _attempt(

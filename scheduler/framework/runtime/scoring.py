@@ -92,7 +92,7 @@ class Scoring:
         """
         if rows is None and self._is_total_cached(found, pod, snapshot):
             return self._best_cached(found, snapshot)
-        if rows is None and found.is_row_local:
+        if rows is None and found.is_of_class:
             best = self._best_by_domain(found, pod, snapshot)
             if best is not None:
                 return best
@@ -112,7 +112,7 @@ class Scoring:
         """The usual case: the pod's class keeps the totals of all rows, and nobody adds to them."""
         start = self._calls.now()
         pod_class, verdicts = found.pod_class, found.verdicts
-        if found.is_row_local or verdicts is None:
+        if found.is_of_class or verdicts is None:
             best = self.best_of_class(pod_class, snapshot)
         else:
             totals = pod_class.total[: snapshot.table.size]
@@ -167,7 +167,7 @@ class Scoring:
     def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
         """Whether all rows fit, and nobody minds a slice: what is about all needs no indices."""
         size = snapshot.table.size
-        if size <= 1 or not (found.is_row_local and self._are_trusted):
+        if size <= 1 or not (found.is_of_class and self._are_trusted):
             return False
         return not self._only_preparing and found.pod_class.best_rows(size).feasible == size
 

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from scheduler.api.objects import (
+    Affinity,
     LabelSelector,
     ObjectMeta,
+    PodAffinitySpec,
+    PodAffinityTerm,
     Service,
     ServiceSpec,
     TopologySpreadConstraint,
@@ -23,7 +26,7 @@ from scheduler.config.load import load_object
 from scheduler.engine import Engine
 from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
 from scheduler.engine.instructions import Bind, Instruction
-from tests.support.builders import ZONE, make_node, make_pod_info
+from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.unit.engine.cluster import encoded
 
 PROFILE = "stowage"
@@ -32,11 +35,15 @@ NODES = 90
 
 LABELS = {"app": "web"}
 
+LONE = {"app": "lone"}
+APART = PodAffinityTerm(HOSTNAME, LabelSelector(LONE))
+
 SHAPES: list[dict[str, Any]] = [
     {"requests": {"cpu": "100m", "memory": "256Mi"}},
     {"requests": {"cpu": "1500m", "memory": "128Mi"}, "priority": 5},
     {},
     {"requests": {"cpu": "200m"}, "host_ports": [8080]},
+    {"labels": LONE, "affinity": Affinity(pod_anti_affinity=PodAffinitySpec((APART,)))},
     {
         "requests": {"cpu": "50m"},
         "topology_spread_constraints": [
@@ -150,7 +157,8 @@ class World:
         self.bound += 1
         self.tell(Bound(bind.attempt))
         zone = {ZONE: "z"} if self.draw.random() < 0.8 else {}
-        told = {**self.told[bind.uid], "node_name": bind.node, "labels": {**LABELS, **zone}}
+        told = self.told[bind.uid]
+        told = {**told, "node_name": bind.node, "labels": {**told["labels"], **zone}}
         pod = make_pod_info(bind.name, **told)
         self.tell(ObjectSet("pods", pod))
         self.running.append(pod)
@@ -188,7 +196,7 @@ def test_one_pass_for_many_decides_as_one_for_each(strategy: str) -> None:
     """Same nodes, same reasons, same chance."""
     world = World(strategy, Random(strategy))
 
-    for _ in range(40):
+    for _ in range(70):
         world.run(world.draw.randrange(len(SHAPES)), world.draw.randint(1, 25))
         for _ in range(world.draw.randint(0, 2)):
             world.disturb()
