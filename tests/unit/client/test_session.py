@@ -227,7 +227,9 @@ class TestRetryAfter:
 
             class Refusing(ApiSession):
                 @override
-                async def _send(self, request: Request, *_: float, **__: bool) -> Response:
+                async def _send(
+                    self, request: Request, timeout: float, *, is_urgent: bool
+                ) -> Response:
                     came.append(clock.now)
                     if len(came) <= TOGETHER:
                         raise TooManyRequestsError(str(request), retry_after_seconds=8.0)
