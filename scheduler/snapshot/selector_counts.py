@@ -128,8 +128,8 @@ class SelectorCounts:
 
     def at(self, row: int) -> dict[PodSelector, int]:
         """How many pods of a row each class counts; classes that count none are left out."""
-        counted = ((pods, cls.counts.at(row)) for pods, cls in self._classes.items())
-        return {pods: int(count) for pods, count in counted if count}
+        classes = self._classes.items()
+        return {pods: int(count) for pods, cls in classes if (count := cls.counts.at(row))}
 
     def recounted(self, pods: Iterable[PodInfo]) -> dict[PodSelector, int]:
         """The same for these pods, found out one by one."""

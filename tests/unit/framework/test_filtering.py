@@ -551,3 +551,28 @@ def test_a_failure_is_not_remembered(reads: Reads) -> None:
         framework.find_nodes_that_fit(POD, snapshot)
 
     assert verdicts(framework, snapshot) == {"a": None}
+
+
+class FailingTogether(PodLimit):
+    """Fails the first time that nominated pods are there as well."""
+
+    fails = True
+
+    def filter(self, *args: Any) -> Any:
+        snapshot = args[2]
+        if snapshot.is_fork and self.fails:
+            self.fails = False
+            raise ValueError("not yet")
+        return super().filter(*args)
+
+
+def test_a_failure_beside_nominated_pods_is_not_remembered() -> None:
+    """Their room is not taken for free by the next pod of the class."""
+    framework = make_framework(FailingTogether(1))
+    snapshot, nominated = make_snapshot("a"), nominated_pods(a="n")
+
+    with pytest.raises(PluginError, match="not yet"):
+        framework.find_nodes_that_fit(POD, snapshot, nominated)
+
+    found = verdicts(framework, snapshot, nominated=nominated)
+    assert found == {"a": ("PodLimit", ("full",))}
