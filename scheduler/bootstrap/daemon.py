@@ -41,6 +41,7 @@ from scheduler.driver.feeding import Feed
 from scheduler.driver.outbox import DROPPED, Outbox, OutboxSettings
 from scheduler.engine import Engine
 from scheduler.engine.instructions import Tell
+from scheduler.errors import SchedulerError
 from scheduler.extender import Verb
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime.shared_states import kinds_to_watch
@@ -210,8 +211,10 @@ class RunningDaemon:
             )
         except (LeaseLostError, NotDrainedError):
             raise
-        except Exception:
-            self._recorders.crashed()
+        except Exception as problem:
+            # A start that is refused says why; nothing was decided that could be looked into.
+            if self.daemon.health.handlers_synced or not isinstance(problem, SchedulerError):
+                self._recorders.crashed()
             raise
 
     async def _look_around(self) -> None:

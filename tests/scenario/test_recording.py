@@ -11,6 +11,7 @@ from msgspec.structs import replace as replace_fields
 
 from scheduler.engine.events import ObjectSet
 from scheduler.engine.instructions import Instruction
+from scheduler.errors import SchedulerError
 from scheduler.recording.files import Recording, _lines, whole_file
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import Header, Writer
@@ -308,3 +309,30 @@ def test_a_crash_keeps_the_last_minutes(tmp_path: Path) -> None:
 
     [crash] = tmp_path.glob("crash-*.recording")
     assert replay(crash)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "kept"),
+    [
+        pytest.param(SchedulerError("the lease may not be read"), 0, id="refused"),
+        pytest.param(ZeroDivisionError("broken"), 1, id="unexpected"),
+    ],
+)
+def test_a_start_that_is_refused_leaves_nothing_behind(
+    tmp_path: Path, problem: Exception, kept: int
+) -> None:
+    """It says why. What nobody expected is kept also when it comes before the first decision."""
+
+    async def story(world: World) -> None:
+        daemon = await world.start_daemon(record=str(tmp_path), synced=False)
+
+        async def fail() -> None:
+            raise problem
+
+        daemon.driver.tick = fail  # type: ignore[method-assign] # what fails is the point
+        with pytest.raises(type(problem)):
+            await world._running.pop(daemon)
+
+    play(story)
+
+    assert len(list(tmp_path.glob("crash-*.recording"))) == kept
