@@ -49,7 +49,7 @@ class _Ranked:
             now = pod_class.total[rows]
             fits = now != INFEASIBLE_TOTAL
             now[fits] += self._by_domain[self._topology.ids[rows[fits]]]
-            self.ranking.follow_all(rows, self.total[rows], now)
+            self.ranking.follow_all(rows, self.total, now)
             self.total[rows] = now
         self._position = pod_class.changed.position
         self.ranking.look(self.total)

@@ -415,14 +415,17 @@ class PodClass:
     def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
         first, bits, total = self._judged(calls, snapshot, rows)
-        if isinstance(rows, slice) or len(rows) > _MAX_FOLLOWED:
+        if isinstance(rows, slice):
             self._ranking.forget()
+        else:
+            self._ranking.follow_all(rows, self.total, total)
+        if self._fitting is None or isinstance(rows, slice) or len(rows) > _MAX_FOLLOWED:
+            # Mostly nobody ranks by domain: that is not worth noting each row.
             self.changed = RowLog(self.changed.position + 1, least=_MAX_FOLLOWED)
             self._fitting = None
         else:
-            before = self.total[view]
-            self._ranking.follow_all(rows, before, total)
             self.changed.extend(rows.tolist(), 0)
+            before = self.total[view]
             if ((before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL)).any():
                 self._fitting = None
         self.first[view], self.bits[view], self.total[view] = first, bits, total

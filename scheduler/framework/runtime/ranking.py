@@ -52,12 +52,18 @@ class Ranking:
         self._is_known = len(self.rows) > 0
 
     def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
-        """Some rows, each named once, have other totals."""
+        """Some rows, each named once, have other totals.
+
+        Args:
+            rows: which.
+            before: the totals of all rows as they were.
+            now: the new totals of these.
+        """
         if len(rows) > _FEW:
             self.forget()
             return
-        for row, old, new in zip(rows.tolist(), before.tolist(), now.tolist(), strict=True):
-            self.follow(row, old, new)
+        for row, new in zip(rows.tolist(), now.tolist(), strict=True):
+            self.follow(row, before.item(row), new)
 
     def look(self, total: Scores) -> None:
         """Find out, where that is not known any more."""
