@@ -66,7 +66,7 @@ FAULTS: Final = (
     NamedFault(
         "the end of a pod leaves its room taken",
         "cache/cache",
-        "            self._changes.append(PodRemoved(pod))\n        elif",
+        "            self.changes.append(PodRemoved(pod))\n        elif",
         "            pass\n        elif",
         _CHANGES + "test_a_pod_that_ends_gives_its_room_back",
     ),
@@ -174,8 +174,8 @@ FAULTS: Final = (
     NamedFault(
         "the wrong node through the cached totals: used although a plugin scores the cluster",
         "framework/runtime/scoring",
-        "        return all(self._skips_score(scored, pod, snapshot) for scored in cluster)\n",
-        "        return True\n",
+        "all(self._skips_score(scored, pod, snapshot) for scored in self._active(pod))\n",
+        "True\n",
         "tests/parity/test_recorded.py::test_the_daemons_own_choice_has_the_highest_total",
     ),
     NamedFault(

@@ -75,7 +75,7 @@ class Framework:
         self.calls = calls
         self._key_shape: object = None
         self._judges_alike = plugins.judges_alike
-        self._ranks_alike = plugins.ranks_alike
+        self._are_trusted = plugins.are_trusted
         self.classes = PodClasses(plugins, calls, class_cache_bytes)
         filtering = Filtering(plugins, calls, self.classes)
         self.find_nodes_that_fit = filtering.find_nodes_that_fit
@@ -134,7 +134,7 @@ class Framework:
 
     def decides_alike(self, pod: PodInfo) -> bool:
         """Whether what is found out about this pod holds for equal ones while nothing happens."""
-        return self._ranks_alike and self.shares_rejections(pod)
+        return self._are_trusted and self.shares_rejections(pod)
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
         """What orders the active queue; pods whose key fails come last, in order of arrival.

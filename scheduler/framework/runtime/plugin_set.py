@@ -154,10 +154,9 @@ class PluginSet:
         return all(self.is_trusted(plugin.NAME) for point in points for plugin in point)
 
     @property
-    def ranks_alike(self) -> bool:
-        """Whether all that decides among the nodes that fit looks at no single pod."""
-        plugins = (*self.pre_score, *(scored.plugin for scored in self.score))
-        return all(self.is_trusted(plugin.NAME) for plugin in plugins)
+    def are_trusted(self) -> bool:
+        """Whether all are: then none looks at a single pod, or at a snapshot on its own account."""
+        return all(map(self.is_trusted, self.by_name))
 
     def is_trusted(self, name: str) -> bool:
         """Whether a plugin's columns need no check."""
