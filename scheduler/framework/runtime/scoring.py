@@ -139,6 +139,8 @@ class Scoring:
         asked = [each for each in self._active(pod) if not self._skips_score(each, pod, snapshot)]
         if len(asked) != 1 or DomainScorePlugin not in type(asked[0].plugin).__mro__:
             return None
+        if asked[0].pre_score is None:
+            return None  # it fails, as it does without its PreScore
         start, plugin = self._calls.now(), cast("DomainScorePlugin", asked[0].plugin)
         about = found.state, pod, snapshot, pod_class.fitting_domains
         said = self._calls.call(plugin, "Score", _NO_CHECK, None, plugin.score_by_domain, *about)

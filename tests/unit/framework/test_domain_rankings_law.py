@@ -19,8 +19,8 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder
-from scheduler.config.load import default_configuration
-from scheduler.framework.runtime import Framework
+from scheduler.config.load import default_configuration, load_object
+from scheduler.framework.runtime import Framework, PluginError
 from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from scheduler.snapshot.changes import Change
 from tests.support.builders import ZONE, make_node, make_node_info, make_pod_info
@@ -141,3 +141,28 @@ def test_rankings_by_domain_choose_as_if_each_node_were_looked_at(seed: int) -> 
             short += is_as_the_long_way(framework, history.pod(kind), history.snapshot)
 
     assert short > STEPS
+
+
+@pytest.mark.parametrize(("plugin", "kind"), [("PodTopologySpread", 0), ("InterPodAffinity", 1)])
+def test_a_plugin_without_its_pre_score_fails_by_domain_too(plugin: str, kind: int) -> None:
+    """As it does node by node, and in kube-scheduler."""
+    history = History(1)
+    for _ in range(20):
+        history.step()
+    profile = {
+        "schedulerName": "bench",
+        "plugins": {"preScore": {"disabled": [{"name": plugin}]}},
+    }
+    config = load_object(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [profile],
+        }
+    )
+    framework = FrameworkBuilder(lambda: 0.0).build(config)["bench"]
+    pod = history.pod(kind)
+    found = framework.find_nodes_that_fit(pod, history.snapshot)
+
+    with pytest.raises(PluginError, match=plugin):
+        framework.best_nodes(found, pod, history.snapshot)
