@@ -2,14 +2,11 @@
 
 A scheduler counts a pod when it decides, a watch tells of it when it is bound. What is known of
 each pod is between which two moments it was decided; pods whose times do not overlap came in their
-order. Of the others it is asked whether there is an order in which the binding is right: that in
-which they appeared, or one that the queue allows. Of two pods that wait, the more important one
-goes first, and of equals the one that came first, unless the other was decided before it came.
+order. Of the others it is asked whether there is an order in which the binding is right: the order
+in which they appeared, or that of the queue, with the binding moved to and fro in it.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -21,11 +18,8 @@ from scheduler.snapshot import Snapshot
 
 AROUND_SECONDS: Final = 5.0
 """So long a binding takes at most, from the decision until the watch tells."""
-_MOVES: Final = frozenset((0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233))
-"""By how many others a binding is moved at first: most are overtaken by few."""
-_TRIES: Final = 100
-"""In each order of who may have been decided before."""
-_Turn: TypeAlias = tuple[Any, float]
+_MOVES: Final = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233)
+"""By how many others a binding is moved: most are overtaken by few."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -38,7 +32,7 @@ class Change(msgspec.Struct, frozen=True):
         after: and afterwards; None for one that went.
         since: not decided before, in seconds of the events' clock.
         until: and not after; of a pod that leaves, when that may have been heard of.
-        turn: what orders the queue, and when it came there; None for who did not wait in line.
+        turn: what orders the queue, and when it came there; None for who did not wait.
     """
 
     number: int
@@ -47,16 +41,7 @@ class Change(msgspec.Struct, frozen=True):
     after: PodInfo | None
     since: float
     until: float
-    turn: _Turn | None = None
-
-    @property
-    def heard(self) -> float:
-        """When the watch told of one that leaves."""
-        return (self.since + self.until) / 2
-
-    def may_have_met(self, when: float) -> bool:
-        """Whether it may have been decided in the seconds before some moment."""
-        return self.since <= when and when - AROUND_SECONDS <= self.until
+    turn: tuple[Any, float] | None = None
 
     def may_swap(self, other: "Change") -> bool:
         """Whether it is not known which of the two came first."""
@@ -72,7 +57,7 @@ def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
 
     `changes` are all that happened to pods lately, before the binding and after it.
 
-    Cost: at most about two hundred ways, O(changes) each.
+    Cost: at most about fifty ways, O(changes) each.
     """
     others = [each for each in changes if each.pod.uid != binding.pod.uid]
     unsure = {each.number: each for each in others if each.may_swap(binding)}
@@ -87,79 +72,37 @@ def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
 
 
 def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
-    """The same of those of which it is not known.
-
-    They stand in two lines, of each of which a beginning counts: what could be heard of before the
-    decision, and who may have been decided before the pod came, or whenever that was.
-    """
-    yield frozenset(each.number for each in unsure if each.number < binding.number)
-    sure: list[int] = []
-    heard: list[tuple[float, int]] = []
-    decided: list[Change] = []
-    own = binding.turn
-    for each in unsure:
-        if each.before is not None:
-            heard.append((each.heard, each.number))
-        elif each.turn is None or own is None:
-            decided.append(each)
-        elif each.turn < own and each.turn[1] <= own[1]:
-            sure.append(each.number)
-        elif each.turn < own:
-            # It is decided about before the pod if it comes in time.
-            heard.append((each.turn[1], each.number))
-        elif each.turn[1] < own[1] or each.turn == own:
-            decided.append(each)
-    came = binding.until if own is None else own[1]
-    first = sum(when <= came for when, _ in heard)
-    known = [number for _, number in sorted(heard)]
-    latest = _latest((*unsure, binding))
-    by_time: tuple[Callable[[Change], float], ...] = (
-        lambda each: latest[each.number],
-        lambda each: each.since,
+    """The same of those of which it is not known."""
+    numbers = [each.number for each in unsure]
+    appeared = frozenset(number for number in numbers if number < binding.number)
+    # Who did not wait has no turn, and counts when it appears.
+    waited = [(each.turn, each.number) for each in unsure if each.turn is not None]
+    turns = [number for _, number in sorted(waited)]
+    direct = appeared.difference(turns)
+    # In the order of arrival: the first pod is not kept waiting for important ones.
+    arrived = [number for _, number in sorted((turn[1], number) for turn, number in waited)]
+    own = len(appeared)
+    own_turn = own_arrival = 0
+    if binding.turn is not None:
+        own_turn = sum(turn < binding.turn for turn, _ in waited)
+        own_arrival = sum(turn[1] < binding.turn[1] for turn, _ in waited)
+    yield appeared
+    yield direct.union(turns[:own_turn])
+    yield direct.union(arrived[:own_arrival])
+    for move in _MOVES:
+        yield frozenset(numbers[: own + move])
+        yield frozenset(numbers[: max(0, own - move)])
+        yield direct.union(turns[: own_turn + move])
+        yield direct.union(turns[: max(0, own_turn - move)])
+    yield frozenset(numbers)
+    yield frozenset()
+    # What leaves its node as empty as may be, and the others as full; and the reverse.
+    node = binding.pod.node_name
+    room = frozenset(
+        each.number for each in unsure if (each.pod.node_name == node) is (each.before is not None)
     )
-    for time in by_time:
-        others = [each.number for each in sorted(decided, key=time)]
-        bound = sum(number < binding.number for number in others)
-        for i, j in islice(_pairs(_places(first, known), _places(bound, others)), _TRIES):
-            yield frozenset((*sure, *known[:i], *others[:j]))
-
-
-def _latest(changes: Iterable[Change]) -> dict[int, float]:
-    """Until when each had been decided at the latest, by number.
-
-    Who waits goes before the less important that came later, so it was decided before any of them
-    was bound.
-    """
-    latest = {each.number: each.until for each in changes}
-    # Of those that came later: their turns, each with the earliest of itself and those behind it.
-    turns: list[_Turn] = []
-    untils: list[float] = []
-    waited = [(each.turn[1], each.turn, each.number) for each in changes if each.turn is not None]
-    for _, turn, number in sorted(waited, reverse=True):
-        place = bisect_left(turns, turn)
-        until = min([latest[number], *untils[place : place + 1]])
-        latest[number] = until
-        first = bisect_left(untils, until, hi=place)
-        turns[first:place], untils[first:place] = [turn], [until]
-    return latest
-
-
-def _places(first: int, row: Sequence[int]) -> list[int]:
-    """Where a row may be cut: near the likeliest, then everywhere, more and more closely."""
-
-    def order(place: int) -> tuple[bool, int, int]:
-        distance = abs(place - first)
-        is_near = distance in _MOVES
-        return not is_near, 0 if is_near else -(distance & -distance), distance
-
-    return sorted(range(len(row) + 1), key=order)
-
-
-def _pairs(these: Sequence[int], those: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Each of these with each of those, the first of both first."""
-    for both in range(len(these) + len(those) - 1):
-        for i in range(max(0, both - len(those) + 1), min(both + 1, len(these))):
-            yield these[i], those[both - i]
+    yield room
+    yield frozenset(numbers) - room
 
 
 def state(

@@ -35,8 +35,6 @@ from scheduler.answers.orders import AROUND_SECONDS, Change, state, ways, withou
 from scheduler.api.pods import PodInfo
 from scheduler.engine import Engine
 from scheduler.engine.events import Event, ObjectGone, ObjectSet
-from scheduler.engine.failure import SCHEDULER_ERROR
-from scheduler.engine.instructions import POD_SCHEDULED
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.types import QueuedPodInfo
@@ -90,8 +88,6 @@ class Shadow:
         self._ways: Iterator[frozenset[int]] | None = None
         """In which the oldest that is open has not been looked at; None before the first."""
         self._open: deque[_Open] = deque()
-        self._unplaced: deque[float] = deque(maxlen=MAX_CHANGES)
-        """When it was heard that a pod that may have been given a place will not come there."""
         self._places = dict.fromkeys(DISAGREEMENT, examples)
         self._max_examples = examples
         self._examples: list[Disagreement] = []
@@ -113,8 +109,6 @@ class Shadow:
             known = self._core.cache.get_pod(event.uid)
             if known is not None:
                 self._left(known, None, now)
-            elif (place := self._core.queue.place_of(event.uid)) and not _was_told(place.queued):
-                self._unplaced.append(now)
             self._break_promise(event.uid, now)
         elif isinstance(event, ObjectSet) and isinstance(pod := event.object, PodInfo):
             self._hear(pod, now)
@@ -129,8 +123,6 @@ class Shadow:
             since = self._open[0].time if self._open else now
             while self._changes and self._changes[0].until < since - AROUND_SECONDS:
                 self._changes.popleft()
-            while self._unplaced and self._unplaced[0] < since - 2 * AROUND_SECONDS:
-                self._unplaced.popleft()
             return False
         self._look_on()
         return True
@@ -151,8 +143,7 @@ class Shadow:
             self._ways = ways(oldest.binding, changes)
         counted = next(self._ways, None)
         if counted is None:
-            hidden = any(oldest.binding.may_have_met(when) for when in self._unplaced)
-            self._settle(Result.RACED if hidden else oldest.result)
+            self._settle(oldest.result)
             return
         core.catch_up()
         snapshot, early = state(oldest.binding, changes, counted, core.cache, core.snapshot)
@@ -187,10 +178,9 @@ class Shadow:
         """A pod has a place, or is promised one."""
         turn, since = None, now
         if queued is not None:
+            framework = self._core.frameworks[pod.spec.scheduler_name]
+            turn = framework.sort_key(queued), queued.timestamp
             since = max(queued.timestamp, now - AROUND_SECONDS)
-            if _waited_in_line(queued):
-                framework = self._core.frameworks[pod.spec.scheduler_name]
-                turn = framework.sort_key(queued), queued.timestamp
         return self._remember(Change(self._next_number(), pod, None, pod, since, now, turn))
 
     def _hear_of_waiting(self, pod: PodInfo, now: float) -> None:
@@ -203,14 +193,10 @@ class Shadow:
         if promised is not None and promised[0].pod.node_name != node:
             self._break_promise(pod.uid, now)
         place = self._core.queue.place_of(pod.uid)
-        if place is None:
+        if not node or promised is not None or place is None:
             return
         before = place.queued.pod_info
         status = before.pod.status
-        if status.conditions != pod.pod.status.conditions and _met_error(pod):
-            self._unplaced.append(now)
-        if not node or promised is not None:
-            return
         if status.nominated_node_name != node and status.conditions == pod.pod.status.conditions:
             change = self._decided(pod.on_node(node), place.queued, now)
             self._promises[pod.uid] = change, before
@@ -340,19 +326,3 @@ class Shadow:
             rejection=rejection,
             placed=answer.placed or Placed(node, fits=False),
         )
-
-
-def _waited_in_line(queued: QueuedPodInfo) -> bool:
-    """Whether a pod was in the active queue from when it came, as far as it can be seen."""
-    return queued.initial_attempt_timestamp == queued.timestamp and not _was_told(queued)
-
-
-def _was_told(queued: QueuedPodInfo) -> bool:
-    """Whether a pod that waits has been tried in vain."""
-    return any(each.type == POD_SCHEDULED for each in queued.pod_info.pod.status.conditions)
-
-
-def _met_error(pod: PodInfo) -> bool:
-    """Whether the last attempt for a pod failed after it may have been given a place."""
-    conditions = pod.pod.status.conditions
-    return any(e.type == POD_SCHEDULED and e.reason == SCHEDULER_ERROR for e in conditions)
