@@ -71,14 +71,12 @@ class Domains:
             absent_is_empty: whether nodes that lack the key are in the domain of those where its
                 value is the empty text, instead of in none.
         """
-        table = snapshot.table
-        column = snapshot.label_column(key)
-        # Its own: those of the column change with the nodes.
-        self.ids = counted_ids = column.ids(table.size).copy()
-        self.count = column.domain_count()
+        table, topology = snapshot.table, snapshot.topology(key)
+        self.ids = counted_ids = topology.ids
+        self.count = topology.count
+        self.is_complete = topology.is_complete
         has_key = self.ids != ABSENT
-        self.is_complete = int(np.count_nonzero(has_key)) == table.count
-        empty = column.values.get("")
+        empty = snapshot.label_column(key).values.get("")
         if absent_is_empty and empty is not None:
             counted_ids = np.where(has_key, self.ids, empty)
         self.eligible = eligible

@@ -157,8 +157,7 @@ class NominatedPods:
     def nominate(self, pod: PodInfo, node_name: str) -> None:
         """Nominate a pod, in place of an earlier nomination; an empty name withdraws that."""
         uid = pod.uid
-        if uid in self._node_by_pod:
-            self.delete_nominated_pod_if_exists(uid)
+        self.delete_nominated_pod_if_exists(uid)
         if not node_name:
             return
         self.version += 1
