@@ -23,7 +23,7 @@ from bench.objects import SCHEDULER_NAME
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
-from scheduler.driver.daemon import spare_collector
+from scheduler.driver.daemon import return_large_blocks, spare_collector
 from scheduler.driver.driver import Driver
 from scheduler.driver.feeding import Feed
 from scheduler.engine.events import Decide, Tick
@@ -47,6 +47,7 @@ _MIB: Final = 2**20
 @click.option("--bare", is_flag=True, help="Pods without owners and what kubelets say.")
 def main(*, nodes: int, pods: int, waiting: int, bare: bool) -> None:
     """Time a start, and weigh what is kept."""
+    return_large_blocks()
     profiles = Profiles(default_configuration(SCHEDULER_NAME))
     driver = Driver(profiles.engine(0), SystemClock(), event_logs=[FlightRecorder(HEADER)])
     with served(Amounts(nodes, pods, waiting, bare)) as server:

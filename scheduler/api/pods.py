@@ -95,15 +95,18 @@ class LabelSet:
     Attributes:
         labels: these.
         size_bytes: their length as text.
-        owners: of the pod that was decoded last; pods with equal labels mostly have equal ones.
+        created, owners, status: of the pod that was decoded last; pods with equal labels mostly
+            have equal ones.
     """
 
-    __slots__ = ("__weakref__", "labels", "owners", "size_bytes")
+    __slots__ = ("__weakref__", "created", "labels", "owners", "size_bytes", "status")
 
     def __init__(self, labels: dict[str, str], size_bytes: int) -> None:
         self.labels = labels
         self.size_bytes = size_bytes
+        self.created: str | None = None
         self.owners: tuple[OwnerReference, ...] = ()
+        self.status = PodStatus()
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):
@@ -209,11 +212,23 @@ def pod_info(pod: Pod) -> PodInfo:
     shape = _shared_shape(pod)
     force_setattr(pod, "spec", shape.spec)
     label_set = _shared_labels(pod.metadata.labels)
-    force_setattr(pod.metadata, "labels", label_set.labels)
-    if pod.metadata.owner_references != label_set.owners:
-        label_set.owners = pod.metadata.owner_references
-    force_setattr(pod.metadata, "owner_references", label_set.owners)
+    _share_with_last(pod, label_set)
     return PodInfo(pod, shape, label_set)
+
+
+def _share_with_last(pod: Pod, label_set: LabelSet) -> None:
+    """Replace what equals the same of the last pod with these labels."""
+    meta = pod.metadata
+    if meta.creation_timestamp != label_set.created:
+        label_set.created = meta.creation_timestamp
+    if meta.owner_references != label_set.owners:
+        label_set.owners = meta.owner_references
+    if pod.status != label_set.status:
+        label_set.status = pod.status
+    force_setattr(meta, "labels", label_set.labels)
+    force_setattr(meta, "creation_timestamp", label_set.created)
+    force_setattr(meta, "owner_references", label_set.owners)
+    force_setattr(pod, "status", label_set.status)
 
 
 def _move_volumes(pod: Pod) -> None:

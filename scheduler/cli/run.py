@@ -17,6 +17,7 @@ from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_yaml
+from scheduler.driver.daemon import return_large_blocks
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 
@@ -63,6 +64,7 @@ def _run(options: RunOptions) -> int:
 
 def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: SystemClock) -> int:
     status = 0
+    return_large_blocks()
     try:
         uvloop.run(run_daemon(options, config, clock))
     except* SchedulerError as problems:

@@ -399,7 +399,10 @@ class _Connection(asyncio.Protocol):
             return
         status = self._parser.get_status_code()
         headers = self._decoded_headers() if status >= FIRST_FAILURE else {}
-        self._answer_with(Response(status, headers, b"".join(self._chunks)))
+        body = b"".join(self._chunks)
+        # A page of a list: nobody waits for the next answer with it.
+        self._chunks = []
+        self._answer_with(Response(status, headers, body))
 
     def _answer_with(self, answer: Response | NoAnswerError) -> None:
         waiter, self._waiter = self._waiter, None

@@ -1,7 +1,10 @@
 """The phases of the daemon: what runs when, and that nothing goes on after its end."""
 
 import asyncio
+import ctypes
 import gc
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
@@ -369,3 +372,29 @@ def test_how_long_the_loop_kept_others_waiting_is_told() -> None:
         assert sum(stalls.counts) == sum(of_a_tenth_or_less) + 1
 
     play(story)
+
+
+def test_pages_of_lists_go_back_to_the_system() -> None:
+    """Freed blocks must not stay below what is kept: that is how a start would end up large."""
+    if not hasattr(ctypes.CDLL(None), "mallopt"):
+        pytest.skip("this C library decides by itself")
+    program = """
+from pathlib import Path
+from scheduler.driver.daemon import return_large_blocks
+
+def heap_kilobytes():
+    lines = Path("/proc/self/smaps").read_text().split("[heap]")[1].splitlines()
+    return int(next(line for line in lines if line.startswith("Size:")).split()[1])
+
+return_large_blocks()
+before, kept = heap_kilobytes(), []
+for _ in range(4):
+    page = bytes(2**23 - 4096)
+    kept.append(bytearray(2000))
+    del page
+print(heap_kilobytes() - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert int(done.stdout) < 2**11, "kB: a page was cut up for what stays"
