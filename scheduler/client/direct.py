@@ -11,6 +11,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from typing import Any, Final, TypeAlias
 
 import httptools
@@ -231,7 +232,8 @@ class _Connection(asyncio.Protocol):
         """Set for the request at hand, or for an earlier one: then it is set again when it ends."""
         self._transport: Any = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._chunks: list[bytes] = []
+        self._body = BytesIO()
+        """Grows in place and is given away as it is: a page of a list is there once."""
         self._received = 0
         self._unzip: Any = None
         """Unpacks the body where it is compressed."""
@@ -305,7 +307,6 @@ class _Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """The first byte of an answer, interim ones included, or of what nobody asked for."""
         self._headers = []
-        self._chunks = []
         self._unzip = None
         self._has_headers = False
         if not self._is_waited_for:
@@ -325,7 +326,7 @@ class _Connection(asyncio.Protocol):
         """Part of an answer."""
         if self._unzip is not None:
             chunk = self._unpacked(chunk)
-        self._chunks.append(chunk)
+        self._body.write(chunk)
 
     def on_message_complete(self) -> None:
         """The end of an answer; one below 200 announces another."""
@@ -399,10 +400,8 @@ class _Connection(asyncio.Protocol):
             return
         status = self._parser.get_status_code()
         headers = self._decoded_headers() if status >= FIRST_FAILURE else {}
-        body = b"".join(self._chunks)
-        # A page of a list: nobody waits for the next answer with it.
-        self._chunks = []
-        self._answer_with(Response(status, headers, body))
+        body, self._body = self._body, BytesIO()
+        self._answer_with(Response(status, headers, body.getvalue()))
 
     def _answer_with(self, answer: Response | NoAnswerError) -> None:
         waiter, self._waiter = self._waiter, None
