@@ -81,7 +81,7 @@ class Cache:
         self._next_state(uid, PodEvent.ASSUME)
         self._pods[uid] = pod
         self._assumed.add(uid)
-        self._place(pod)
+        self._place(pod, uid)
 
     def forget_pod(self, pod: PodInfo) -> bool:
         """The pod is not going to run there after all; says whether anything was given back."""
@@ -239,7 +239,7 @@ class Cache:
         old = self._pods.get(uid)
         self._pods[uid] = pod
         if old is None:
-            self._place(pod)
+            self._place(pod, uid)
             return
         self._assumed.discard(uid)
         if _takes_alike(old, pod):
@@ -250,15 +250,15 @@ class Cache:
                 self.changes.append(PodUpdated(pod) if alike else PodRelabelled(old, pod))
         else:
             self._take_away(old)
-            self._place(pod)
+            self._place(pod, uid)
 
     def _drop(self, uid: str) -> None:
         self._assumed.discard(uid)
         self._take_away(self._pods.pop(uid))
 
-    def _place(self, pod: PodInfo) -> None:
-        info = self._node_info(pod.node_name)
-        info.pods[pod.uid] = pod
+    def _place(self, pod: PodInfo, uid: str) -> None:
+        info = self._node_info(pod.pod.node_name)
+        info.pods[uid] = pod
         if info.node is not None:
             self.changes.append(PodAdded(pod))
 

@@ -69,16 +69,16 @@ class ActiveQueue:
 
     def pop(self) -> QueuedPodInfo | None:
         """Take out the pod whose turn it is, None when there is none."""
-        if not len(self._by_importance):
+        order, other = self._by_importance, self._by_failures
+        since = self._wasting_since
+        if since is not None and len(order) and self._is_fair(since):
+            order, other = other, order
+        queued = order.pop()
+        if queued is None:
             self._turns = self._in_vain = 0
             self._wasting_since = None
             return None
-        order, other = self._by_importance, self._by_failures
-        if self._wasting_since is not None and self._is_fair(self._wasting_since):
-            order, other = other, order
-        queued = order.pop()
-        if queued is not None:
-            other.remove(queued.pod_info.pod.metadata.uid)
+        other.remove(queued.pod_info.pod.metadata.uid)
         self._turns += 1
         self._weigh()
         return queued

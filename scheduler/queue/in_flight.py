@@ -104,7 +104,7 @@ class InFlightPods:
 
     def stop_collecting(self, uid: str) -> None:
         """Keep no more events for a pod."""
-        if self._starts.pop(uid, None) is not None:
+        if self._starts.pop(uid, None) is not None and self._events:
             end = self._dropped + len(self._events)
             self._needed_from = next(iter(self._starts.values()), end)
             self._trim()

@@ -100,6 +100,7 @@ class PodHeap:
         return None
 
     def _compact(self) -> None:
-        if len(self._heap) > _COMPACT_FROM and len(self._heap) > 2 * len(self._entries):
+        size = len(self._heap)
+        if size > _COMPACT_FROM and size > 2 * len(self._entries):
             self._heap = list(self._entries.values())
             heapify(self._heap)

@@ -87,6 +87,9 @@ class SchedulingQueue:
 
     Attributes:
         nominator: which pods are nominated to which nodes.
+        done_scheduling_cycle: keeps no more events for a pod, by UID, that can no longer be
+            rejected (Permit is over). The pod stays in flight: its deletion and its newer versions
+            are still taken note of.
 
     Invariant: a pod is in exactly one of active, back-off, unschedulable and in flight, from `add`
     until `delete`, or until `done` without being put back. See `scheduler.queue.validation`.
@@ -114,6 +117,7 @@ class SchedulingQueue:
         self._clock = clock
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
         self._in_flight = InFlightPods()
+        self.done_scheduling_cycle = self._in_flight.stop_collecting
         self.nominator = Nominator()
         self._begin(sort_key, profiles, settings.backoff)
 
@@ -296,13 +300,6 @@ class SchedulingQueue:
         if queued.unschedulable_plugins or queued.pending_plugins:
             self._count_rejectors(queued, -1)
         return queued
-
-    def done_scheduling_cycle(self, uid: str) -> None:
-        """Keep no more events for a pod that can no longer be rejected (Permit is over).
-
-        The pod stays in flight: its deletion and its newer versions are still taken note of.
-        """
-        self._in_flight.stop_collecting(uid)
 
     def begin_scheduling_cycle(self, uid: str) -> None:
         """Keep events again for a pod in flight: what was decided about it begins anew."""
@@ -574,9 +571,10 @@ class SchedulingQueue:
             step = self._unschedulable.end_scouting(uid)
 
     def _end_scouting(self, uid: str, *, found_nothing: bool = False) -> None:
-        step = self._unschedulable.end_scouting(uid, found_nothing=found_nothing)
-        if step is not None:
-            self._send(*step)
+        if uid in self._unschedulable.scouts:
+            step = self._unschedulable.end_scouting(uid, found_nothing=found_nothing)
+            if step is not None:
+                self._send(*step)
 
     def _requeue(self, uid: str, queued: QueuedPodInfo, strategy: Strategy, label: str) -> str:
         """Put a pod that is in no queue where it belongs, and say where that is."""

@@ -34,8 +34,8 @@ class UnschedulablePods:
         self._by_rejector: dict[tuple[str, str], dict[GroupKey, Group]] = {}
         """Profile and plugin to the groups that the plugin rejected."""
         self._excesses = Excesses()
-        self._sent_by: dict[str, Group] = {}
-        """By the UID of a scout."""
+        self.scouts: dict[str, Group] = {}
+        """By the UID of a scout; for reading."""
         self._standing: dict[Kind, Group] = {}
         """By kind, the group that pods of the kind belong to as long as nothing happens."""
         self._node_changes = 0
@@ -95,7 +95,7 @@ class UnschedulablePods:
 
     def _forget(self, group: Group) -> None:
         del self._groups[group.key]
-        self._sent_by.pop(group.scout, None)
+        self.scouts.pop(group.scout, None)
         self._doubt(group)
         excess = group.key.excess
         if excess is not None and not group.gating_plugin:
@@ -114,7 +114,7 @@ class UnschedulablePods:
         group = self._group_of.get(uid)
         if group is not None and group.key.shares and len(group.members) > 1 and not group.scout:
             group.scout, group.wake = uid, wake
-            self._sent_by[uid] = group
+            self.scouts[uid] = group
             if wake.late_before is None:
                 self._doubt(group)
         return self.remove(uid)
@@ -126,7 +126,7 @@ class UnschedulablePods:
             uid: of the scout.
             found_nothing: whether it was rejected as those were that it was sent for.
         """
-        group = self._sent_by.pop(uid, None)
+        group = self.scouts.pop(uid, None)
         if group is None:
             return None
         group.scout = ""
@@ -154,7 +154,7 @@ class UnschedulablePods:
         if group.scout == uid:
             return True
         # Whoever is on the way for the group is too late: what is to be found out is known.
-        self._sent_by.pop(group.scout, None)
+        self.scouts.pop(group.scout, None)
         group.scout = ""
         return False
 
@@ -315,9 +315,9 @@ class UnschedulablePods:
             yield "a group has no pods"
         if self.gated_count != sum(1 for queued in self if queued.is_gated):
             yield "gated pods are miscounted"
-        if self._sent_by != {g.scout: g for g in self._groups.values() if g.scout}:
+        if self.scouts != {g.scout: g for g in self._groups.values() if g.scout}:
             yield "scouts are not known to the groups that sent them"
-        if any(uid in self._group_of for uid in self._sent_by):
+        if any(uid in self._group_of for uid in self.scouts):
             yield "a scout waits with those that wait for it"
         if any(self._groups.get(group.key) is not group for group in self._standing.values()):
             yield "the rejection of a group stands that does not exist"
