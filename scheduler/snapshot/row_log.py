@@ -40,7 +40,8 @@ class RowLog:
         """Note a changed row; at least the last `keep` changes stay readable."""
         rows = self._rows
         rows.append(row)
-        if len(rows) > 2 * keep:
+        size = len(rows)
+        if size > 2 * keep and size > 2 * self._least:
             self._trim(keep)
 
     def extend(self, rows: Sequence[int], keep: int) -> None:

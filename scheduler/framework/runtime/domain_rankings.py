@@ -52,7 +52,8 @@ class _Ranked:
             self.ranking.follow_all(rows, self.total, now)
             self.total[rows] = now
         self._position = pod_class.changed.position
-        self.ranking.look(self.total)
+        if not self.ranking.is_known:
+            self.ranking.look(self.total)
 
 
 class DomainRankings:

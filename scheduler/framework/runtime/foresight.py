@@ -20,6 +20,13 @@ WORTH_IT: Final = 4
 MAX_PAUSE: Final = 1024
 """Chances that are let pass at most after passes in vain; each time twice as many."""
 
+_FORESEEN: Final = np.dtype(
+    [("is_known", np.bool_), ("first", np.int16), ("bits", np.uint64), ("total", np.float64)],
+    align=True,
+)
+"""All about a row in one place: one row is read at a time."""
+_NOTHING: Final = np.zeros(0, _FORESEEN)
+
 
 class Columns(Protocol):
     """What is known about rows."""
@@ -36,16 +43,13 @@ class Foresight:
         used: how often a row was as foreseen.
     """
 
-    __slots__ = ("_bits", "_first", "_known", "_pause", "_since", "_total", "_used_before", "used")
+    __slots__ = ("_foreseen", "_is_known", "_pause", "_since", "_used_before", "used")
 
     def __init__(self) -> None:
         self.used = 0
         self._used_before = 0
         self._pause = self._since = 0
-        self._known = np.zeros(0, np.bool_)
-        self._first: First = np.zeros(0, np.int16)
-        self._bits = np.zeros(0, np.uint64)
-        self._total: Scores = np.zeros(0)
+        self.forget()
 
     def is_worth_it(self) -> bool:
         """Whether to look ahead now: less and less often while that is in vain."""
@@ -59,7 +63,7 @@ class Foresight:
 
     def forget(self) -> None:
         """Something else has changed than what was foreseen."""
-        self._known = self._known[:0]
+        self._foreseen, self._is_known = _NOTHING, _NOTHING["is_known"]
 
     def keep(
         self,
@@ -70,23 +74,22 @@ class Foresight:
         capacity: int,
     ) -> None:
         """Keep what was worked out for some rows, and nothing else."""
-        self._known = np.zeros(capacity, np.bool_)
-        if len(self._first) != capacity:
-            self._first = np.zeros(capacity, np.int16)
-            self._bits = np.zeros(capacity, np.uint64)
-            self._total = np.zeros(capacity)
-        self._known[rows] = True
-        self._first[rows] = first
-        self._bits[rows] = bits
-        self._total[rows] = total
+        self._foreseen = foreseen = np.zeros(capacity, _FORESEEN)
+        self._is_known = foreseen["is_known"]
+        self._is_known[rows] = True
+        foreseen["first"][rows] = first
+        foreseen["bits"][rows] = bits
+        foreseen["total"][rows] = total
 
     def use(self, row: int, columns: Columns) -> bool:
         """Tell the columns what a row is now, if that was foreseen."""
-        if row >= len(self._known) or not self._known[row]:
+        is_known = self._is_known
+        if row >= len(is_known) or not is_known[row]:
             return False
-        self._known[row] = False
+        is_known[row] = False
         self.used += 1
-        columns.become(row, self._first.item(row), self._bits.item(row), self._total.item(row))
+        _, first, bits, total = self._foreseen.item(row)
+        columns.become(row, first, bits, total)
         return True
 
 

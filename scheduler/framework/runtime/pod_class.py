@@ -291,8 +291,10 @@ class PodClass:
 
     def best_rows(self, size: int) -> Ranking:
         """Which of the first rows have the best total, as of the last `refresh`."""
-        self._ranking.look(self.total[:size])
-        return self._ranking
+        ranking = self._ranking
+        if not ranking.is_known:
+            ranking.look(self.total[:size])
+        return ranking
 
     def fitting_domains(self, topology: Topology) -> NDArray[np.bool_]:
         """Which domains the rows form that fit, as of the last `refresh`. Not to be written to."""

@@ -21,23 +21,24 @@ class Ranking:
     Attributes:
         rows: those with the best total, in order; good until the next change.
         feasible: how many rows are not rejected.
+        is_known: whether these hold; else it is time to `look`.
     """
 
-    __slots__ = ("_best", "_is_known", "feasible", "rows")
+    __slots__ = ("_best", "feasible", "is_known", "rows")
 
     def __init__(self) -> None:
-        self._is_known = False
+        self.is_known = False
         self._best = INFEASIBLE_TOTAL
         self.rows: NDArray[np.intp] = _NO_ROWS
         self.feasible = 0
 
     def forget(self) -> None:
         """Rows have changed; which ones is not worth following."""
-        self._is_known = False
+        self.is_known = False
 
     def follow(self, row: int, before: float, now: float) -> None:
         """One row has another total."""
-        if not self._is_known or before == now:
+        if not self.is_known or before == now:
             return
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
         if before == self._best:
@@ -49,7 +50,7 @@ class Ranking:
             self._best, self.rows = now, np.array([row], np.intp)
         elif now == self._best:
             self.rows = np.sort(np.append(self.rows, row))
-        self._is_known = len(self.rows) > 0
+        self.is_known = len(self.rows) > 0
 
     def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
         """Some rows, each named once, have other totals.
@@ -66,10 +67,8 @@ class Ranking:
             self.follow(row, before.item(row), new)
 
     def look(self, total: Scores) -> None:
-        """Find out, where that is not known any more."""
-        if self._is_known:
-            return
+        """Find out."""
         self._best = total.max(initial=INFEASIBLE_TOTAL)
-        self._is_known = self._best != INFEASIBLE_TOTAL
-        self.rows = (total == self._best).nonzero()[0] if self._is_known else _NO_ROWS
+        self.is_known = self._best != INFEASIBLE_TOTAL
+        self.rows = (total == self._best).nonzero()[0] if self.is_known else _NO_ROWS
         self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))
