@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from scheduler.api.pods import PodInfo
+from scheduler.engine.story import Entry
 from scheduler.errors import SchedulerError
 from scheduler.extender import Consultation, Question, Review
 from scheduler.framework.cycle_state import CycleState
@@ -255,8 +256,16 @@ class Attempt(msgspec.Struct):
             raise AttemptError(f"attempt {self.id} has no node yet")
         return self.cycle_state
 
-    def next_state(self, event: AttemptEvent) -> AttemptState:
-        """The state that follows.
+    def advance(self, event: AttemptEvent, now: float, detail: str) -> Entry:
+        """Come to the state that follows.
+
+        Args:
+            event: what happens.
+            now: when, in seconds of the events' clock.
+            detail: why, or empty.
+
+        Returns:
+            What there is to tell: with no other detail, the node if there is one.
 
         Raises:
             AttemptError: this cannot happen now.
@@ -267,4 +276,9 @@ class Attempt(msgspec.Struct):
                 f"attempt {self.id} of pod {self.pod.key} is {self.state.value}: "
                 f"cannot {event.value}"
             )
-        return following
+        self.state, self.since = following, now
+        # The UID of a pod does not change on its way to a node.
+        pod = (self.placed[0] if self.placed else self.members[0].pod_info).pod
+        return Entry(
+            now, pod.metadata.uid, self.id, STATE_WORDS[following], detail or pod.node_name
+        )

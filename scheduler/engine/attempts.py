@@ -12,7 +12,6 @@ from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
 from scheduler.engine.attempt import (
-    STATE_WORDS,
     TAKEN,
     UNDECIDED,
     Attempt,
@@ -576,13 +575,8 @@ class Attempts:
     # --- helpers --------------------------------------------------------------------------------
 
     def _advance(self, attempt: Attempt, event: AttemptEvent, detail: str = "") -> None:
-        core, pod = self._core, attempt.pod.pod
-        state, now = attempt.next_state(event), core.time.now
-        attempt.state, attempt.since = state, now
-        # The UID of a pod does not change on its way to a node.
-        core.story.tell(
-            now, pod.metadata.uid, attempt.id, STATE_WORDS[state], detail or pod.node_name
-        )
+        core = self._core
+        core.story.tell(attempt.advance(event, core.time.now, detail))
 
     def _guarded(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:
         """Whatever goes wrong in a step fails this attempt, and nothing else."""

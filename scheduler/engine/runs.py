@@ -104,19 +104,19 @@ class Runs:
 
     def _is_undisturbed(self, run: _Run) -> bool:
         """Whether the last pod was placed, some were confirmed, and nothing else has happened."""
-        core, changes = self._core, run.changes
+        core, changes, count = self._core, run.changes, len(run.changes)
         if (
             core.cache.changes is not changes
-            or len(changes) >= MAX_CHANGES
+            or count >= MAX_CHANGES
             or core.states.changes != run.objects
             or core.queue.nominator.version != run.nominations
         ):
             return False
         placed = 0
         for change in changes[run.seen :]:
-            if isinstance(change, PodAdded) and change.pod.uid == run.uid:
+            if type(change) is PodAdded and change.pod.pod.metadata.uid == run.uid:
                 placed += 1
             elif type(change) not in _COUNT_AS_BEFORE:
                 return False
-        run.seen = len(changes)
+        run.seen = count
         return placed == 1

@@ -1,6 +1,7 @@
 """What happened to each pod lately, for people who ask."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -28,14 +29,15 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Story:
-    """The latest entries of all pods, oldest first."""
+    """The latest entries of all pods, oldest first.
+
+    Attributes:
+        tell: notes what happened to a pod.
+    """
 
     def __init__(self, length: int = STORY_LENGTH) -> None:
         self._entries: deque[Entry] = deque(maxlen=length)
-
-    def tell(self, time: float, uid: str, attempt: int, what: str, detail: str = "") -> None:
-        """Note what happened to a pod."""
-        self._entries.append(Entry(time, uid, attempt, what, detail))
+        self.tell: Callable[[Entry], None] = self._entries.append
 
     def of(self, uid: str) -> list[Entry]:
         """What is still known of one pod; looks at all entries, which takes about a millisecond."""

@@ -12,6 +12,7 @@ from scheduler.engine.attempt import (
     AttemptState,
     Taken,
 )
+from scheduler.engine.story import Entry
 from tests.support.builders import make_queued_pod_info
 from tests.support.fake_plugins import make_framework
 
@@ -78,10 +79,12 @@ def test_what_an_event_does_to_an_attempt(state: AttemptState, event: AttemptEve
     if expected is None:
         words = f"attempt 7 of pod default/p is {state.value}: cannot {event.value}"
         with pytest.raises(AttemptError, match=words):
-            attempt.next_state(event)
+            attempt.advance(event, 5.0, "")
     else:
-        assert attempt.next_state(event) is expected
-    assert attempt.state is state
+        told = attempt.advance(event, 5.0, "why")
+        assert told == Entry(5.0, attempt.pod.uid, 7, expected.value, "why")
+        assert attempt.since == 5.0
+    assert attempt.state is (expected or state)
 
 
 def test_what_each_state_gives_back() -> None:
