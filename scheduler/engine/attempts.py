@@ -5,7 +5,7 @@ handleBindingCycleError) v1.36.
 """
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from scheduler.api.limits import exceeded_limit
@@ -120,8 +120,8 @@ class Attempts:
         if queued is None:
             return
         pod = queued.pod_info
-        self._last_uid = pod.uid
-        if pod.is_terminating or core.cache.is_assumed_pod(pod.uid):
+        self._last_uid = uid = pod.uid
+        if pod.is_terminating or core.cache.is_assumed_pod(uid):
             self._skip(pod)
             return
         equal = core.queue.rejected_equal(queued)
@@ -134,8 +134,8 @@ class Attempts:
             return
         framework = core.frameworks[pod.spec.scheduler_name]
         self._last_id += 1
-        attempt = Attempt(self._last_id, framework, (queued,), core.now)
-        self._attempts[attempt.id] = self._by_uid[pod.uid] = attempt
+        attempt = Attempt(self._last_id, framework, (queued,), core.time.now)
+        self._attempts[self._last_id] = self._by_uid[uid] = attempt
         self._cycle(attempt, self._find_node)
 
     def _cycle(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:
@@ -143,10 +143,12 @@ class Attempts:
         core, calls, pod = self._core, attempt.framework.calls, attempt.pod
         self._last_uid = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
+        if core.tracer is None:
+            self._guarded(attempt, step)
+            return
         start = core.stopwatch()
         self._guarded(attempt, step)
-        if core.tracer is not None:
-            core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
+        core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
 
     def _skip(self, pod: PodInfo) -> None:
         """A pod that needs no node any more, or has one already."""
@@ -269,7 +271,7 @@ class Attempts:
         self._hearings.forget(attempt)
         core.cache.assume_pod(pod)
         self._tell_states(core.states.reserved, pod)
-        core.queue.found_place(pod.uid)
+        core.queue.found_place(pod.pod.metadata.uid)
         self._advance(attempt, AttemptEvent.RESERVE)
         status = framework.run_reserve_plugins(state, pod, node_name)
         if not status.is_success:
@@ -285,7 +287,7 @@ class Attempts:
 
     # --- Permit ---------------------------------------------------------------------------------
 
-    def _hold(self, attempt: Attempt, timeouts: dict[str, float]) -> None:
+    def _hold(self, attempt: Attempt, timeouts: Mapping[str, float]) -> None:
         core = self._core
         self._advance(attempt, AttemptEvent.WAIT)
         waiting = core.waiting.add(attempt.pod, attempt.id, timeouts, core.now)
@@ -322,8 +324,8 @@ class Attempts:
     def _begin_binding(self, attempt: Attempt) -> None:
         """Permit is over: from here on a failure is never a rejection."""
         pod = attempt.pod
-        self._core.queue.done_scheduling_cycle(pod.uid)
-        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.node_name):
+        self._core.queue.done_scheduling_cycle(pod.pod.metadata.uid)
+        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.pod.node_name):
             self._advance(attempt, AttemptEvent.PREPARE)
             self._core.out.append(RunPreBind(attempt.id))
         else:
@@ -337,8 +339,8 @@ class Attempts:
     def _send_bind(self, attempt: Attempt) -> None:
         out, binder = self._core.out, attempt.binder
         by_plugins = binder is None and not attempt.framework.binds_plainly
-        for pod in attempt.placed:
-            meta = pod.pod.metadata
+        for each in attempt.placed:
+            pod, meta = each.pod, each.pod.metadata
             bind = Bind(
                 attempt.id, meta.namespace, meta.name, meta.uid, pod.node_name, by_plugins, binder
             )

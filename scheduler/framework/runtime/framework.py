@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ MAX_WAIT_SECONDS: Final = 15 * 60.0
 """A pod is held by Permit no longer than this, whatever a plugin says."""
 
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
+_NO_WAITS: Final[Mapping[str, float]] = {}
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
 
 _UNSEEN: Final = FrameworkMetrics(Instruments())
@@ -282,14 +283,16 @@ class Framework:
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> tuple[Status, dict[str, float]]:
+    ) -> tuple[Status, Mapping[str, float]]:
         """Success, a rejection, or Wait with the seconds that every plugin waits at most.
 
         Raises:
             PluginError: a plugin failed.
         """
         start = self.calls.now()
-        status, waits = self._permit(state, pod, node_name)
+        status, waits = SUCCESS, _NO_WAITS
+        if self.plugins.permit:
+            status, waits = self._permit(state, pod, node_name)
         self.calls.point_done("Permit", status.code, start)
         return status, waits
 

@@ -43,9 +43,10 @@ class Ranking:
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
         if before == self._best:
             # In place: most rows may be equal, and only one of them goes.
-            at = int(self.rows.searchsorted(row))
-            self.rows[at:-1] = self.rows[at + 1 :]
-            self.rows = self.rows[:-1]
+            rows = self.rows
+            at = rows.searchsorted(row)
+            rows[at:-1] = rows[at + 1 :]
+            self.rows = rows[:-1]
         if now > self._best:
             self._best, self.rows = now, np.array([row], np.intp)
         elif now == self._best:
