@@ -84,6 +84,7 @@ class TermCounts:
         self._index = _indexes()
         self._remembered: dict[tuple[TermKind, str, object], list[TermClass]] = {}
         self._remembered_size = 0
+        self._merged_classes: list[TermClass] = []
 
     def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
         """The classes of a kind that speak of the pod; of very many, sums by key and weight.
@@ -182,6 +183,7 @@ class TermCounts:
             counts = RowCounts.sum_of((cls.counts for cls in same), capacity)
             for cls in same:
                 cls.sums.append(counts)
+            self._merged_classes += same
             kind, _, topology_key, weight = same[0].key
             merged.append(TermClass((kind, _SEVERAL, topology_key, weight), counts))
         return merged
@@ -191,8 +193,10 @@ class TermCounts:
             return
         self._remembered.clear()
         self._remembered_size = 0
-        for cls in self._classes.values():
+        # Not all classes: as many as there are pods may have a term of their own.
+        for cls in self._merged_classes:
             cls.sums.clear()
+        self._merged_classes.clear()
 
 
 def _indexes() -> dict[TermKind, SelectorIndex[TermClass]]:
