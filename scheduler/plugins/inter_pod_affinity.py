@@ -78,7 +78,6 @@ _REASONS: Final = (
     Reason(REASON_ANTI_AFFINITY),
     Reason(REASON_EXISTING_ANTI_AFFINITY),
 )
-_NO_REASON: Final = np.uint64(0)
 
 _FEW_TERMS: Final = 4
 """So many terms of running pods are looked at anew for each pod."""
@@ -311,7 +310,8 @@ class _Verdicts:
         is_complete = self._snapshot.topology(key).is_complete
         if not rejected[ABSENT + is_complete :].any():
             return
-        bits = np.where(rejected, reason, _NO_REASON)
+        bits = rejected.astype(np.uint64)
+        bits *= reason
         known = self._by_key.get(key)
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1

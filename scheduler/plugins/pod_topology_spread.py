@@ -118,7 +118,9 @@ class _HardState:
         sums = self.sums[index][domains.present]
         at = int(sums.argmin())
         others = min(sums[:at].min(initial=np.inf), sums[at + 1 :].min(initial=np.inf))
-        return float(sums[at]), float(others), int(np.arange(domains.count)[domains.present][at])
+        present = domains.present
+        emptiest = present.start + at if isinstance(present, slice) else int(present[at])
+        return float(sums[at]), float(others), emptiest
 
 
 class _Skews(Counting):
@@ -267,7 +269,7 @@ class PodTopologySpread(
             skewed[ABSENT] = False
             if domains.is_complete and not skewed.any():
                 continue
-            verdicts = np.where(skewed, _SKEWED, _FITS)
+            verdicts = skewed.astype(np.uint64)  # that is _SKEWED
             verdicts[ABSENT] = _KEY_MISSING
             answer = verdicts.take(domains.ids[rows])
             # The first constraint that a node fails gives the reason.

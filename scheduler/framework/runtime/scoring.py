@@ -116,7 +116,10 @@ class Scoring:
             best = self.best_of_class(pod_class, snapshot)
         else:
             totals = pod_class.total[: snapshot.table.size]
-            totals = np.where(verdicts.first == FEASIBLE, totals, INFEASIBLE_TOTAL)
+            # Whole numbers; a `where` takes long for rows that fit here and there.
+            totals = totals - INFEASIBLE_TOTAL
+            totals *= verdicts.first == FEASIBLE
+            totals += INFEASIBLE_TOTAL
             ranking = Ranking()
             ranking.look(totals)
             best = _best(ranking, totals, pod_class)

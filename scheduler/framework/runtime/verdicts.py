@@ -44,21 +44,34 @@ class Verdicts(msgspec.Struct):
 
     Attributes:
         first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
-        bits: that filter's answer.
+        settled: that filter's answer, but for `answers`.
         rows: which rows these are; all of the snapshot when None.
         table: what the answers mean; None where nobody asks.
         failures: filters that failed, by index; taken to reject all rows they were asked about.
         statuses: what has been told already.
-        is_shared: whether `first` and `bits` are the columns of a class, which others use.
+        is_shared: whether `first` and `settled` are the columns of a class, which others use.
+        answers: where `settled` is still the column of a class, in order which rows filters reject
+            and what they say; nobody asks while any node fits.
     """
 
     first: First
-    bits: NDArray[np.uint64]
+    settled: NDArray[np.uint64]
     rows: NDArray[np.intp] | None = None
     table: ReasonTable | None = None
     failures: dict[int, PluginError] = msgspec.field(default_factory=dict)
     statuses: dict[tuple[int, int], Status] = msgspec.field(default_factory=dict)
     is_shared: bool = False
+    answers: list[tuple[NDArray[np.bool_], Bits]] | None = None
+
+    @property
+    def bits(self) -> NDArray[np.uint64]:
+        """By row, what the filter says that rejects it first."""
+        if self.answers is not None:
+            self.settled = self.settled.copy()
+            for hit, answer in self.answers:
+                np.copyto(self.settled, answer, where=hit)
+            self.answers = None
+        return self.settled
 
     def reject(self, index: int, answer: Bits, positions: NDArray[np.intp] | None = None) -> None:
         """Take over what a filter rejects and no filter before it does; shared columns stay.
@@ -69,16 +82,21 @@ class Verdicts(msgspec.Struct):
             positions: about which of the rows looked at; None for all.
         """
         if self.is_shared:
-            self.first, self.bits, self.is_shared = self.first.copy(), self.bits.copy(), False
-        first, bits, hit = self.first, self.bits, answer != 0
-        if positions is None:
-            hit &= first > index
-            # Faster than by indices, however many rows are hit.
-            np.copyto(first, index, where=hit)
-            np.copyto(bits, answer, where=hit)
-        else:
+            self.first, self.is_shared, self.answers = self.first.copy(), False, []
+        first, hit = self.first, answer != 0
+        if positions is not None:
             first[positions[hit]] = index
-            bits[positions[hit]] = answer[hit]
+            self.bits[positions[hit]] = answer[hit]
+            return
+        hit &= first > index
+        # Not `copyto` for rows in their thousands: which of them are hit no processor foretells.
+        limit = np.multiply(hit, index - FEASIBLE, dtype=np.int16)
+        limit += FEASIBLE
+        np.minimum(first, limit, out=first)
+        if self.answers is None:
+            np.copyto(self.settled, answer, where=hit)
+        else:
+            self.answers.append((hit, answer))
 
     def feasible_rows(self) -> NDArray[np.intp]:
         """The rows no filter rejects."""
