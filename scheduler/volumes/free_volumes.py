@@ -33,6 +33,7 @@ class FreeVolumes:
     def __init__(self) -> None:
         self._slot_of: dict[str, int] = {}
         self._volumes: list[PersistentVolume] = []
+        self._is_given_away = False
         self._unused: list[int] = []
         self._areas = AreaIndex()
         self._profiles: dict[_Profile, int] = {}
@@ -50,8 +51,9 @@ class FreeVolumes:
         return len(self._slot_of)
 
     def volumes(self) -> list[PersistentVolume]:
-        """The volumes by slot; unused slots hold what was there last."""
-        return self._volumes.copy()
+        """The volumes by slot as they are now; unused slots hold what was there last."""
+        self._is_given_away = True
+        return self._volumes
 
     def capacity_of(self, slots: Slots) -> NDArray[np.float64]:
         """The sizes of volumes in bytes, 0 for NONE."""
@@ -59,6 +61,8 @@ class FreeVolumes:
 
     def put(self, volume: PersistentVolume) -> None:
         """Add a volume, or take over its newest version."""
+        if self._is_given_away:
+            self._volumes, self._is_given_away = self._volumes.copy(), False
         slot = self._slot_of.get(volume.key)
         if slot is None:
             slot = self._slot_of[volume.key] = self._new_slot(volume)
@@ -94,10 +98,12 @@ class FreeVolumes:
         options = self._best(claim, len(taken) + 1)
         chosen_rank = np.full(groups.count, len(self._rank), np.intp)
         everywhere = np.broadcast_to(options[EVERYWHERE], (groups.count, options.shape[1]))
-        for at, slots in (
-            (groups.members, _first_not_taken(options[groups.areas], taken, groups.members)),
-            (np.arange(groups.count), _first_not_taken(everywhere, taken, slice(None))),
-        ):
+        within = _first_not_taken(options[groups.areas], taken, groups.members)
+        places = [(groups.members, within)]
+        if options[EVERYWHERE, 0] != NONE:
+            anywhere = _first_not_taken(everywhere, taken, slice(None))
+            places.append((np.arange(groups.count), anywhere))
+        for at, slots in places:
             found = slots != NONE
             np.minimum.at(chosen_rank, at[found], self._rank[slots[found]])
         chosen = np.full(groups.count, NONE, np.intp)
@@ -114,9 +120,12 @@ class FreeVolumes:
         best = np.full((self._areas.count, count), NONE, np.intp)
         if len(slots):
             starts = np.flatnonzero(np.diff(areas, prepend=-1))
-            place = np.arange(len(slots)) - np.repeat(starts, np.diff(starts, append=len(slots)))
-            within = place < count
-            best[areas[within], place[within]] = slots[within]
+            ends = np.append(starts[1:], len(slots))
+            for place in range(count):
+                best[areas[starts], place] = slots[starts]
+                starts += 1
+                has_more = starts < ends
+                starts, ends = starts[has_more], ends[has_more]
         return best
 
     def _fits(self, claim: PersistentVolumeClaim) -> NDArray[np.bool_]:
