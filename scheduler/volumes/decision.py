@@ -6,6 +6,7 @@ findMatchingVolumes, checkVolumeProvisions) v1.36.
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -83,7 +84,7 @@ class _Match:
     Attributes:
         claim: the claim.
         found: per row whether there is one.
-        capacity: per row its size in bytes, 0 where there is none.
+        capacity: tells per row its size in bytes, 0 where there is none.
         volume_on: the volume of a row where there is one.
     """
 
@@ -93,7 +94,7 @@ class _Match:
         self,
         claim: PersistentVolumeClaim,
         found: Mask,
-        capacity: NDArray[np.float64],
+        capacity: Callable[[], NDArray[np.float64]],
         volume_on: Callable[[int], PersistentVolume],
     ) -> None:
         self.claim = claim
@@ -139,7 +140,7 @@ class VolumeDecision:
         """Per claim: class, bytes asked for, where a volume was found, and its size there."""
         for match in self._matches:
             size = ceil(match.claim.request or _ZERO)
-            yield match.claim.class_name, size, match.found, match.capacity
+            yield match.claim.class_name, size, match.found, match.capacity()
 
     def dynamic_use(self) -> Iterator[tuple[str, int, Mask]]:
         """Per claim whose class tells its room: class, bytes asked for, where it is provided."""
@@ -180,8 +181,8 @@ class VolumeDecision:
                 match = self._match_free(claim, free, taken.setdefault(claim.class_name, []))
                 match.found &= held.get(claim.key, True)
             else:
-                size = self._snapshot.table.size
-                match = _Match(claim, np.zeros(size, np.bool_), np.zeros(size), _nothing)
+                nowhere = np.zeros(self._snapshot.table.size, np.bool_)
+                match = _Match(claim, nowhere, partial(nowhere.astype, np.float64), _nothing)
             self._matches.append(match)
 
     def _reserved(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
@@ -199,7 +200,8 @@ class VolumeDecision:
 
     def _match_reserved(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> _Match:
         found = self._catalog.rows_in(area_of_affinity(volume.affinity), self._snapshot)
-        return _Match(claim, found, np.where(found, float(volume.capacity), 0.0), lambda _: volume)
+        capacity = float(volume.capacity)
+        return _Match(claim, found, lambda: np.where(found, capacity, 0.0), lambda _: volume)
 
     def _match_free(
         self, claim: PersistentVolumeClaim, free: FreeVolumes, taken: list[NDArray[np.intp]]
@@ -211,7 +213,10 @@ class VolumeDecision:
         # As they are now: by the time one is reserved, a slot may be another volume's.
         volumes = free.volumes()
         return _Match(
-            claim, slots != NONE, free.capacity_of(slots), lambda row: volumes[int(slots[row])]
+            claim,
+            slots != NONE,
+            lambda: free.capacity_of(slots),
+            lambda row: volumes[int(slots[row])],
         )
 
     # --- claims for which one is made -------------------------------------------------------------

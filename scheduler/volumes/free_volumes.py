@@ -19,8 +19,23 @@ Slots: TypeAlias = NDArray[np.intp]
 NONE: Final = -1
 _ROOM: Final = 16
 _SPARE_AREAS: Final = 64
+_MAX_KNOWN: Final = 8
+"""So many kinds of claims are followed from one volume that goes to the next."""
+_MAX_FOLLOWED: Final = 8
+"""So many groups are chosen for one by one; for more it is no shorter than for all at once."""
 
 _Profile: TypeAlias = tuple[str, str, tuple[str, ...]]
+
+
+class _Chosen:
+    """What was chosen for a kind of claims, and which volumes have gone since."""
+
+    __slots__ = ("by_group", "gone", "groups")
+
+    def __init__(self, groups: Groups, by_group: Slots) -> None:
+        self.groups = groups
+        self.by_group = by_group
+        self.gone: list[int] = []
 
 
 class FreeVolumes:
@@ -34,6 +49,7 @@ class FreeVolumes:
         self._slot_of: dict[str, int] = {}
         self._volumes: list[PersistentVolume] = []
         self._is_given_away = False
+        self._known: dict[object, _Chosen] = {}
         self._unused: list[int] = []
         self._areas = AreaIndex()
         self._profiles: dict[_Profile, int] = {}
@@ -63,6 +79,7 @@ class FreeVolumes:
         """Add a volume, or take over its newest version."""
         if self._is_given_away:
             self._volumes, self._is_given_away = self._volumes.copy(), False
+        self._known.clear()
         slot = self._slot_of.get(volume.key)
         if slot is None:
             slot = self._slot_of[volume.key] = self._new_slot(volume)
@@ -83,6 +100,8 @@ class FreeVolumes:
         if slot is not None:
             self._is_free[slot] = False
             self._unused.append(slot)
+            for known in self._known.values():
+                known.gone.append(slot)
             if self._areas.count > 2 * len(self._slot_of) + _SPARE_AREAS:
                 self._compact()
 
@@ -93,8 +112,46 @@ class FreeVolumes:
     def choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
         """By group, the smallest volume that fits the claim, or NONE.
 
-        `taken` are, by group, the volumes that the pod's other claims have chosen.
+        `taken` are, by group, the volumes that the pod's other claims have chosen. Not to be
+        written to.
+
+        Cost: O(volumes + groups) for the first claim of a kind, then O(volumes that have gone).
         """
+        if taken or claim.selector is not None:
+            return self._choose(claim, taken, groups)
+        kind = (
+            claim.request,
+            claim.access_modes,
+            claim.volume_mode,
+            claim.attributes_class,
+        )
+        known = self._known.get(kind)
+        if known is None or known.groups is not groups or not self._follow(claim, known):
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            known = self._known[kind] = _Chosen(groups, self._choose(claim, taken, groups))
+        return known.by_group
+
+    def _follow(self, claim: PersistentVolumeClaim, known: _Chosen) -> bool:
+        """Choose again where a volume has gone; False where that is too much."""
+        if len(known.gone) > _MAX_FOLLOWED:
+            return False
+        chosen, groups = known.by_group, known.groups
+        lost = [each for gone in known.gone for each in np.flatnonzero(chosen == gone).tolist()]
+        if len(lost) > _MAX_FOLLOWED:
+            return False
+        known.gone.clear()
+        of_slot = self._area[: len(self._volumes)]
+        for group in lost:
+            reached = of_slot == EVERYWHERE
+            for area in groups.areas[groups.members == group].tolist():
+                reached |= of_slot == area
+            slots = np.flatnonzero(reached)
+            slots = slots[self._fits(claim, slots)]
+            chosen[group] = slots[self._rank[slots].argmin()] if len(slots) else NONE
+        return True
+
+    def _choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
         options = self._best(claim, len(taken) + 1)
         chosen_rank = np.full(groups.count, len(self._rank), np.intp)
         everywhere = np.broadcast_to(options[EVERYWHERE], (groups.count, options.shape[1]))
@@ -114,8 +171,7 @@ class FreeVolumes:
     def _best(self, claim: PersistentVolumeClaim, count: int) -> Slots:
         """By area, the smallest volumes that fit the claim, padded with NONE."""
         order = self._sorted()
-        fits = self._fits(claim)[order]
-        slots = order[fits]
+        slots = order[self._fits(claim, order)]
         areas = self._area[slots]
         best = np.full((self._areas.count, count), NONE, np.intp)
         if len(slots):
@@ -128,7 +184,7 @@ class FreeVolumes:
                 starts, ends = starts[has_more], ends[has_more]
         return best
 
-    def _fits(self, claim: PersistentVolumeClaim) -> NDArray[np.bool_]:
+    def _fits(self, claim: PersistentVolumeClaim, slots: Slots) -> NDArray[np.bool_]:
         wanted = set(claim.access_modes)
         suits = np.fromiter(
             (
@@ -140,14 +196,16 @@ class FreeVolumes:
             len(self._profiles),
         )
         if not len(suits):
-            return self._is_free
+            return self._is_free[slots]
         fits: NDArray[np.bool_] = (
-            self._is_free & (self._capacity >= float(claim.request or 0)) & suits[self._profile]
+            self._is_free[slots]
+            & (self._capacity[slots] >= float(claim.request or 0))
+            & suits[self._profile[slots]]
         )
         if claim.selector is not None:
             selector = selector_from_label_selector(claim.selector)
-            for slot in np.flatnonzero(fits).tolist():
-                fits[slot] = selector.matches(self._volumes[slot].metadata.labels)
+            for at in np.flatnonzero(fits).tolist():
+                fits[at] = selector.matches(self._volumes[slots.item(at)].metadata.labels)
         return fits
 
     def _sorted(self) -> Slots:

@@ -154,6 +154,36 @@ def test_the_columns_choose_what_a_walk_over_the_nodes_chooses(seed: int) -> Non
         )
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_followed_is_what_is_chosen_anew(seed: int) -> None:
+    """Over a history in which volumes mostly go, and now and then one comes or a node changes."""
+    chance = random.Random(seed)
+    nodes = [make_node(f"n{i}", zone=f"z{i % 3}") for i in range(NODES)]
+    snapshot = cluster_of(nodes)
+    catalog = make_catalog(make_class())
+    volumes = {volume.key: volume for volume in (random_volume(chance, i) for i in range(60))}
+    for volume in volumes.values():
+        tell(catalog, None, volume)
+    kinds = [random_claims(chance)[:1] for _ in range(3)]
+    for step in range(100, 150):
+        for name in chance.sample(sorted(volumes), min(len(volumes), chance.choice((0, 1, 1, 9)))):
+            tell(catalog, volumes.pop(name), None)
+        if chance.random() < 0.2:
+            came = random_volume(chance, step)
+            volumes[came.key] = came
+            tell(catalog, None, came)
+        if chance.random() < 0.1:
+            node = chance.randrange(NODES)
+            nodes[node] = make_node(f"n{node}", zone=f"z{chance.randrange(3)}")
+            snapshot = cluster_of(nodes)
+        claims = chance.choice(kinds)
+
+        decision = VolumeDecision(catalog, PodClaims((), tuple(claims), ()), snapshot)
+
+        in_order = sorted(volumes.values(), key=lambda v: int(v.key.removeprefix("pv-")))
+        check(decision, claims, in_order, snapshot)
+
+
 def make_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
     """The volume, reserved to a claim."""
     reserved = make_volume(volume.key, claim=claim)
