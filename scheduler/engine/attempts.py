@@ -271,7 +271,7 @@ class Attempts:
         self._hearings.forget(attempt)
         core.cache.assume_pod(pod)
         self._tell_states(core.states.reserved, pod)
-        core.queue.found_place(pod.pod.metadata.uid)
+        core.queue.found_place(pod.uid)
         self._advance(attempt, AttemptEvent.RESERVE)
         status = framework.run_reserve_plugins(state, pod, node_name)
         if not status.is_success:
