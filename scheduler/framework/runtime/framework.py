@@ -38,8 +38,8 @@ MAX_WAIT_SECONDS: Final = 15 * 60.0
 """A pod is held by Permit no longer than this, whatever a plugin says."""
 
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
-_NO_WAITS: Final[Mapping[str, float]] = {}
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
+_NO_WAITS: Final[Mapping[str, float]] = {}
 
 _UNSEEN: Final = FrameworkMetrics(Instruments())
 """What is counted here is shown to nobody."""
