@@ -18,7 +18,7 @@ from scheduler.snapshot import Snapshot
 
 AROUND_SECONDS: Final = 5.0
 """So long a binding takes at most, from the decision until the watch tells."""
-_MOVES: Final = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233)
+_MOVES: Final = (*range(1, 22), 34, 55, 89, 144, 233)
 """By how many others a binding is moved: most are overtaken by few."""
 
 
@@ -57,7 +57,7 @@ def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
 
     `changes` are all that happened to pods lately, before the binding and after it.
 
-    Cost: at most about fifty ways, O(changes) each.
+    Cost: at most about a hundred ways, O(changes) each.
     """
     others = [each for each in changes if each.pod.uid != binding.pod.uid]
     unsure = {each.number: each for each in others if each.may_swap(binding)}

@@ -5,7 +5,7 @@ from random import Random
 from scheduler.answers.orders import Change, ways
 from tests.support.builders import make_pod_info
 
-MOST = 60
+MOST = 120
 """Ways in which one binding may be looked at."""
 
 
