@@ -3,7 +3,7 @@
 #
 # A tag may mean something else tomorrow: `make image-push` looks up the digest behind it and hands
 # that over, docs/releasing.md says more.
-ARG BASE=python:3.11-slim-bookworm
+ARG BASE=python:3.13-slim-bookworm
 
 # Wheels, where the build may not reach a package index: --build-context wheels=FOLDER.
 FROM scratch AS wheels

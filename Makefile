@@ -16,7 +16,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 URL ?= https://example.com/stowage/releases
 # Worked out when a target asks for them.
 VERSION = $(shell $(BIN)/python -m setuptools_scm)
-TAG := python:3.11-slim-bookworm
+TAG := python:3.13-slim-bookworm
 BASED_ON = $(TAG)@$(shell docker buildx imagetools inspect --format '{{.Manifest.Digest}}' $(TAG))
 
 .DEFAULT_GOAL := help

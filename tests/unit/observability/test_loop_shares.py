@@ -109,6 +109,10 @@ async def _spend(world: World, seconds: float) -> None:
     world.now += seconds
 
 
+async def _watch(world: World, seconds: float) -> None:
+    await world.shares.timed(WATCHES, _spend(world, seconds))
+
+
 @pytest.mark.parametrize(
     ("late", "work"),
     [
@@ -145,7 +149,7 @@ def test_a_stall_says_what_it_was(late: float, work: str) -> None:
 def test_what_a_stall_took_is_told_from_what_the_machine_took(kept: float, work: str) -> None:
     """Where the thread did not run nothing of ours took the time; the rest is ours all the same."""
     world = World()
-    run(world.shares.timed(WATCHES, _spend(world, 0.25)))
+    run(_watch(world, 0.25))
     world.now += 0.75
     world.kept = kept
 
@@ -156,7 +160,7 @@ def test_what_a_stall_took_is_told_from_what_the_machine_took(kept: float, work:
 def test_a_thread_that_ran_all_the_time_was_not_kept_from_it() -> None:
     """It also worked before the timer was due."""
     world = World()
-    run(world.shares.timed(WATCHES, _spend(world, 1.5)))
+    run(_watch(world, 1.5))
 
     assert world.shares.stalled(1.0)[NOT_RUNNING] == 0
     assert (world.stalls(WATCHES), world.stalls(NOT_RUNNING)) == (1.0, None)
