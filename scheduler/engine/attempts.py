@@ -5,7 +5,7 @@ handleBindingCycleError) v1.36.
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from scheduler.api.limits import exceeded_limit
@@ -143,12 +143,10 @@ class Attempts:
         core, calls, pod = self._core, attempt.framework.calls, attempt.pod
         self._last_uid = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
-        if core.tracer is None:
-            self._guarded(attempt, step)
-            return
         start = core.stopwatch()
         self._guarded(attempt, step)
-        core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
+        if core.tracer is not None:
+            core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
 
     def _skip(self, pod: PodInfo) -> None:
         """A pod that needs no node any more, or has one already."""
@@ -287,7 +285,7 @@ class Attempts:
 
     # --- Permit ---------------------------------------------------------------------------------
 
-    def _hold(self, attempt: Attempt, timeouts: Mapping[str, float]) -> None:
+    def _hold(self, attempt: Attempt, timeouts: dict[str, float]) -> None:
         core = self._core
         self._advance(attempt, AttemptEvent.WAIT)
         waiting = core.waiting.add(attempt.pod, attempt.id, timeouts, core.now)
@@ -324,8 +322,8 @@ class Attempts:
     def _begin_binding(self, attempt: Attempt) -> None:
         """Permit is over: from here on a failure is never a rejection."""
         pod = attempt.pod
-        self._core.queue.done_scheduling_cycle(pod.pod.metadata.uid)
-        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.pod.node_name):
+        self._core.queue.done_scheduling_cycle(pod.uid)
+        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.node_name):
             self._advance(attempt, AttemptEvent.PREPARE)
             self._core.out.append(RunPreBind(attempt.id))
         else:

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -39,7 +39,6 @@ MAX_WAIT_SECONDS: Final = 15 * 60.0
 
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
-_NO_WAITS: Final[Mapping[str, float]] = {}
 
 _UNSEEN: Final = FrameworkMetrics(Instruments())
 """What is counted here is shown to nobody."""
@@ -283,16 +282,14 @@ class Framework:
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> tuple[Status, Mapping[str, float]]:
+    ) -> tuple[Status, dict[str, float]]:
         """Success, a rejection, or Wait with the seconds that every plugin waits at most.
 
         Raises:
             PluginError: a plugin failed.
         """
         start = self.calls.now()
-        status, waits = SUCCESS, _NO_WAITS
-        if self.plugins.permit:
-            status, waits = self._permit(state, pod, node_name)
+        status, waits = self._permit(state, pod, node_name)
         self.calls.point_done("Permit", status.code, start)
         return status, waits
 
