@@ -310,8 +310,7 @@ class _Verdicts:
         is_complete = self._snapshot.topology(key).is_complete
         if not rejected[ABSENT + is_complete :].any():
             return
-        bits = rejected.astype(np.uint64)
-        bits *= reason
+        bits = rejected * reason
         known = self._by_key.get(key)
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1

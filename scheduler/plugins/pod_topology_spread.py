@@ -269,7 +269,7 @@ class PodTopologySpread(
             skewed[ABSENT] = False
             if domains.is_complete and not skewed.any():
                 continue
-            verdicts = skewed.astype(np.uint64)  # that is _SKEWED
+            verdicts = skewed * _SKEWED
             verdicts[ABSENT] = _KEY_MISSING
             answer = verdicts.take(domains.ids[rows])
             # The first constraint that a node fails gives the reason.
