@@ -15,6 +15,7 @@ from scheduler.api.objects import (
 from scheduler.api.selectors import selector_from_label_selector
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 from scheduler.snapshot import Snapshot
+from scheduler.volumes.catalog import VolumeCatalog
 from scheduler.volumes.claims import PodClaims
 from scheduler.volumes.decision import BIND_CONFLICT, VolumeDecision
 from scheduler.volumes.reach import area_of_affinity, contains
@@ -103,12 +104,14 @@ def random_claims(chance: random.Random) -> list[PersistentVolumeClaim]:
 
 
 def check(
-    decision: VolumeDecision,
+    catalog: VolumeCatalog,
     claims: list[PersistentVolumeClaim],
-    volumes: list[PersistentVolume],
+    known: dict[str, PersistentVolume],
     snapshot: Snapshot,
 ) -> None:
     """Hold one decision against the walk."""
+    decision = VolumeDecision(catalog, PodClaims((), tuple(claims), ()), snapshot)
+    volumes = sorted(known.values(), key=lambda v: int(v.key.removeprefix("pv-")))
     for name, row in snapshot.table.row_of.items():
         labels = snapshot.node(row).metadata.labels
         taken: set[str] = set()
@@ -144,10 +147,7 @@ def test_the_columns_choose_what_a_walk_over_the_nodes_chooses(seed: int) -> Non
         for name in chance.sample(sorted(volumes), min(len(volumes), chance.randrange(3))):
             tell(catalog, volumes.pop(name), None)
 
-        decision = VolumeDecision(catalog, PodClaims((), tuple(claims), ()), snapshot)
-
-        in_order = sorted(volumes.values(), key=lambda v: int(v.key.removeprefix("pv-")))
-        check(decision, claims, in_order, snapshot)
+        check(catalog, claims, volumes, snapshot)
         free = catalog.free_volumes("local")
         assert free is None or len(free) == sum(
             v.claim is None and v.is_available for v in volumes.values()
@@ -178,10 +178,7 @@ def test_what_is_followed_is_what_is_chosen_anew(seed: int) -> None:
             snapshot = cluster_of(nodes)
         claims = chance.choice(kinds)
 
-        decision = VolumeDecision(catalog, PodClaims((), tuple(claims), ()), snapshot)
-
-        in_order = sorted(volumes.values(), key=lambda v: int(v.key.removeprefix("pv-")))
-        check(decision, claims, in_order, snapshot)
+        check(catalog, claims, volumes, snapshot)
 
 
 def make_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
