@@ -50,8 +50,10 @@ from scheduler.observability.loop_shares import (
 )
 from scheduler.observability.work_queues import WorkQueue, WorkQueueMetrics
 
-MAX_OWED: Final = 256
+MAX_OWED: Final = 512
 """Events that may be owed, those of binds and evictions under way included."""
+FEW_EVENTS: Final = 4
+"""Events that may be under way while few are owed: they take a busy server's time from binds."""
 FOR_BINDS: Final = 4
 """Of the requests at a time, one in so many is kept for binds and reads: others may hang."""
 FOR_EVENTS: Final = 3
@@ -392,10 +394,21 @@ class Outbox:
         waits_for_binds = self.binds_owed and not self._settings.max_owed
         if not self._events or self._is_hushed or waits_for_binds:
             return None
+        if self._deliveries_in_flight >= self._events_at_a_time():
+            # With more requests at a time no more would be sent.
+            self._limit.ran_dry = True
+            return None
         self._events_in_flight += 1
         self._deliveries_in_flight += 1
         since, occurrence = self._events.popleft()
         return self._timed(EVENTS, self._event_queue.work(since, self._deliver(occurrence)))
+
+    def _events_at_a_time(self) -> int:
+        """As large a share of the requests as of the events that may be owed is."""
+        limit = self._settings.max_owed
+        if not limit:
+            return self.concurrency
+        return max(FEW_EVENTS, self.concurrency * self.events_owed // limit)
 
     def _has_room_for_event(self) -> bool:
         """Whether what brings an event may leave."""

@@ -8,7 +8,7 @@ from typing import Any
 from scheduler.api.written import Condition
 from scheduler.client.event_series import Occurrence
 
-TURNS = 50
+TURNS = 400
 """Turns of the loop after which everything that can happen has happened."""
 
 

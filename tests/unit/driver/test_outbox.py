@@ -24,6 +24,7 @@ from scheduler.client.errors import (
 from scheduler.driver.concurrency import FEWEST, MOST, START
 from scheduler.driver.outbox import (
     AHEAD,
+    FEW_EVENTS,
     FOR_BINDS,
     FOR_EVENTS,
     MAX_OWED,
@@ -206,7 +207,7 @@ def test_status_and_events_that_hang_leave_room_for_binds() -> None:
 
     async def story(world: World) -> None:
         world.writes.held = {"patch", "event", "bind"}
-        for number in range(40):
+        for number in range(MAX_OWED // 2):
             world.outbox.patch(patch(f"p{number}"))
             world.outbox.tell(tell(f"p{number}"))
         await settle()
@@ -418,6 +419,27 @@ def test_no_more_events_are_owed_than_allowed_while_none_gets_through() -> None:
     assert len(world.answers) == len(world.writes.names("event")) == 3 * MAX_OWED
     assert world.most_owed == MAX_OWED
     assert world.dropped == []
+
+
+def test_the_more_events_are_owed_the_more_are_under_way() -> None:
+    """A few while few are owed; the share of requests is that of what may be owed."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"event"}
+        for number in range(MAX_OWED // 2):
+            world.outbox.tell(tell(f"p{number}"))
+            if number == FEW_EVENTS:
+                await settle()
+                assert world.writes.hanging("event") == FEW_EVENTS
+        await settle()
+        assert world.writes.hanging("event") == START // 2
+
+        world.writes.held = set()
+        world.writes.release("event")
+        await settle()
+        assert world.outbox.is_empty
+
+    play(story)
 
 
 def test_evictions_leave_only_while_there_is_room_for_their_events() -> None:
@@ -781,18 +803,18 @@ def test_while_nobody_answers_events_are_not_tried_one_after_the_other() -> None
     """Those under way learn it; the others are sent when it has been quiet for a while."""
 
     async def story(world: World) -> None:
-        world.writes.fail("event", *[UnavailableError("POST")] * START)
-        for number in range(4 * START):
+        world.writes.fail("event", *[UnavailableError("POST")] * FEW_EVENTS)
+        for number in range(4 * FEW_EVENTS):
             world.outbox.tell(tell(f"p{number}"))
         world.outbox.bind(bind("b"))
         await settle()
         tried = world.writes.names("event")
-        assert 0 < len(tried) <= START
+        assert 0 < len(tried) <= FEW_EVENTS
         await asyncio.sleep(1.1)  # the quiet while, and no event's own pause
         await settle()
         assert len(world.writes.names("event")) > len(tried)
         assert world.writes.names("bind") == ["b"]
-        assert world.outbox.events_owed < 4 * START
+        assert world.outbox.events_owed < 4 * FEW_EVENTS
 
     play(story)
 
