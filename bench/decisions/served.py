@@ -7,7 +7,7 @@ managed fields. `bare` ones have what the API server itself adds, as those of `p
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from http import HTTPStatus
+from io import BytesIO
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, Final
@@ -18,12 +18,14 @@ import msgspec
 from bench.objects import PodFactory, nodes_of
 from bench.workload import MEASURED, chosen, load_workloads
 from e2e.support.objects import Json
-from scheduler.client.direct import Response
+from scheduler.client.body import PART_BYTES
 from scheduler.informers.kinds import KINDS, NODES, PODS
 
 REPLICAS: Final = 30
 """Pods of one ReplicaSet."""
 _WORKLOAD: Final = "start-150000"
+_MOST: Final = 2000
+"""Objects on a page: each is there as a whole here, which counts as memory of the start."""
 _VERSION: Final = 10**9
 """Of the whole lists; objects have smaller ones."""
 
@@ -50,11 +52,12 @@ class Server:
     def __init__(self, pages: Connection) -> None:
         self._pages = pages
 
-    async def request(self, method: str, path: str, *, timeout: float) -> Response:
-        """See `ApiSession.request`."""
-        del method, timeout
+    @asynccontextmanager
+    async def download(self, path: str, *, timeout: float) -> AsyncIterator["_Page"]:
+        """See `ApiSession.download`."""
+        del timeout
         self._pages.send(path)
-        return Response(HTTPStatus.OK, {}, self._pages.recv_bytes())
+        yield _Page(self._pages.recv_bytes())
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator["Server"]:
@@ -66,6 +69,17 @@ class Server:
         """See `Lines.read`."""
         await asyncio.Event().wait()
         return ()
+
+
+class _Page:
+    """A page, in parts as they come from a socket. See `Body`."""
+
+    def __init__(self, page: bytes) -> None:
+        self._page = BytesIO(page)
+
+    async def read(self) -> bytes:
+        """See `Body.read`."""
+        return self._page.read(PART_BYTES)
 
 
 @contextmanager
@@ -95,7 +109,7 @@ def _serve(paths: Connection, amounts: Amounts) -> None:
             return
         query = dict(parse_qsl(split.query))
         first, total = int(query.get("continue", 0)), totals.get(split.path, 0)
-        end = min(total, first + int(query["limit"]))
+        end = min(total, first + min(_MOST, int(query["limit"])))
         items = [makers[split.path](index) for index in range(first, end)]
         metadata = {"resourceVersion": str(_VERSION), "continue": str(end) if end < total else ""}
         page = {"kind": list_kinds[split.path], "apiVersion": "v1", "metadata": metadata}
@@ -136,6 +150,7 @@ def _stored(body: Json, index: int, *managers: str) -> Json:
         "creationTimestamp": _time(index),
         "managedFields": [_managed(manager, body) for manager in managers],
     }
+    body = {key: value for key, value in body.items() if key not in {"apiVersion", "kind"}}
     status = {"phase": "Pending", "qosClass": "Burstable", **body.get("status", {})}
     return {**body, "metadata": {**body["metadata"], **added}, "status": status}
 

@@ -2,16 +2,14 @@
 
 aiohttp spends most of a small request's time on what a request to an API server has no use for
 (cookies, redirects, form data, middleware, per-request objects), and a pod needs two such requests.
-Here a request is one write and one future; llhttp parses the answer. Watches, and everything that
-goes through a proxy, use aiohttp. `python -m bench --workload plain` shows what either costs.
+Here a request is one write and one future; llhttp parses the answer. Lists, watches, and everything
+that goes through a proxy, use aiohttp. `python -m bench --workload plain` shows what either costs.
 """
 
 import asyncio
 import socket
 import ssl
-import zlib
 from collections.abc import Callable, Mapping
-from io import BytesIO
 from typing import Any, Final, TypeAlias
 
 import httptools
@@ -44,14 +42,11 @@ SOCKET_OPTIONS: Final = tuple(
 """Level, option and value; with them the kernel notices within 20 s that the peer is gone."""
 
 MAX_ANSWER_BYTES: Final = 2**25
-"""An answer that is longer is given up; lists are asked for in pieces far below it."""
+"""An answer that is longer is given up; lists come otherwise, in parts."""
 
 FIRST_FAILURE: Final = 300
 _FIRST_FINAL: Final = 200
 _BODILESS: Final = frozenset({204, 304})
-_ENCODING: Final = b"content-encoding"
-_GZIP: Final = 16 + zlib.MAX_WBITS
-"""For zlib: a gzip header and trailer are expected."""
 
 Fence: TypeAlias = Callable[[], bool]
 """Asked in the moment before the bytes leave: may this still be written?"""
@@ -123,8 +118,7 @@ class DirectConnections:
         self._context = context
         self._server_hostname = (server_hostname or self._host) if context else None
         self._prefix = url.raw_path.rstrip("/")
-        # API servers compress what is long (128 KiB), which costs them less than encrypting it.
-        lines = {"Host": url.host_port_subcomponent or "", **headers, "Accept-Encoding": "gzip"}
+        lines = {"Host": url.host_port_subcomponent or "", **headers}
         self._headers = "".join(f"\r\n{name}: {value}" for name, value in lines.items())
         # A line break in a token would end the headers.
         self._is_usable = self._headers.count("\n") == len(lines)
@@ -232,11 +226,8 @@ class _Connection(asyncio.Protocol):
         """Set for the request at hand, or for an earlier one: then it is set again when it ends."""
         self._transport: Any = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body = BytesIO()
-        """Grows in place and is given away as it is: a page of a list is there once."""
+        self._body = bytearray()
         self._received = 0
-        self._unzip: Any = None
-        """Unpacks the body where it is compressed."""
         self._has_headers = False
 
     def send(self, request: bytes, due: float) -> asyncio.Future[Response]:
@@ -307,7 +298,6 @@ class _Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """The first byte of an answer, interim ones included, or of what nobody asked for."""
         self._headers = []
-        self._unzip = None
         self._has_headers = False
         if not self._is_waited_for:
             self.is_reusable = False
@@ -315,8 +305,6 @@ class _Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Part of an answer."""
         self._headers.append((name, value))
-        if len(name) == len(_ENCODING) and name.lower() == _ENCODING and value == b"gzip":
-            self._unzip = zlib.decompressobj(_GZIP)
 
     def on_headers_complete(self) -> None:
         """What follows is the body."""
@@ -324,9 +312,7 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, chunk: bytes) -> None:
         """Part of an answer."""
-        if self._unzip is not None:
-            chunk = self._unpacked(chunk)
-        self._body.write(chunk)
+        self._body += chunk
 
     def on_message_complete(self) -> None:
         """The end of an answer; one below 200 announces another."""
@@ -373,19 +359,6 @@ class _Connection(asyncio.Protocol):
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers
         }
 
-    def _unpacked(self, chunk: bytes) -> bytes:
-        """A part of the body as it was before it was compressed; it may be any times as long."""
-        left = max(1, MAX_ANSWER_BYTES - self._received + 1)
-        try:
-            unpacked: bytes = self._unzip.decompress(chunk, left)
-        except zlib.error as problem:
-            self.fail("the answer is not gzip", problem)
-            return b""
-        self._received += len(unpacked)
-        if self._unzip.unconsumed_tail or self._received > MAX_ANSWER_BYTES:
-            self.fail(TooLongError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes"))
-        return unpacked
-
     def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
@@ -395,13 +368,11 @@ class _Connection(asyncio.Protocol):
             self.abort()
 
     def _complete(self) -> None:
-        if self._unzip is not None and (not self._unzip.eof or self._unzip.unused_data):
-            self.fail("the compressed answer is not whole")
-            return
         status = self._parser.get_status_code()
         headers = self._decoded_headers() if status >= FIRST_FAILURE else {}
-        body, self._body = self._body, BytesIO()
-        self._answer_with(Response(status, headers, body.getvalue()))
+        body = bytes(self._body)
+        self._body.clear()
+        self._answer_with(Response(status, headers, body))
 
     def _answer_with(self, answer: Response | NoAnswerError) -> None:
         waiter, self._waiter = self._waiter, None

@@ -9,13 +9,12 @@ Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/sr
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from scheduler.client.direct import Response
 from scheduler.client.errors import (
     ApiError,
     GoneError,
@@ -33,6 +32,7 @@ from scheduler.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
 from scheduler.informers.glimpse import Glimpse, glimpse
 from scheduler.informers.kinds import Kind, MalformedObjectError
 from scheduler.informers.pacer import Pacer
+from scheduler.informers.pages import PageReader
 from scheduler.informers.paging import FIRST, PageSize
 from scheduler.informers.reports import Reports
 from scheduler.informers.states import Outcome, State, next_state
@@ -46,7 +46,6 @@ from scheduler.informers.wire import (
     Page,
     bookmark_decoder,
     event_decoder,
-    list_query,
     page_decoder,
     watch_query,
 )
@@ -73,7 +72,7 @@ class InformerOptions:
     """Times, in seconds, and how lists are asked for.
 
     Attributes:
-        list_timeout: for one page.
+        list_timeout: for one page, from asking for it until all of it is taken in.
         read_timeout: without any byte on a watch, after which the connection counts as dead.
             API servers send a bookmark about every minute; a server that does not costs one
             reconnection every so often.
@@ -147,8 +146,8 @@ class Informer(Generic[T]):
         self._synced = asyncio.Event()
         self._page_size = PageSize(self._options.page_size)
         self._continue = ""
-        self._ahead: asyncio.Task[tuple[str, Response]] | None = None
-        """The request for the page after the one that is being taken in."""
+        self._taken = 0
+        """Objects of the page that is coming."""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
         self._unnamed: dict[str, None] = {}
@@ -179,13 +178,10 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Lists and watches for ever. Run it as a task; only a bug in a handler ends it."""
-        try:
-            while True:
-                pause = await self._step()
-                if pause > 0:
-                    await asyncio.sleep(pause)
-        finally:
-            self._drop_ahead()
+        while True:
+            pause = await self._step()
+            if pause > 0:
+                await asyncio.sleep(pause)
 
     async def _step(self) -> float:
         """Does what the state asks for; answers how many seconds to wait before the next step."""
@@ -257,41 +253,32 @@ class Informer(Generic[T]):
     async def _list_page(self) -> None:
         if self.state is State.EMPTY:
             self._begin_list()
-        ahead, self._ahead = self._ahead or self._ask_page(), None
+        reader = PageReader(self.kind, self._page_size, self._continue)
+        self._taken = 0
         try:
-            path, answer = await ahead
+            timeout = self._options.list_timeout
+            rest = await reader.read(self._session, timeout, self._take_items)
         except TooLargeError:
             if self._page_size.shrink():
                 return
             raise
-        self._pacer.restart()
-        page = self._page(path, answer.body)
+        page = self._page(reader.path, rest)
         if page is None:
             return
-        self._page_size.took(len(page.items or ()), len(answer.body))
+        await self._take_items(page.items or ())
+        self._page_size.took(self._taken, reader.received)
         self._continue = page.metadata.continue_
-        if self._continue:
-            # The server makes the next page while this one is taken in.
-            self._ahead = asyncio.create_task(self._ask_page())
-        for item in page.items or ():
-            self._take_item(item)
-            if self._pacer.is_due:
-                await self._pacer.pause()
         if self._continue:
             self._advance(Outcome.PAGE)
         else:
             self._complete_list(page.metadata.resource_version)
 
-    async def _ask_page(self) -> tuple[str, Response]:
-        kind = self.kind
-        path = f"{kind.path}?{list_query(kind.field_selector, self._page_size.now, self._continue)}"
-        return path, await self._session.request("GET", path, timeout=self._options.list_timeout)
-
-    def _drop_ahead(self) -> None:
-        """What was asked for ahead is not wanted any more."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and not ahead.cancel() and not ahead.cancelled():
-            ahead.exception()  # nobody else will ask
+    async def _take_items(self, items: Sequence[msgspec.Raw]) -> None:
+        self._taken += len(items)
+        for item in items:
+            self._take_item(item)
+            if self._pacer.is_due:
+                await self._pacer.pause()
 
     def _page(self, path: str, body: bytes) -> Page | None:
         """The page, if it is one; None when a smaller one must show what cannot be read in it.
@@ -316,7 +303,6 @@ class Informer(Generic[T]):
         return page
 
     def _begin_list(self) -> None:
-        self._drop_ahead()
         self._continue = ""
         self._unnamed = dict.fromkeys((*self.store, *self._reports.malformed_keys))
 

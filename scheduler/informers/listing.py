@@ -1,20 +1,26 @@
 """All objects of a kind, asked for once; for commands that look at a cluster and end."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from scheduler.client.errors import GoneError, TooLargeError, UnavailableError
 from scheduler.client.session import ApiSession
 from scheduler.client.wire import UNREADABLE
 from scheduler.informers.glimpse import glimpse
 from scheduler.informers.kinds import Kind, MalformedObjectError
+from scheduler.informers.pages import PageReader
 from scheduler.informers.paging import FIRST, PageSize
 from scheduler.informers.store import key_of
-from scheduler.informers.wire import Page, list_query, page_decoder
+from scheduler.informers.wire import Page, page_decoder
 
 T = TypeVar("T")
 
 _TRIES: Final = 3
+_TIMEOUT_SECONDS: Final = 60.0
+"""For one page."""
 
 
 async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
@@ -34,21 +40,26 @@ async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]
     objects: list[T] = []
     problems: list[str] = []
     size, continue_ = PageSize(FIRST), ""
-    while True:
-        path = f"{kind.path}?{list_query(kind.field_selector, size.now, continue_)}"
-        try:
-            body = (await session.request("GET", path)).body
-        except TooLargeError:
-            if size.shrink():
-                continue
-            raise
-        page = _page(path, body, kind)
-        for raw in page.items or ():
+
+    async def take(items: Sequence[msgspec.Raw]) -> None:
+        for raw in items:
             try:
                 objects.append(kind.decode(raw))
             except MalformedObjectError as problem:
                 problems.append(f"{kind.name} {key_of(glimpse(raw))} cannot be read: {problem}")
-        size.took(len(page.items or ()), len(body))
+
+    while True:
+        before = len(objects), len(problems)
+        reader = PageReader(kind, size, continue_)
+        try:
+            page = _page(reader.path, await reader.read(session, _TIMEOUT_SECONDS, take), kind)
+        except TooLargeError:
+            if size.shrink():
+                del objects[before[0] :], problems[before[1] :]
+                continue
+            raise
+        await take(page.items or ())
+        size.took(len(objects) - before[0], reader.received)
         continue_ = page.metadata.continue_
         if not continue_:
             return objects, problems

@@ -1,14 +1,15 @@
-"""How many objects to ask for at once, so that a page has about as many bytes as it should have."""
+"""How many objects to ask for at once, so that a page takes about as long as it should take."""
 
 from typing import Final
 
-FIRST: Final = 500
+FIRST: Final = 5000
 """Objects on the first page: nobody knows yet how large they are."""
-TARGET_BYTES: Final = 2**23
-"""So much of a list is worth a request: for each page a server may walk over all that follow it."""
+TARGET_BYTES: Final = 2**28
+"""For each page a server walks over all objects that follow it, so there should be few; but a page
+must come within a minute, and one that breaks off is asked for again."""
 
 _LESS: Final = 8
-_MORE: Final = 2
+_MORE: Final = 4
 
 
 class PageSize:
@@ -30,7 +31,7 @@ class PageSize:
         self.now = max(1, min(fitting, self.now * _MORE))
 
     def shrink(self) -> bool:
-        """A page was too large, or cannot be read; whether there is a smaller one to ask for."""
+        """A page was too large, broke off, or cannot be read; whether there is a smaller one."""
         is_smaller = self.now > 1
         self.now = max(1, self.now // _LESS)
         return is_smaller

@@ -44,6 +44,7 @@ class Bookmark(_Envelope):
 
 
 page_decoder: Final = msgspec.json.Decoder(Page)
+items_decoder: Final = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 event_decoder: Final = msgspec.json.Decoder(Event)
 bookmark_decoder: Final = msgspec.json.Decoder(Bookmark)
 

@@ -1,7 +1,6 @@
 """Connections of our own: whatever a server may send back, each request gets its own answer."""
 
 import asyncio
-import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -120,55 +119,6 @@ def test_an_answer_in_any_shape(parts: list[bytes]) -> None:
                 assert (answer.status, answer.body) == (200, b"ok")
             assert server.connections == 1
             assert b"Authorization: Bearer x\r\n" in server.requests[1]
-
-    play(story)
-
-
-def zipped(body: bytes, spelled: bytes = b"Content-Encoding") -> bytes:
-    head = b"HTTP/1.1 200 OK\r\n%b: gzip\r\nContent-Length: %d\r\n\r\n"
-    return head % (spelled, len(body)) + body
-
-
-@pytest.mark.parametrize("spelled", [b"Content-Encoding", b"content-encoding"])
-@pytest.mark.parametrize("is_in_pieces", [False, True])
-def test_a_compressed_answer_is_unpacked(spelled: bytes, is_in_pieces: bool) -> None:
-    """However it comes; the next one on the connection need not be compressed."""
-    whole = zipped(gzip.compress(b"many words " * 40), spelled)
-    parts = [whole[i : i + 9] for i in range(0, len(whole), 9)] if is_in_pieces else [whole]
-
-    async def story() -> None:
-        async with raw(parts, [OK]) as (server, connections):
-            assert (await get(connections)).body == b"many words " * 40
-            assert b"Accept-Encoding: gzip\r\n" in server.requests[0]
-            assert (await get(connections)).body == b"ok"
-            assert server.connections == 1
-
-    play(story)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"plain", "not gzip"),
-        (gzip.compress(b"words")[:-9], "is not whole"),
-        (b"", "is not whole"),
-        (gzip.compress(bytes(2**20)), "longer than 5000 bytes"),
-        (gzip.compress(b"words") + b"more", "is not whole"),
-    ],
-    ids=["not compressed", "cut off", "empty", "a bomb", "with something behind it"],
-)
-def test_what_cannot_be_unpacked_is_no_answer(
-    body: bytes, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor is what would be too much; the next request has another connection."""
-    monkeypatch.setattr("scheduler.client.direct.MAX_ANSWER_BYTES", 5000)
-
-    async def story() -> None:
-        async with raw([zipped(body)], [OK]) as (server, connections):
-            with pytest.raises(NoAnswerError, match=message):
-                await get(connections)
-            assert (await get(connections)).body == b"ok"
-            assert server.connections == 2
 
     play(story)
 

@@ -11,6 +11,7 @@ import msgspec
 from scheduler.api.objects import ObjectMeta
 from scheduler.client.direct import Response
 from scheduler.client.errors import GoneError, UnavailableError
+from tests.support.bodies import WholeBody
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -26,7 +27,10 @@ class FakeApi:
         is_gone_as_event: tells of forgotten versions by an ERROR event instead of a status.
         continues_expire: continue tokens are never accepted.
         requests: paths that were asked for.
+        part_bytes: lists come in parts of this length.
     """
+
+    part_bytes = 700
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
@@ -103,7 +107,7 @@ class FakeApi:
         token = query.get("continue", "")
         if token and (self.continues_expire or token not in self._lists):
             raise GoneError(path, status=410, reason="Expired")
-        items = self._lists.pop(token) if token else list(self.objects.values())
+        items = self._lists[token] if token else list(self.objects.values())
         key, _, name = query.get("fieldSelector", "").partition("=")
         if key == "metadata.name":
             items = [each for each in items if each["metadata"]["name"] == name]
@@ -117,6 +121,11 @@ class FakeApi:
         if "/pods" in path:
             page["kind"] = "PodList"
         return Response(200, {}, msgspec.json.encode(page))
+
+    @asynccontextmanager
+    async def download(self, path: str, *, timeout: float) -> AsyncIterator[WholeBody]:
+        answer = await self.request("GET", path, timeout=timeout)
+        yield WholeBody(answer.body, self.part_bytes)
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator["_Queue"]:

@@ -17,10 +17,9 @@ from aiohttp import web
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scheduler.api.objects import ObjectMeta
-from scheduler.client.direct import MAX_ANSWER_BYTES, Response
+from scheduler.client.direct import Response
 from scheduler.client.errors import (
     InvalidError,
-    TooLargeError,
     UnavailableError,
     error_from_response,
 )
@@ -31,7 +30,8 @@ from scheduler.informers.glimpse import glimpse
 from scheduler.informers.informer import BLIND_SECONDS, Informer
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import KINDS, NODES, Kind, MalformedObjectError
-from scheduler.informers.paging import TARGET_BYTES, PageSize
+from scheduler.informers.pages import MAX_HELD_BYTES
+from scheduler.informers.paging import FIRST, TARGET_BYTES, PageSize
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
@@ -191,38 +191,36 @@ def test_what_is_no_list_of_that_kind_does_not_empty_the_store(body: Any) -> Non
     run(scenario)
 
 
-def test_a_list_of_large_objects_comes_in_small_pages() -> None:
-    """Nobody's annotations decide how much memory a start takes."""
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_a_list_of_large_objects_is_never_there_as_a_whole(is_in_order: bool) -> None:
+    """Nobody's annotations decide how much memory a start takes.
+
+    Where an object's end cannot be seen before the end of the page, pages are small.
+    """
     large = {"metadata": {"annotations": {"x": "y" * 1_400_000}}}
 
-    class Counting(FakeApi):
-        most = 0
+    class Ordered(FakeApi):
+        part_bytes = 2**20
 
         async def request(self, method: str, path: str, *, timeout: float) -> Any:
             answer = await super().request(method, path, timeout=timeout)
-            if len(answer.body) > MAX_ANSWER_BYTES:
-                # What was not delivered can be asked for again.
-                token = msgspec.json.decode(answer.body)["metadata"].get("continue", "")
-                asked = path.partition("continue=")[2].replace("%2F", "/")
-                if asked:
-                    rest = self._lists.pop(token, [])
-                    self._lists[asked] = msgspec.json.decode(answer.body)["items"] + rest
-                raise TooLargeError(path, message="too long")
-            self.most = max(self.most, len(answer.body))
-            return answer
+            page = msgspec.json.decode(answer.body)
+            order = sorted(page, reverse=is_in_order)
+            return Response(200, {}, msgspec.json.encode({key: page[key] for key in order}))
 
     async def scenario() -> None:
-        api = Counting()
+        api = Ordered()
         for i in range(60):
             meta = node(f"n{i:02}")["metadata"] | large["metadata"]
             api.put(f"n{i:02}", {"metadata": meta})
         async with Watched(api, AT_ONCE) as watched:
             await watched.informer.wait_synced()
             assert len(watched.names) == 60
-            assert api.most <= MAX_ANSWER_BYTES
-            sizes = [int(p.partition("limit=")[2].partition("&")[0]) for p in api.requests]
-            assert sizes[0] == 500
-            assert max(sizes[3:-1]) * 1_400_000 < 2 * TARGET_BYTES
+            limits = [path.partition("limit=")[2].partition("&")[0] for path in api.requests]
+            sizes = [int(limit) for limit in limits if limit]
+            assert sizes[0] == FIRST
+            assert (sizes[1:] == []) == is_in_order
+            assert sizes[3:] == [] or sizes[3] * 1_400_000 < MAX_HELD_BYTES
 
     run(scenario)
 
@@ -243,9 +241,9 @@ def test_pages_of_a_list_that_expired_may_be_longer() -> None:
     size.took(500, TARGET_BYTES)
     assert size.now == 500
     size.hurry()
-    assert size.now == 1000
-    size.took(1000, 2 * TARGET_BYTES)
-    assert size.now == 1000
+    assert size.now == 2000
+    size.took(2000, 4 * TARGET_BYTES)
+    assert size.now == 2000
 
 
 def test_an_object_nobody_can_read_is_passed_in_a_list_too() -> None:

@@ -21,7 +21,6 @@ from scheduler.clock import SystemClock
 from scheduler.informers.informer import Informer, InformerOptions
 from scheduler.informers.informers import Informers
 from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind
-from scheduler.informers.pacer import Pacer
 from scheduler.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
@@ -154,57 +153,7 @@ class TestCourse:
 
                 assert len(watched.names) == 7
                 limits = [path.split("?")[1].split("&")[0] for path in api.requests[:2]]
-                assert limits == ["limit=3", "limit=6"]
-
-        run(scenario)
-
-    def test_the_next_page_is_made_while_one_is_taken_in(self) -> None:
-        """It is asked for as soon as it is known that there is one."""
-
-        async def scenario() -> None:
-            api = FakeApi()
-            for name in "abcdefgh":
-                api.put(name, node(name))
-            asked: list[int] = []
-
-            class Counting(Mirror[Any]):
-                def on_add(self, obj: Any) -> None:
-                    super().on_add(obj)
-                    asked.append(sum("limit" in path for path in api.requests))
-
-            options = replace(AT_ONCE, page_size=4)
-            async with Watched(api, options) as watched:
-                watched.informer.add_handler(Counting(NODES.meta_of))
-                # Others run after each object.
-                watched.informer._pacer = Pacer(SystemClock(), slice_seconds=0.0)
-                await watched.informer.wait_synced()
-            assert len(asked) == 8
-            assert asked[0] == 1
-            assert asked[3] == 2
-
-        run(scenario)
-
-    def test_a_page_that_was_asked_for_ahead_is_let_go_with_the_informer(self) -> None:
-        """No request outlives who sent it."""
-
-        async def scenario() -> None:
-            class Stuck(FakeApi):
-                cancelled = 0
-
-                async def request(self, method: str, path: str, *, timeout: float) -> Any:
-                    if "continue" not in path:
-                        return await super().request(method, path, timeout=timeout)
-                    try:
-                        return await asyncio.Event().wait()
-                    finally:
-                        self.cancelled += 1
-
-            api = Stuck()
-            for name in "abc":
-                api.put(name, node(name))
-            async with Watched(api, replace(AT_ONCE, page_size=1)) as watched:
-                await until(lambda: watched.names == {"a"})
-            await until(lambda: api.cancelled == 1)
+                assert limits == ["limit=3", "limit=12"]
 
         run(scenario)
 
@@ -289,7 +238,7 @@ class TestCourse:
 
                 assert len(watched.names) == 5
                 pages = [path.partition("limit=")[2] for path in api.requests]
-                assert [page.partition("&")[0] for page in pages[:3]] == ["2", "4", "8"]
+                assert [page.partition("&")[0] for page in pages[:3]] == ["2", "8", "32"]
 
         run(scenario)
 

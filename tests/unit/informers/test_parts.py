@@ -3,7 +3,8 @@
 import asyncio
 import random
 import re
-from types import SimpleNamespace
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -26,8 +27,11 @@ from scheduler.informers.kinds import (
 )
 from scheduler.informers.listing import list_all
 from scheduler.informers.pacer import Pacer
+from scheduler.informers.pages import PageReader
+from scheduler.informers.paging import PageSize
 from scheduler.informers.store import Store
-from scheduler.informers.wire import list_query, watch_query
+from scheduler.informers.wire import list_query, page_decoder, watch_query
+from tests.support.bodies import WholeBody
 from tests.support.clock import FakeClock
 from tests.unit.informers.fake_api import Mirror
 
@@ -51,11 +55,53 @@ def test_what_is_no_list_of_that_kind_is_no_cluster_without_such_objects(
     """For commands that look at a cluster once."""
 
     class Session:
-        async def request(self, method: str, path: str) -> Any:
-            return SimpleNamespace(body=body)
+        @asynccontextmanager
+        async def download(self, path: str, *, timeout: float) -> AsyncIterator[WholeBody]:
+            yield WholeBody(body)
 
     with pytest.raises(UnavailableError, match=re.escape(said)):
         asyncio.run(list_all(Session(), NODES))  # type: ignore[arg-type] # all that is asked of it
+
+
+TEXTS = st.sampled_from(['},{"metadata":{', '"items":[', "}]}", '\\"', "é"]) | st.text(max_size=5)
+ITEMS = st.lists(
+    st.builds(
+        lambda text, inner: {"metadata": {"name": text}, "spec": inner},
+        TEXTS,
+        st.recursive(TEXTS, lambda each: st.lists(each) | st.dictionaries(TEXTS, each)),
+    )
+    | st.just({"metadata": {}, "spec": [{"a": 1}, {"metadata": {}}, {"metadata": {"b": 2}}]})
+    | st.just({"spec": {}, "metadata": {}}),
+    max_size=8,
+)
+
+
+@given(ITEMS, st.integers(1, 200), st.permutations(["kind", "metadata", "items"]))
+def test_a_page_that_is_taken_apart_has_the_objects_of_the_whole(
+    items: list[Any], part_bytes: int, order: list[str]
+) -> None:
+    """Wherever its parts begin, whatever its strings and arrays hold."""
+    page = {"kind": "NodeList", "metadata": {"resourceVersion": "7"}, "items": items}
+    body = msgspec.json.encode({key: page[key] for key in order})
+    found: list[Any] = []
+
+    class Session:
+        @asynccontextmanager
+        async def download(self, path: str, *, timeout: float) -> AsyncIterator[WholeBody]:
+            yield WholeBody(body, part_bytes)
+
+    async def take(some: Sequence[msgspec.Raw]) -> None:
+        found.extend(msgspec.json.decode(each) for each in some)
+
+    async def read() -> bytes:
+        reader = PageReader(NODES, PageSize(1), "")
+        session: Any = Session()
+        return await reader.read(session, 1.0, take)
+
+    rest = page_decoder.decode(asyncio.run(read()))
+    asyncio.run(take(rest.items or ()))
+    assert found == items
+    assert (rest.kind, rest.metadata.resource_version) == ("NodeList", "7")
 
 
 class TestStore:

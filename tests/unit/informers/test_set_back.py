@@ -137,6 +137,9 @@ class _Both:
     async def request(self, method: str, path: str, *, timeout: float) -> Any:
         return await self._of(path).request(method, path, timeout=timeout)
 
+    def download(self, path: str, *, timeout: float) -> Any:
+        return self._of(path).download(path, timeout=timeout)
+
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Any]:
         async with self._of(path).stream(path, read_timeout=read_timeout) as lines:
