@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.images import image_names
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodShape
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import (
     FilterPlugin,
@@ -213,11 +213,11 @@ class PodClass:
         return snapshot.sum_log if self._reads_sums else snapshot.pod_log
 
     def _is_in_run(self, snapshot: Snapshot) -> bool:
-        """Whether all that has happened is that one more look-alike came to a row."""
+        """Whether all that has happened is that one more pod of the same size came to a row."""
         added = snapshot.last_added
         return (
             added is not None
-            and added.shape is self.representative.shape
+            and _takes_as_much(added.shape, self.representative.shape)
             and snapshot.sum_log.position == self._pod_position + 1
             and snapshot.node_log.position == self._node_position
             and self._can_foresee
@@ -535,6 +535,13 @@ def call_normalize(
         return calls.call(plugin, point, None, None, normalize, state, pod, column)
     alive = np.ones(len(column), np.bool_)
     return calls.call(plugin, point, answers.final_scores, alive, normalize, state, pod, column)
+
+
+def _takes_as_much(shape: PodShape, other: PodShape) -> bool:
+    """Whether pods of two shapes count alike in the sums of a node."""
+    return shape is other or (
+        shape.occupied == other.occupied and shape.non_zero_occupied == other.non_zero_occupied
+    )
 
 
 def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:
