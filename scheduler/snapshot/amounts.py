@@ -70,15 +70,23 @@ class Amounts:
         for row, kind in zip(rows.tolist(), kinds.tolist(), strict=True):
             self.add(line, row, amounts[kind])
 
-    def plus(self, amounts: Sequence[int]) -> "Amounts | None":
-        """A copy with so much more on each line; None where float64 does not hold that."""
-        more = np.array(amounts, np.float64).reshape(-1, 1)
+    def picked(
+        self, rows: NDArray[np.intp], amounts: Sequence[int], times: NDArray[np.float64]
+    ) -> "Amounts | None":
+        """Some rows alone, with more on them; None where float64 does not hold that.
+
+        Args:
+            rows: which, in order; one may come again.
+            amounts: by line.
+            times: by place in `rows`, how often that is added.
+        """
+        if self.oversized or max(amounts) >= _EXACT_BELOW:
+            return None
         copy = object.__new__(Amounts)
-        copy.floats = self.floats.copy()
-        copy.floats[: len(more)] += more
+        copy.floats = self.floats.take(rows, axis=1)
+        copy.floats[: len(amounts)] += np.multiply.outer(amounts, times)
         copy.oversized = {}
-        is_exact = not self.oversized and copy.floats.max() < _EXACT_BELOW
-        return copy if is_exact and max(amounts) < _EXACT_BELOW else None
+        return copy if copy.floats.max() < _EXACT_BELOW else None
 
     def clear_row(self, row: int) -> None:
         """Make all numbers of a row 0."""

@@ -270,20 +270,33 @@ class NodeTable:
             self._non_zero.add_all(line, at, kinds, amounts)
         np.add.at(self._pod_count, at, 1)
 
-    def with_one_more(self, shape: PodShape) -> "NodeTable | None":
-        """The sums if each node had one more pod of a shape; None where they would not be exact.
+    def picked(self, rows: NDArray[np.intp], shape: PodShape, times: Floats) -> "NodeTable | None":
+        """The sums of some rows as they would be with more pods of a shape, as a table.
 
-        It is for looking at, and only until this table changes.
+        It is for looking at sums and at what nodes offer of resources, and only until this table
+        changes.
+
+        Args:
+            rows: which, in order; one may come again.
+            shape: of the pods.
+            times: by place in `rows`, how many pods more.
+
+        Returns:
+            None where sums would not be exact.
         """
-        occupied = shape.occupied
-        requested = self._requested.plus([occupied.get(n, 0) for n in self.resources.values])
-        non_zero = self._non_zero.plus(shape.non_zero_occupied)
-        if requested is None or non_zero is None:
+        offered = [0] * len(self.resources.values)
+        occupied = [shape.occupied.get(name, 0) for name in self.resources.values]
+        allocatable = self._allocatable.picked(rows, offered, times)
+        requested = self._requested.picked(rows, occupied, times)
+        non_zero = self._non_zero.picked(rows, shape.non_zero_occupied, times)
+        if allocatable is None or requested is None or non_zero is None:
             return None
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
-        copy._requested, copy._non_zero = requested, non_zero
-        copy._pod_count = self._pod_count + 1
+        copy.size = len(rows)
+        copy._allocatable, copy._requested, copy._non_zero = allocatable, requested, non_zero
+        copy._max_pods = self._max_pods.take(rows)
+        copy._pod_count = self._pod_count.take(rows) + times
         return copy
 
     def fork(self) -> "NodeTable":

@@ -174,12 +174,11 @@ class Snapshot:
             fork.ports.change(row, pod.shape.host_ports, sign, fork.table.capacity)
         return fork
 
-    def with_one_more(self, shape: PodShape) -> "Snapshot | None":
-        """The same with one more pod of a shape in the sums of each node; for looking at at once.
-
-        None where sums would not be exact. Host ports and counts of selectors and terms stay.
-        """
-        table = self.table.with_one_more(shape)
+    def picked(
+        self, rows: NDArray[np.intp], shape: PodShape, times: NDArray[np.float64]
+    ) -> "Snapshot | None":
+        """The sums of some rows with more pods of a shape; see `NodeTable.picked`."""
+        table = self.table.picked(rows, shape, times)
         if table is None:
             return None
         copy = object.__new__(Snapshot)

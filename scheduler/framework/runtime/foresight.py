@@ -17,6 +17,9 @@ MIN_ROWS: Final = 64
 """At least so many of the best rows are looked at: one more hardly costs more."""
 WORTH_IT: Final = 4
 """A pass that spared fewer judgements than this was in vain."""
+STEPS: Final = 16
+"""So many pods are foreseen on a row that was chosen unforeseen: pods that want company come again,
+and a few numbers more cost nothing."""
 MAX_PAUSE: Final = 1024
 """Chances that are let pass at most after passes in vain; each time twice as many."""
 
@@ -43,11 +46,11 @@ class Foresight:
         used: how often a row was as foreseen.
     """
 
-    __slots__ = ("_foreseen", "_is_known", "_pause", "_since", "_used_before", "used")
+    __slots__ = ("_coming", "_foreseen", "_is_known", "_pause", "_since", "_since_pass", "used")
 
     def __init__(self) -> None:
         self.used = 0
-        self._used_before = 0
+        self._since_pass = 0
         self._pause = self._since = 0
         self.forget()
 
@@ -56,14 +59,15 @@ class Foresight:
         self._since += 1
         if self._since <= self._pause:
             return False
-        in_vain = self.used - self._used_before < WORTH_IT
+        in_vain = self._since_pass < WORTH_IT
         self._pause = min(MAX_PAUSE, 2 * self._pause + 1) if in_vain else 0
-        self._since, self._used_before = 0, self.used
+        self._since = self._since_pass = 0
         return True
 
     def forget(self) -> None:
         """Something else has changed than what was foreseen."""
         self._foreseen, self._is_known = _NOTHING, _NOTHING["is_known"]
+        self._coming: dict[int, list[tuple[int, int, float]]] = {}
 
     def keep(
         self,
@@ -73,7 +77,7 @@ class Foresight:
         total: Scores,
         capacity: int,
     ) -> None:
-        """Keep what was worked out for some rows, and nothing else."""
+        """Keep what was worked out for some rows with one pod more, and for no others."""
         self._foreseen = foreseen = np.zeros(capacity, _FORESEEN)
         self._is_known = foreseen["is_known"]
         self._is_known[rows] = True
@@ -81,14 +85,24 @@ class Foresight:
         foreseen["bits"][rows] = bits
         foreseen["total"][rows] = total
 
+    def keep_coming(self, row: int, first: First, bits: NDArray[np.uint64], total: Scores) -> None:
+        """Keep for one row what it will be with each further pod."""
+        coming = zip(first.tolist(), bits.tolist(), total.tolist(), strict=True)
+        self._coming[row] = [*coming][::-1]
+
     def use(self, row: int, columns: Columns) -> bool:
         """Tell the columns what a row is now, if that was foreseen."""
-        is_known = self._is_known
-        if row >= len(is_known) or not is_known[row]:
+        is_known, coming = self._is_known, self._coming.get(row)
+        if coming:
+            first, bits, total = coming.pop()
+            is_known[row : row + 1] = False
+        elif row < len(is_known) and is_known[row]:
+            _, first, bits, total = self._foreseen.item(row)
+            is_known[row] = False
+            self._since_pass += 1
+        else:
             return False
-        is_known[row] = False
         self.used += 1
-        _, first, bits, total = self._foreseen.item(row)
         columns.become(row, first, bits, total)
         return True
 

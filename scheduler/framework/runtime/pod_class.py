@@ -26,7 +26,7 @@ from scheduler.framework.interface import (
     Scores,
 )
 from scheduler.framework.runtime import answers
-from scheduler.framework.runtime.foresight import Foresight, candidates
+from scheduler.framework.runtime.foresight import STEPS, Foresight, candidates
 from scheduler.framework.runtime.judging import IndexedFilter, as_view, judge
 from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
@@ -45,6 +45,7 @@ from scheduler.snapshot.topology import Topology
 
 _MAX_FOLLOWED: Final = 256
 """So many changed rows are followed by whoever ranks rows of the class."""
+_NONE_TO_SOME: Final = np.arange(STEPS, dtype=np.float64)
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
 
@@ -197,7 +198,7 @@ class PodClass:
         elif self._foresight.use(snapshot.sum_log.last, self):
             self._pod_position = snapshot.sum_log.position
         else:
-            self._catch_up(calls, snapshot)
+            self._catch_up_in_run(calls, snapshot, snapshot.sum_log.last)
             if self._foresight.is_worth_it():
                 self._look_ahead(calls, snapshot)
 
@@ -229,16 +230,39 @@ class PodClass:
         """Judge the rows that may be chosen next as if they had been."""
         size = snapshot.table.size
         rows = candidates(self.best_rows(size).rows, self.total[:size])
-        after = snapshot.with_one_more(self.representative.shape)
-        if after is None or not len(rows):
+        foreseen = self._foreseen(calls, snapshot, rows, np.ones(len(rows)))
+        if foreseen is not None:
+            self._foresight.keep(rows, *foreseen, snapshot.table.capacity)
+
+    def _catch_up_in_run(self, calls: PluginCalls, snapshot: Snapshot, row: int) -> None:
+        """Judge the row that has changed, as it is and as it would be with pods to come."""
+        foreseen = self._foreseen(calls, snapshot, np.full(STEPS, row), _NONE_TO_SOME)
+        if foreseen is None:
+            self._catch_up(calls, snapshot)
             return
+        first, bits, total = foreseen
+        self.become(row, first.item(0), bits.item(0), total.item(0))
+        self._foresight.keep_coming(row, first[1:], bits[1:], total[1:])
+        self._pod_position = snapshot.sum_log.position
+
+    def _foreseen(
+        self,
+        calls: PluginCalls,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        times: NDArray[np.float64],
+    ) -> tuple[First, NDArray[np.uint64], Scores] | None:
+        """What will be said of rows with so many more pods on each; None where nobody knows."""
+        after = snapshot.picked(rows, self.representative.shape, times) if len(rows) else None
+        if after is None:
+            return None
         with calls.unmeasured():
-            first, bits, total = self._judged(calls, after, rows)
-        self._foresight.keep(rows, first, bits, total, snapshot.table.capacity)
+            judged = self._judged(calls, after, after.table.all_rows, rows)
         if self._failures or self.score_failure:
             # Nobody has asked for that.
-            self._foresight.forget()
             self._failures, self.score_failure = {}, None
+            return None
+        return judged
 
     def _catch_up(self, calls: PluginCalls, snapshot: Snapshot) -> None:
         """Judge the rows that have changed."""
@@ -434,10 +458,21 @@ class PodClass:
         self._evaluate_raw(calls, snapshot, rows, self._pod_raw)
 
     def _judged(
-        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows
+        self,
+        calls: PluginCalls,
+        snapshot: Snapshot,
+        rows: Rows,
+        own: NDArray[np.intp] | None = None,
     ) -> tuple[First, NDArray[np.uint64], Scores]:
-        """The first rejection of each row, its meaning, and the total; kept nowhere."""
-        view = as_view(rows)
+        """The first rejection of each row, its meaning, and the total; kept nowhere.
+
+        Args:
+            calls: calls plugins.
+            snapshot: the cluster, or some of its rows.
+            rows: which to look at.
+            own: which rows of the class these are, where the snapshot has others.
+        """
+        view = as_view(rows) if own is None else own
         first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
         verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
         self._judge(calls, self._pod_filters, snapshot, verdicts)
