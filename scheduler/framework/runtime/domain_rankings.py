@@ -1,8 +1,7 @@
 """The best rows of a class where scores by domain are added to its totals.
 
-Pods come to the rows of a class one by one, and scores by zone mostly stay the same from pod to
-pod, as they are rounded. So a ranking is kept for each set of such scores, and only rows whose
-total has changed are looked at again.
+Within a domain all rows get the same on top, so the best of them are the best of the class there.
+What those are is followed from one changed row to the next, whatever is added to them.
 """
 
 from collections import OrderedDict
@@ -10,50 +9,112 @@ from typing import Final, TypeAlias
 from weakref import ref
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.framework.interface import Scores
 from scheduler.framework.runtime.pod_class import PodClass
-from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, NO_ROWS, Ranking
 from scheduler.snapshot.topology import Topology
 
 _MAX_BYTES: Final = 64 * 2**20
-_BYTES_PER_ROW: Final = 16
-_BASE_BYTES: Final = 4096
+_BYTES_PER_ROW: Final = 24
+_BYTES_PER_DOMAIN: Final = 256
+_FEW: Final = 4
+"""So many changed rows are followed; to look anew takes no longer than to follow more."""
 
-_Key: TypeAlias = tuple[int, Topology, bytes]
+_Key: TypeAlias = tuple[int, Topology]
 
 
 class _Ranked:
-    """The totals of a class with scores by domain added."""
+    """The best rows of a class in each domain.
 
-    __slots__ = ("_by_domain", "_position", "_topology", "pod_class", "ranking", "total")
+    Attributes:
+        pod_class: the class, while it is kept.
+        feasible: how many rows are not rejected.
+    """
 
-    def __init__(self, pod_class: PodClass, topology: Topology, by_domain: Scores) -> None:
+    __slots__ = (
+        "_best",
+        "_ids",
+        "_order",
+        "_position",
+        "_rankings",
+        "_sizes",
+        "_starts",
+        "_total",
+        "feasible",
+        "pod_class",
+    )
+
+    def __init__(self, pod_class: PodClass, topology: Topology) -> None:
         self.pod_class = ref(pod_class)
-        self._topology = topology
-        self._by_domain = by_domain
+        self._ids = ids = topology.ids
+        self._order = ids.argsort(kind="stable")
+        self._sizes = np.bincount(ids, minlength=topology.count)
+        self._starts = self._sizes.cumsum() - self._sizes
+        self._rankings: dict[int, Ranking] = {}
+        """Of those domains that had the best rows."""
+        self._best: Scores = np.zeros(0)
+        """The best total of each domain."""
+        self._total: Scores = np.zeros(0)
         self._position = -1
-        self.ranking = Ranking()
-        self.total: Scores = np.zeros(0)
+        self.feasible = 0
 
     def refresh(self, pod_class: PodClass) -> None:
         """Take over what has changed in the class."""
         rows = pod_class.changed.since(self._position)
-        if rows is None:
-            alone = pod_class.total[: len(self._topology.ids)]
-            self.total = self._by_domain.take(self._topology.ids)
-            self.total += alone
-            self.total[alone == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
-            self.ranking.forget()
-        elif len(rows):
-            now = pod_class.total[rows]
-            fits = now != INFEASIBLE_TOTAL
-            now[fits] += self._by_domain[self._topology.ids[rows[fits]]]
-            self.ranking.follow_all(rows, self.total, now)
-            self.total[rows] = now
+        if rows is None or len(rows) > _FEW:
+            self._look(pod_class.total[: len(self._ids)].copy())
+        else:
+            for row in rows.tolist():
+                self._follow(row, pod_class.total.item(row))
         self._position = pod_class.changed.position
-        if not self.ranking.is_known:
-            self.ranking.look(self.total)
+
+    def best(self, by_domain: Scores) -> NDArray[np.intp]:
+        """The best rows, in order, with so much added in each domain."""
+        if not self.feasible:
+            return NO_ROWS
+        sums = self._best + by_domain
+        sums[self._best == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
+        first, *others = [self._rows(d) for d in (sums == sums.max()).nonzero()[0].tolist()]
+        return np.sort(np.concatenate((first, *others)), kind="stable") if others else first
+
+    def _rows(self, domain: int) -> NDArray[np.intp]:
+        """The best rows of a domain."""
+        ranking = self._rankings.get(domain)
+        if ranking is None:
+            ranking = self._rankings[domain] = Ranking()
+        if not ranking.is_known:
+            members = self._members(domain)
+            ranking.look(self._total[members], members)
+        return ranking.rows
+
+    def _members(self, domain: int) -> NDArray[np.intp]:
+        start = self._starts.item(domain)
+        return self._order[start : start + self._sizes.item(domain)]
+
+    def _look(self, total: Scores) -> None:
+        self._total = total
+        self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))
+        self._rankings.clear()
+        # `reduceat` takes an empty domain for the row after it, which the last one must have, too.
+        in_order = np.append(total[self._order], INFEASIBLE_TOTAL)
+        self._best = np.maximum.reduceat(in_order, self._starts)
+        self._best[self._sizes == 0] = INFEASIBLE_TOTAL
+
+    def _follow(self, row: int, now: float) -> None:
+        before, domain = self._total.item(row), self._ids.item(row)
+        if before == now:
+            return
+        self._total[row] = now
+        self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
+        ranking, best = self._rankings.get(domain), self._best.item(domain)
+        if ranking is not None:
+            ranking.follow(row, before, now)
+        if now > best:
+            self._best[domain] = now
+        elif before == best and (ranking is None or not ranking.is_known):
+            self._best[domain] = self._total[self._members(domain)].max()
 
 
 class DomainRankings:
@@ -62,24 +123,24 @@ class DomainRankings:
     def __init__(self) -> None:
         self._known: OrderedDict[_Key, _Ranked] = OrderedDict()
 
-    def ranked(
+    def best(
         self, pod_class: PodClass, topology: Topology, by_domain: Scores
-    ) -> tuple[Ranking, Scores]:
-        """The best rows and all totals, with these scores added; good until the next change.
+    ) -> tuple[NDArray[np.intp], int]:
+        """The best rows with these scores added, until the next change, and how many rows fit.
 
         Args:
             pod_class: the class, up to date.
             topology: the domains.
             by_domain: what is added to each row of a domain; whole numbers.
         """
-        key = (id(pod_class), topology, by_domain.tobytes())
+        key = (id(pod_class), topology)
         found = self._known.get(key)
         if found is None or found.pod_class() is not pod_class:
-            found = self._known[key] = _Ranked(pod_class, topology, by_domain)
+            found = self._known[key] = _Ranked(pod_class, topology)
         self._known.move_to_end(key)
-        size_bytes = _BYTES_PER_ROW * len(topology.ids) + 2 * by_domain.nbytes + _BASE_BYTES
+        size_bytes = _BYTES_PER_ROW * len(topology.ids) + _BYTES_PER_DOMAIN * topology.count
         most = _MAX_BYTES // size_bytes
         while len(self._known) > max(1, most):
             self._known.popitem(last=False)
         found.refresh(pod_class)
-        return found.ranking, found.total
+        return found.best(by_domain), found.feasible

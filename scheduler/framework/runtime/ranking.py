@@ -12,7 +12,7 @@ INFEASIBLE_TOTAL: Final = -1.0
 
 _FEW: Final = 4
 """So many changed rows are followed; to look anew takes no longer than to follow more."""
-_NO_ROWS: Final = np.zeros(0, np.intp)
+NO_ROWS: Final = np.zeros(0, np.intp)
 
 
 class Ranking:
@@ -29,7 +29,7 @@ class Ranking:
     def __init__(self) -> None:
         self.is_known = False
         self._best = INFEASIBLE_TOTAL
-        self.rows: NDArray[np.intp] = _NO_ROWS
+        self.rows: NDArray[np.intp] = NO_ROWS
         self.feasible = 0
 
     def forget(self) -> None:
@@ -67,9 +67,16 @@ class Ranking:
         for row, new in zip(rows.tolist(), now.tolist(), strict=True):
             self.follow(row, before.item(row), new)
 
-    def look(self, total: Scores) -> None:
-        """Find out."""
+    def look(self, total: Scores, rows: NDArray[np.intp] | None = None) -> None:
+        """Find out.
+
+        Args:
+            total: of the rows.
+            rows: which these are, in order; all when None.
+        """
         self._best = total.max(initial=INFEASIBLE_TOTAL)
         self.is_known = self._best != INFEASIBLE_TOTAL
-        self.rows = (total == self._best).nonzero()[0] if self.is_known else _NO_ROWS
+        self.rows = (total == self._best).nonzero()[0] if self.is_known else NO_ROWS
+        if rows is not None:
+            self.rows = rows[self.rows]
         self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))

@@ -40,18 +40,33 @@ class Best(msgspec.Struct, frozen=True):
         rows: theirs.
         feasible: how many nodes fit.
         candidates: the rows that `totals` are about; None for all rows of the table.
-        totals: of the candidates, until the snapshot changes; below zero for a row that does not
-            fit. Whole numbers of int64 where extenders had a say. None where there was no choice.
+        alone: the totals of the candidates without `by_domain`, until the snapshot changes.
         left_out: the scores that are the same on every node, where `totals` lacks them.
         is_of_class: the class of the pod alone has decided.
+        by_domain: what each row has on top, by its domain.
     """
 
     rows: NDArray[np.intp]
     feasible: int
     candidates: NDArray[np.intp] | None = None
-    totals: Scores | NDArray[np.int64] | None = None
+    alone: Scores | NDArray[np.int64] | None = None
     left_out: Sequence[RawScore] = ()
     is_of_class: bool = False
+    by_domain: tuple[Topology, Scores] | None = None
+
+    @property
+    def totals(self) -> Scores | NDArray[np.int64] | None:
+        """Those of the candidates, until the snapshot changes.
+
+        Below zero for a row that does not fit. Whole numbers of int64 where extenders had a say.
+        None where there was no choice.
+        """
+        if self.alone is None or self.by_domain is None:
+            return self.alone
+        topology, scores = self.by_domain
+        totals: Scores = self.alone + scores[topology.ids]
+        totals[self.alone == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
+        return totals
 
 
 class Scoring:
@@ -150,13 +165,16 @@ class Scoring:
         if said is None:
             return None
         topology, by_domain = said
-        ranking, totals = self._domain_rankings.ranked(
-            pod_class, topology, by_domain * asked[0].weight
+        by_domain = by_domain * asked[0].weight
+        rows, feasible = self._domain_rankings.best(pod_class, topology, by_domain)
+        if not feasible:
+            return Best(rows, 0)
+        start = self._calls.point_done("PreScore", Code.SUCCESS, start)
+        self._calls.point_done("Score", Code.SUCCESS, start)
+        alone = pod_class.total[: len(topology.ids)]
+        return Best(
+            rows, feasible, None, alone, pod_class.raw_scores, by_domain=(topology, by_domain)
         )
-        if ranking.feasible:
-            start = self._calls.point_done("PreScore", Code.SUCCESS, start)
-            self._calls.point_done("Score", Code.SUCCESS, start)
-        return _best(ranking, totals, pod_class)
 
     def _active(self, pod: PodInfo) -> Sequence[Weighted]:
         """The plugins that read the cluster, without those that a pod without volumes spares."""
