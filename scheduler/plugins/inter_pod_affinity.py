@@ -348,9 +348,9 @@ def _add_sums(sums: Sums, snapshot: Snapshot, key: str, counts: RowCounts, weigh
     if counts.is_empty:
         return
     by_domain = counts.by_domain(snapshot.topology(key))
-    by_domain[ABSENT] = 0
-    if not by_domain.any():
+    if by_domain[ABSENT] == counts.total:
         return
+    by_domain[ABSENT] = 0
     if weight != 1:
         by_domain *= weight
     known = sums.get(key)

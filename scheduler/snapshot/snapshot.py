@@ -104,6 +104,10 @@ class Snapshot:
         changes = list(changes)
         if not _NEWER_VERSIONS.issuperset(map(type, changes)):
             self._begin(changes)
+        if len(changes) < _WORTH_SUMMING:
+            for change in changes:
+                self._apply(change)
+            return
         for adds_only, alike in groupby(changes, lambda each: type(each) in _TAKES_NOTHING_AWAY):
             run = list(alike)
             added = [each.pod for each in run if isinstance(each, PodAdded)] if adds_only else ()

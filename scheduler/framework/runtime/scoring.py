@@ -105,10 +105,11 @@ class Scoring:
         Raises:
             PluginError: a plugin failed, or answered a score out of range.
         """
-        if rows is None and self._is_total_cached(found, pod, snapshot):
-            return self._best_cached(found, snapshot)
-        if rows is None and found.is_of_class:
-            best = self._best_by_domain(found, pod, snapshot)
+        if rows is None and self._keeps_totals(found):
+            asked = self._asked(pod, snapshot)
+            if not asked:
+                return self._best_cached(found, snapshot)
+            best = self._best_by_domain(asked, found, pod, snapshot)
             if best is not None:
                 return best
         if rows is None and self._is_about_all_rows(found, snapshot):
@@ -149,13 +150,14 @@ class Scoring:
         ranking = pod_class.best_rows(size)
         return _best(ranking, pod_class.total[:size], pod_class, is_of_class=True)
 
-    def _best_by_domain(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> Best | None:
+    def _best_by_domain(
+        self, asked: Sequence[Weighted], found: Feasibility, pod: PodInfo, snapshot: Snapshot
+    ) -> Best | None:
         """Where one plugin has something to say, and says it by domain; else None."""
-        pod_class = found.pod_class
-        if not self._are_trusted or self._only_preparing or not self._keeps_totals(pod_class):
+        if not (found.is_of_class and self._are_trusted) or len(asked) != 1:
             return None
-        asked = [each for each in self._active(pod) if not self._skips_score(each, pod, snapshot)]
-        if len(asked) != 1 or DomainScorePlugin not in type(asked[0].plugin).__mro__:
+        pod_class = found.pod_class
+        if DomainScorePlugin not in type(asked[0].plugin).__mro__:
             return None
         if asked[0].pre_score is None:
             return None  # it fails, as it does without its PreScore
@@ -180,12 +182,24 @@ class Scoring:
         """The plugins that read the cluster, without those that a pod without volumes spares."""
         return self._cluster if pod.pod.volumes else self._cluster_without_volumes
 
-    @staticmethod
-    def _keeps_totals(pod_class: PodClass) -> bool:
+    def _keeps_totals(self, found: Feasibility) -> bool:
         """Whether the class's totals lack nothing that it says of rows but what is constant."""
+        pod_class, verdicts = found.pod_class, found.verdicts
+        if verdicts is None or verdicts.rows is not None or self._only_preparing:
+            return False
         if pod_class.score_failure is not None:
             return False
-        return not any(raw.varies for raw in pod_class.raw_scores)
+        return not any([raw.varies for raw in pod_class.raw_scores])
+
+    def _asked(self, pod: PodInfo, snapshot: Snapshot) -> list[Weighted]:
+        """The plugins that add to what the class says, or the first where not all are trusted."""
+        asked: list[Weighted] = []
+        for scored in self._active(pod):
+            if not self._skips_score(scored, pod, snapshot):
+                asked.append(scored)
+                if not self._are_trusted:
+                    break
+        return asked
 
     def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
         """Whether all rows fit, and nobody minds a slice: what is about all needs no indices."""
@@ -212,15 +226,6 @@ class Scoring:
             total = weighted
         self._calls.point_done("Score", Code.SUCCESS, start)
         return total
-
-    def _is_total_cached(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the class's total column ranks all rows that fit as the full sum would."""
-        pod_class, verdicts = found.pod_class, found.verdicts
-        if verdicts is None or verdicts.rows is not None:
-            return False
-        if self._only_preparing or not self._keeps_totals(pod_class):
-            return False
-        return all(self._skips_score(scored, pod, snapshot) for scored in self._active(pod))
 
     def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
         plugin = scored.pre_score

@@ -11,6 +11,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PreScorePlugin, Reads, Scores
 from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.filtering import Feasibility
 from scheduler.framework.runtime.scoring import Scoring
 from scheduler.framework.status import SUCCESS, Status, unschedulable
 from scheduler.snapshot import NodeRemoved, Rows, Snapshot
@@ -28,9 +29,12 @@ from tests.support.fake_plugins import (
 POD = make_pod_info("judged")
 
 
-def is_total_cached(framework: Framework, *args: Any) -> bool:
+def is_total_cached(
+    framework: Framework, found: Feasibility, pod: PodInfo, snapshot: Snapshot
+) -> bool:
     """Whether the class's totals are used as they are."""
-    return Scoring(framework.plugins, framework.calls)._is_total_cached(*args)
+    scoring = Scoring(framework.plugins, framework.calls)
+    return scoring._keeps_totals(found) and not scoring._asked(pod, snapshot)
 
 
 READS = [Reads.NODE, Reads.PODS, Reads.IMAGES, Reads.CLUSTER]
