@@ -189,7 +189,7 @@ class Scoring:
             return False
         if pod_class.score_failure is not None:
             return False
-        return not any([raw.varies for raw in pod_class.raw_scores])
+        return not any(raw.varies for raw in pod_class.raw_scores)
 
     def _asked(self, pod: PodInfo, snapshot: Snapshot) -> list[Weighted]:
         """The plugins that add to what the class says, or the first where not all are trusted."""
