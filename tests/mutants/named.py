@@ -174,8 +174,8 @@ FAULTS: Final = (
     NamedFault(
         "the wrong node through the cached totals: used although a plugin scores the cluster",
         "framework/runtime/scoring",
-        "all(self._skips_score(scored, pod, snapshot) for scored in self._active(pod))\n",
-        "True\n",
+        "            if not asked:\n",
+        "            if True:\n",
         "tests/parity/test_recorded.py::test_the_daemons_own_choice_has_the_highest_total",
     ),
     NamedFault(
