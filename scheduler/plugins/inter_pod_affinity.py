@@ -376,8 +376,7 @@ def _unmet_affinity(
     own = required.own
     if own.near is None:
         return {}
-    nobody = not any(sums.any() for sums in required.near.values())
-    is_first = nobody and speaks_of(own.near, pod, snapshot.namespaces)
+    is_first = not required.near and speaks_of(own.near, pod, snapshot.namespaces)
     unmet: dict[str, NDArray[np.bool_]] = {}
     for key in own.affinity_keys:
         sums = required.near.get(key)

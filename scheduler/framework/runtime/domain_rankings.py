@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from scheduler.framework.interface import Scores
 from scheduler.framework.runtime.pod_class import PodClass
-from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, NO_ROWS, Ranking
+from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, NO_ROWS, Ranking, without
 from scheduler.snapshot.topology import Topology
 
 _MAX_BYTES: Final = 64 * 2**20
 _BYTES_PER_ROW: Final = 24
 _BYTES_PER_DOMAIN: Final = 256
+_MAX_MERGED: Final = 4
+"""So many sets of domains whose best rows are kept together."""
 _FEW: Final = 4
 """So many changed rows are followed; to look anew takes no longer than to follow more."""
 
@@ -36,6 +38,7 @@ class _Ranked:
     __slots__ = (
         "_best",
         "_ids",
+        "_merged",
         "_order",
         "_position",
         "_rankings",
@@ -54,6 +57,8 @@ class _Ranked:
         self._starts = self._sizes.cumsum() - self._sizes
         self._rankings: dict[int, Ranking] = {}
         """Of those domains that had the best rows."""
+        self._merged: dict[tuple[int, ...], NDArray[np.intp]] = {}
+        """The best rows of domains together, as pods that are spread find them again and again."""
         self._best: Scores = np.zeros(0)
         """The best total of each domain."""
         self._total: Scores = np.zeros(0)
@@ -76,8 +81,18 @@ class _Ranked:
             return NO_ROWS
         sums = self._best + by_domain
         sums[self._best == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
-        first, *others = [self._rows(d) for d in (sums == sums.max()).nonzero()[0].tolist()]
-        return np.sort(np.concatenate((first, *others)), kind="stable") if others else first
+        tied = (sums == sums.max()).nonzero()[0].tolist()
+        return self._rows(tied[0]) if len(tied) == 1 else self._together(tuple(tied))
+
+    def _together(self, domains: tuple[int, ...]) -> NDArray[np.intp]:
+        """The best rows of several domains."""
+        rows = self._merged.get(domains)
+        if rows is None:
+            if len(self._merged) >= _MAX_MERGED:
+                self._merged.clear()
+            rows = np.sort(np.concatenate([*map(self._rows, domains)]), kind="stable")
+            self._merged[domains] = rows
+        return rows
 
     def _rows(self, domain: int) -> NDArray[np.intp]:
         """The best rows of a domain."""
@@ -97,6 +112,7 @@ class _Ranked:
         self._total = total
         self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))
         self._rankings.clear()
+        self._merged.clear()
         # `reduceat` takes an empty domain for the row after it, which the last one must have, too.
         in_order = np.append(total[self._order], INFEASIBLE_TOTAL)
         self._best = np.maximum.reduceat(in_order, self._starts)
@@ -109,12 +125,20 @@ class _Ranked:
         self._total[row] = now
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
         ranking, best = self._rankings.get(domain), self._best.item(domain)
+        if before != best and now < best:
+            if ranking is not None:
+                ranking.follow(row, before, now)
+            return
+        goes = False
         if ranking is not None:
             ranking.follow(row, before, now)
-        if now > best:
-            self._best[domain] = now
-        elif before == best and (ranking is None or not ranking.is_known):
+            goes = ranking.is_known and now < best
+        if not goes:
             self._best[domain] = self._total[self._members(domain)].max()
+        for domains in [each for each in self._merged if domain in each]:
+            rows = self._merged.pop(domains)
+            if goes:
+                self._merged[domains] = without(rows, row)
 
 
 class DomainRankings:

@@ -42,11 +42,7 @@ class Ranking:
             return
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
         if before == self._best:
-            # In place: most rows may be equal, and only one of them goes.
-            rows = self.rows
-            at = rows.searchsorted(row)
-            rows[at:-1] = rows[at + 1 :]
-            self.rows = rows[:-1]
+            self.rows = without(self.rows, row)
         if now > self._best:
             self._best, self.rows = now, np.array([row], np.intp)
         elif now == self._best:
@@ -80,3 +76,11 @@ class Ranking:
         if rows is not None:
             self.rows = rows[self.rows]
         self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))
+
+
+def without(rows: NDArray[np.intp], row: int) -> NDArray[np.intp]:
+    """Some rows, in order, without one of them; what is given is not to be used any more."""
+    # In place: most rows may be equal, and only one of them goes.
+    at = rows.searchsorted(row)
+    rows[at:-1] = rows[at + 1 :]
+    return rows[:-1]

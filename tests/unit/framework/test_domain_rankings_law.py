@@ -6,7 +6,9 @@ pods that prefer zones are asked about in between.
 
 from collections.abc import Iterator
 from random import Random
+from typing import cast
 
+import numpy as np
 import pytest
 
 from scheduler.api.objects import (
@@ -21,8 +23,13 @@ from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration, load_object
 from scheduler.framework.runtime import Framework, PluginError
+from scheduler.framework.runtime.domain_rankings import DomainRankings
+from scheduler.framework.runtime.pod_class import PodClass
+from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL
 from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from scheduler.snapshot.changes import Change
+from scheduler.snapshot.row_log import RowLog
+from scheduler.snapshot.topology import Topology
 from tests.support.builders import ZONE, make_node, make_node_info, make_pod_info
 
 NODES = 60
@@ -141,6 +148,42 @@ def test_rankings_by_domain_choose_as_if_each_node_were_looked_at(seed: int) -> 
             short += is_as_the_long_way(framework, history.pod(kind), history.snapshot)
 
     assert short > STEPS
+
+
+class Totals:
+    """What a class says of rows, changed at random as pods come and now and then one goes."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.total = np.full(24, 9.0)
+        self.changed = RowLog()
+
+    def step(self) -> None:
+        """A few rows change; mostly it is one, and mostly for the worse."""
+        for _ in range(self._random.choice((1, 1, 1, 1, 1, 2, 9))):
+            row = self._random.randrange(24)
+            change = self._random.choice((-1, -1, -1, -1, 2))
+            self.total[row] = min(max(self.total[row] + change, INFEASIBLE_TOTAL), 9)
+            self.changed.append(row, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_are_followed_by_domain_are_those_that_a_look_finds(seed: int) -> None:
+    """Whatever changes, whatever is added; domains come to the same and part again."""
+    random = Random(seed)
+    totals, rankings = Totals(random), DomainRankings()
+    topology = Topology(np.array([random.choice((0, 1, 2, 4)) for _ in range(24)]), 6)
+
+    for _ in range(200):
+        totals.step()
+        by_domain = np.array([random.randrange(2) for _ in range(6)], np.float64)
+        rows, feasible = rankings.best(cast("PodClass", totals), topology, by_domain)
+
+        sums = totals.total + by_domain[topology.ids]
+        sums[totals.total == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
+        is_best = (sums == sums.max()) & (sums != INFEASIBLE_TOTAL)
+        assert rows.tolist() == np.flatnonzero(is_best).tolist()
+        assert feasible == np.count_nonzero(sums != INFEASIBLE_TOTAL)
 
 
 @pytest.mark.parametrize(("plugin", "kind"), [("PodTopologySpread", 0), ("InterPodAffinity", 1)])
