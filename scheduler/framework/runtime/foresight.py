@@ -1,8 +1,9 @@
-"""What the columns of a class will say of some rows, should one more pod of the class come there.
+"""What the columns of a class will say of some rows, should more pods of its size come there.
 
-Where many look-alikes wait, each decision changes one row by one pod. So one pass works out for all
+Where many such pods wait, each decision changes one row by one pod. So one pass works out for all
 rows that may be chosen next what they will be then; when one of them is chosen, nobody need judge
-it again. These are the answers of the same plugins to the same numbers, only asked before.
+it again. A row that was chosen all the same is worked out for several pods to come. These are the
+answers of the same plugins to the same numbers, only asked before.
 """
 
 from typing import Final, Protocol
