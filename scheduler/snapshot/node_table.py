@@ -295,7 +295,7 @@ class NodeTable:
         copy.__dict__.update(self.__dict__)
         copy.size = len(rows)
         copy._allocatable, copy._requested, copy._non_zero = allocatable, requested, non_zero
-        copy._max_pods = self._max_pods.take(rows)
+        copy._alive, copy._max_pods = self._alive.take(rows), self._max_pods.take(rows)
         copy._pod_count = self._pod_count.take(rows) + times
         return copy
 
