@@ -4,7 +4,7 @@ Source: k8s.io/kube-scheduler framework/cycle_state.go (v0.36). Differs: keys ca
 that reading needs no cast.
 """
 
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class CycleState:
 
     def __init__(self, parent: "CycleState | None" = None) -> None:
         self._parent = parent
-        self._values: dict[object, object] = {}
+        self._values: dict[object, Any] = {}
 
     def write(self, key: StateKey[T], value: T) -> None:
         """Remember a value."""
@@ -48,10 +48,10 @@ class CycleState:
 
     def get(self, key: StateKey[T]) -> T | None:
         """The remembered value, or None."""
-        found = self._values.get(key)
+        found: T | None = self._values.get(key)
         if found is None and self._parent is not None:
             return self._parent.get(key)
-        return cast("T | None", found)
+        return found
 
     def clone(self) -> "CycleState":
         """A copy whose changes do not reach this state: for trying pods on a node.
