@@ -302,7 +302,8 @@ class _Verdicts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._by_key: dict[str, Bits] = {}
+        # In bytes until they are told: by hostname every row is a domain of its own.
+        self._by_key: dict[str, NDArray[np.uint8]] = {}
         self._kinds = 0
 
     def reject(self, key: str, rejected: NDArray[np.bool_], reason: np.uint64) -> None:
@@ -310,20 +311,22 @@ class _Verdicts:
         is_complete = self._snapshot.topology(key).is_complete
         if not rejected[ABSENT + is_complete :].any():
             return
-        bits = rejected * reason
+        bits = np.multiply(rejected, reason, dtype=np.uint8, casting="unsafe")
         known = self._by_key.get(key)
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1
 
     def of(self, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
         """Per given row the reason that comes first, the lowest bit; None when there is none."""
-        found = None if forbidden is None else forbidden[rows]
+        found: NDArray[np.uint8] | None = None
         for key, by_domain in self._by_key.items():
             bits = by_domain.take(self._snapshot.topology(key).ids[rows])
             found = bits if found is None else found | bits
-        if found is not None and self._kinds + (forbidden is not None) > 1:
+        if forbidden is not None:
+            return forbidden[rows] if found is None else first_reason(forbidden[rows] | found)
+        if found is not None and self._kinds > 1:
             found = first_reason(found)
-        return found
+        return None if found is None else found.astype(np.uint64)
 
 
 def _normalized(scores: Scores, of_candidates: Scores) -> Scores:

@@ -5,7 +5,7 @@ preFilterState, updateWithPod, satisfyPodAffinity.
 """
 
 from collections import Counter
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,8 @@ _Counter: TypeAlias = tuple[np.uint64, str]
 """What is counted: pods or terms that matter for a reason, under a topology key."""
 
 _NO_REASON: Final = np.uint64(0)
-_ONE: Final = np.uint64(1)
+
+U = TypeVar("U", np.uint8, np.uint64)
 
 
 class RequiredState:
@@ -118,9 +119,9 @@ class Company(Counting):
         return first_reason(found) if found.any() else None
 
 
-def first_reason(bits: Bits) -> Bits:
+def first_reason(bits: NDArray[U]) -> NDArray[U]:
     """Of each set of reasons the one that comes first, which is the lowest bit."""
-    lowest: Bits = bits & (~bits + _ONE)
+    lowest: NDArray[U] = bits & np.negative(bits)
     return lowest
 
 
