@@ -17,7 +17,7 @@ from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, NO_ROWS, Ranki
 from scheduler.snapshot.topology import Topology
 
 _MAX_BYTES: Final = 64 * 2**20
-_BYTES_PER_ROW: Final = 24
+_BYTES_PER_ROW: Final = 56
 _BYTES_PER_DOMAIN: Final = 256
 _MAX_MERGED: Final = 4
 """So many sets of domains whose best rows are kept together."""
