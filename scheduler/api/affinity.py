@@ -3,10 +3,17 @@
 Source: kubernetes pkg/scheduler/framework/types.go (newAffinityTerm, AffinityTerm.Matches) v1.36.
 """
 
+from functools import lru_cache
+from sys import intern
+from typing import Final
+
 import msgspec
+from msgspec.structs import force_setattr
 
 from scheduler.api.objects import PodAffinityTerm, PodSpec, WeightedPodAffinityTerm
 from scheduler.api.selectors import NOTHING, Selector, selector_from_label_selector
+
+_NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
@@ -30,7 +37,7 @@ class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
         """The term as a pod of this namespace means it."""
         if not self.means_own_namespace:
             return self
-        return msgspec.structs.replace(self, namespaces=frozenset((namespace,)))
+        return msgspec.structs.replace(self, namespaces=_alone(namespace))
 
 
 class WeightedAffinityTerm(msgspec.Struct, frozen=True, gc=False):
@@ -81,11 +88,19 @@ def _weighted(terms: tuple[WeightedPodAffinityTerm, ...]) -> tuple[WeightedAffin
     return tuple(WeightedAffinityTerm(_term(t.pod_affinity_term), t.weight) for t in terms)
 
 
+@lru_cache(maxsize=1024)
+def _alone(namespace: str) -> frozenset[str]:
+    """Very many terms mean few namespaces: each set of one name exists once."""
+    return frozenset((namespace,))
+
+
 def _term(term: PodAffinityTerm) -> AffinityTerm:
     # The API server has already merged matchLabelKeys and mismatchLabelKeys into the selector.
+    # Few different keys among very many terms.
+    force_setattr(term, "topology_key", intern(term.topology_key))
     return AffinityTerm(
         topology_key=term.topology_key,
         selector=selector_from_label_selector(term.label_selector),
-        namespaces=frozenset(term.namespaces),
+        namespaces=frozenset(term.namespaces) or _NO_NAMES,
         namespace_selector=selector_from_label_selector(term.namespace_selector),
     )

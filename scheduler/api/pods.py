@@ -3,6 +3,7 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
 """
 
+from hashlib import blake2b
 from operator import attrgetter
 from sys import intern
 from typing import Final
@@ -25,6 +26,10 @@ _storage_of: Final = attrgetter(
 _NO_STORAGE: Final = _storage_of(Volume())
 _encoder = msgspec.json.Encoder(order="deterministic")
 """Equal values give equal bytes; fields of structs need no sorting for that."""
+_SPECIFIC: Final = {"affinity": None, "topology_spread_constraints": ()}
+"""What pods have of their own that are alike otherwise: it speaks of their own labels."""
+_OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in _SPECIFIC]
+_NO_STATUS: Final = PodStatus()
 
 
 class InvalidPodError(ValueError):
@@ -72,9 +77,35 @@ class PodShape:
         "spec",
     )
 
-    def __init__(self, pod: Pod, size_bytes: int) -> None:
+    def __init__(self, pod: Pod, size_bytes: int, alike: "PodShape | None" = None) -> None:
+        """Work everything out.
+
+        Args:
+            pod: a pod of the shape.
+            size_bytes: see above.
+            alike: a shape that differs in affinity and spread constraints at most, to share the
+                rest with.
+
+        Raises:
+            QuantityError: a quantity cannot be read.
+            SelectorError: a selector cannot be read.
+        """
         self.spec: PodSpec = pod.spec
         self.size_bytes = size_bytes
+        self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
+        self.exceeded_limit: str | None = None
+        if alike is None:
+            self._add_up(pod)
+        else:
+            self._share_with(alike)
+
+    def _share_with(self, alike: "PodShape") -> None:
+        for field in _OFTEN_ALIKE:
+            force_setattr(self.spec, field, getattr(alike.spec, field))
+        for field in _SUMS:
+            setattr(self, field, getattr(alike, field))
+
+    def _add_up(self, pod: Pod) -> None:
         self.requests = pod_requests(pod, use_status=False)
         self.scoring_requests = scoring_requests(pod)
         non_zero = non_zero_requests(pod, use_status=False)
@@ -85,8 +116,17 @@ class PodShape:
             self.non_zero_occupied = non_zero_requests(pod, use_status=True)
         self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
         self.host_ports = _host_ports(pod.spec)
-        self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
-        self.exceeded_limit: str | None = None
+
+
+_SUMS: Final = (
+    "requests",
+    "occupied",
+    "scoring_requests",
+    "non_zero_occupied",
+    "is_resized",
+    "host_ports",
+)
+"""What of a shape is worked out of neither affinity nor spread constraints."""
 
 
 class LabelSet:
@@ -106,7 +146,7 @@ class LabelSet:
         self.size_bytes = size_bytes
         self.created: str | None = None
         self.owners: tuple[OwnerReference, ...] = ()
-        self.status = PodStatus()
+        self.status = _NO_STATUS
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):
@@ -186,6 +226,8 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+_alike: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+"""Shapes by all but what is `_SPECIFIC`."""
 _label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
 
 
@@ -260,16 +302,21 @@ def _drop_unread_conditions(pod: Pod) -> None:
 
 
 def _shared_shape(pod: Pod) -> PodShape:
-    spec = key = _encoder.encode(pod.spec)
+    text = _encoder.encode(pod.spec)
+    spec = key = _digest(text)
     resized = _has_resize_state(pod)
+    resize = _encoder.encode(_resize_state(pod.status)) if resized else b""
     if resized:
-        key += _encoder.encode(_resize_state(pod.status))
+        key = _digest(text + resize)
     shape = _shapes.get(key)
     if shape is None:
+        common = msgspec.structs.replace(pod.spec, **_SPECIFIC)
+        rest = _digest(_encoder.encode(common) + resize)
         try:
-            shape = PodShape(pod, len(key))
+            shape = PodShape(pod, len(text) + len(resize), _alike.get(rest))
         except (QuantityError, SelectorError) as problem:
             raise InvalidPodError(str(problem)) from problem
+        _alike.setdefault(rest, shape)
         if resized and not shape.is_resized:
             # The kubelet confirms what was asked for: the same shape as before it did.
             shape = _shapes.setdefault(spec, shape)
@@ -281,6 +328,11 @@ def _shared_shape(pod: Pod) -> PodShape:
         force_setattr(pod.status, "resources", None)
         force_setattr(pod.status, "allocated_resources", None)
     return shape
+
+
+def _digest(text: bytes) -> bytes:
+    """Stands for a text of many hundred bytes, where as many are kept as there are pods."""
+    return blake2b(text, digest_size=32).digest()
 
 
 def _shared_labels(labels: dict[str, str]) -> LabelSet:

@@ -5,13 +5,14 @@ a new selector must not look at all of them: for each label key that selectors d
 are filed by value.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.snapshot.buckets import Buckets
 from scheduler.snapshot.pod_selectors import PodSelector, label_choices
 
 _MAX_INDEXED_KEYS: Final = 64
@@ -76,7 +77,7 @@ class _Namespace(Generic[C]):
 
     def __init__(self) -> None:
         self.groups: _Groups[C] = {}
-        self.indexes: dict[str, dict[str, _Groups[C]]] = {}
+        self.indexes: dict[str, Buckets[str, PodGroup[C]]] = {}
 
     def add(self, group: PodGroup[C]) -> None:
         """File a new group."""
@@ -91,10 +92,7 @@ class _Namespace(Generic[C]):
         for label_key, index in self.indexes.items():
             value = labels.get(label_key)
             if value is not None:
-                bucket = index[value]
-                del bucket[group.key]
-                if not bucket:
-                    del index[value]
+                index.discard(value, group)
 
     def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterator[PodGroup[C]]:
         """The groups that have one of the label pairs, for the choice with the fewest groups."""
@@ -106,18 +104,18 @@ class _Namespace(Generic[C]):
             key=lambda buckets: sum(map(len, buckets)),
         )
         for bucket in best:
-            yield from bucket.values()
+            yield from bucket
 
-    def _bucket(self, pair: tuple[str, str]) -> _Groups[C]:
+    def _bucket(self, pair: tuple[str, str]) -> Collection[PodGroup[C]]:
         label_key, value = pair
         index = self.indexes.get(label_key)
         if index is None:
             if len(self.indexes) >= _MAX_INDEXED_KEYS:
                 self.indexes.clear()
-            index = self.indexes[label_key] = {}
+            index = self.indexes[label_key] = Buckets()
             for group in self.groups.values():
                 _file(index, label_key, group)
-        return index.get(value, {})
+        return index.of(value)
 
 
 class PodGroups(Generic[C]):
@@ -178,7 +176,7 @@ def _key_of(pod: PodInfo) -> GroupKey:
     return (pod.namespace, pod.label_set, pod.is_terminating)
 
 
-def _file(index: dict[str, _Groups[C]], label_key: str, group: PodGroup[C]) -> None:
+def _file(index: Buckets[str, PodGroup[C]], label_key: str, group: PodGroup[C]) -> None:
     value = group.key[1].labels.get(label_key)
     if value is not None:
-        index.setdefault(value, {})[group.key] = group
+        index.add(value, group)

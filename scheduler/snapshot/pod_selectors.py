@@ -13,6 +13,7 @@ import msgspec
 from scheduler.api.affinity import AffinityTerm
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import NOTHING, Operator, Selector
+from scheduler.snapshot.buckets import Buckets
 
 NamespaceLabels: TypeAlias = Mapping[str, Mapping[str, str]]
 
@@ -81,31 +82,27 @@ class SelectorIndex(Generic[S]):
     """Finds what speaks of a pod by the pod's own namespace and labels."""
 
     def __init__(self) -> None:
-        self._buckets: dict[_BucketKey, dict[int, S]] = {}
-        self._filed: dict[int, list[_BucketKey]] = {}
+        self._buckets: Buckets[_BucketKey, S] = Buckets()
+        self._filed: dict[S, int] = {}
+        """By item, which of its choices of buckets was taken."""
         self._named: dict[str, Counter[str]] = {}
         """By label key, how many items name each value; "" is counted once more for each item."""
 
     def add(self, item: S) -> None:
         """File an item, where it has the fewest neighbours."""
         buckets = self._buckets
-        keys = min(
-            _bucket_keys(item.pods),
-            key=lambda choice: sum(len(buckets.get(key, ())) for key in choice),
-        )
-        self._filed[id(item)] = keys
-        for key in keys:
-            buckets.setdefault(key, {})[id(item)] = item
+        choices = _bucket_keys(item.pods)
+        crowds = [sum(len(buckets.of(key)) for key in keys) for keys in choices]
+        choice = self._filed[item] = crowds.index(min(crowds))
+        for key in choices[choice]:
+            buckets.add(key, item)
         for requirement in item.pods.selector.requirements:
             self._named.setdefault(requirement.key, Counter()).update(("", *requirement.values))
 
     def discard(self, item: S) -> None:
         """Take an item out that is filed."""
-        for key in self._filed.pop(id(item)):
-            bucket = self._buckets[key]
-            del bucket[id(item)]
-            if not bucket:
-                del self._buckets[key]
+        for key in _bucket_keys(item.pods)[self._filed.pop(item)]:
+            self._buckets.discard(key, item)
         for requirement in item.pods.selector.requirements:
             named = self._named[requirement.key]
             for value in ("", *requirement.values):
@@ -144,13 +141,11 @@ class SelectorIndex(Generic[S]):
 
     def _candidates(self, labels: Mapping[str, str], namespace: str) -> Iterator[S]:
         buckets = self._buckets
-        if not buckets:
+        if not self._filed:
             return
         for place in (namespace, None):
             for pair in (None, *labels.items()):
-                bucket = buckets.get((place, pair))
-                if bucket:
-                    yield from bucket.values()
+                yield from buckets.of((place, pair))
 
 
 def label_choices(selector: Selector) -> list[list[tuple[str, str]]]:

@@ -50,14 +50,15 @@ class RowCounts:
     __slots__ = ("_dense", "_dense_rows", "_sparse", "_sums", "changes", "total")
 
     def __init__(self) -> None:
-        self._sparse: dict[int, float] = {}
+        # Whole numbers: small ones exist once, and there are as many of these as pods.
+        self._sparse: dict[int, int] = {}
         self._dense: NDArray[np.float64] | None = None
         self._dense_rows = 0
-        self._sums: list[_Sums] = []
-        self.total = 0.0
+        self._sums: tuple[_Sums, ...] = ()
+        self.total = 0
         self.changes = 0
 
-    def add(self, row: int, amount: float, capacity: int) -> None:
+    def add(self, row: int, amount: int, capacity: int) -> None:
         """Add to the count of a row; `capacity` is the current number of rows of the table."""
         self.total += amount
         self.changes += 1
@@ -67,7 +68,7 @@ class RowCounts:
             self._add_dense(self._dense, row, amount, capacity)
             return
         sparse = self._sparse
-        count = sparse.get(row, 0.0) + amount
+        count = sparse.get(row, 0) + amount
         if count:
             sparse[row] = count
             if len(sparse) > max(_MIN_DENSE_ROWS, capacity // _DENSE_FRACTION):
@@ -101,7 +102,7 @@ class RowCounts:
     def sum_of(cls, parts: Iterable["RowCounts"], capacity: int) -> "RowCounts":
         """Counts that are the sums of others."""
         column = np.zeros(capacity)
-        sparse: dict[int, float] = {}
+        sparse: dict[int, int] = {}
         for part in parts:
             part.add_to(column, sparse)
         column[list(sparse.keys())] += list(sparse.values())
@@ -112,24 +113,24 @@ class RowCounts:
         """Counts that are those of a column, one for each row there is room for."""
         counts = cls()
         held = np.flatnonzero(column)
-        counts.total = float(column.sum())
-        counts._sparse = dict(zip(held.tolist(), column[held].tolist(), strict=True))
+        counts.total = int(column.sum())
+        counts._sparse = _by_row(held, column[held])
         if len(held) > max(_MIN_DENSE_ROWS, len(column) // _DENSE_FRACTION):
             counts._densify(len(column))
         return counts
 
-    def add_to(self, column: NDArray[np.float64], sparse: dict[int, float]) -> None:
+    def add_to(self, column: NDArray[np.float64], sparse: dict[int, int]) -> None:
         """Add the counts to an array, or to a dictionary where that is what they are."""
         if self._dense is not None:
             column[: len(self._dense)] += self._dense
         for row, count in self._sparse.items():
-            sparse[row] = sparse.get(row, 0.0) + count
+            sparse[row] = sparse.get(row, 0) + count
 
     def at(self, row: int) -> float:
         """The count of one row."""
         if self._dense is not None:
             return float(self._dense[row]) if row < len(self._dense) else 0.0
-        return self._sparse.get(row, 0.0)
+        return self._sparse.get(row, 0)
 
     def rows(self) -> NDArray[np.intp]:
         """The rows whose count is not 0."""
@@ -152,7 +153,7 @@ class RowCounts:
         found = self._summed(topology)
         if found.nbytes <= self._own_bytes:
             kept = [sums for sums in self._sums if sums.topology() is not None]
-            self._sums = [*kept[1 - _MAX_SUMS :], _Sums(topology, found.copy())]
+            self._sums = (*kept[1 - _MAX_SUMS :], _Sums(topology, found.copy()))
         return found
 
     @property
@@ -224,6 +225,10 @@ class RowCounts:
     def _sparsify(self) -> None:
         rows = self.rows()
         counts = self.column(int(rows[-1]) + 1 if len(rows) else 0)[rows]
-        self._sparse = dict(zip(rows.tolist(), counts.tolist(), strict=True))
+        self._sparse = _by_row(rows, counts)
         self._dense = None
         self._dense_rows = 0
+
+
+def _by_row(rows: NDArray[np.intp], counts: NDArray[np.float64]) -> dict[int, int]:
+    return dict(zip(rows.tolist(), counts.astype(np.intp).tolist(), strict=True))

@@ -67,7 +67,7 @@ class TermClass:
         self.key = key
         self.kind, self.pods, self.topology_key, self.weight = key
         self.counts = RowCounts() if counts is None else counts
-        self.sums: list[RowCounts] = []
+        self.sums: tuple[RowCounts, ...] = ()
 
 
 class TermCounts:
@@ -182,7 +182,7 @@ class TermCounts:
         for same in parts.values():
             counts = RowCounts.sum_of((cls.counts for cls in same), capacity)
             for cls in same:
-                cls.sums.append(counts)
+                cls.sums += (counts,)
             self._merged_classes += same
             kind, _, topology_key, weight = same[0].key
             merged.append(TermClass((kind, _SEVERAL, topology_key, weight), counts))
@@ -195,7 +195,7 @@ class TermCounts:
         self._remembered_size = 0
         # Not all classes: as many as there are pods may have a term of their own.
         for cls in self._merged_classes:
-            cls.sums.clear()
+            cls.sums = ()
         self._merged_classes.clear()
 
 
