@@ -30,6 +30,9 @@ class Operator(Enum):
     GT = "Gt"
     LT = "Lt"
 
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
+
 
 class SelectorError(ValueError):
     """A selector that cannot be read."""
@@ -83,7 +86,8 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
 class Selector(msgspec.Struct, frozen=True, gc=False):
     """Requirements that must all hold; without any it matches everything."""
 
-    requirements: frozenset[Requirement] = frozenset()
+    requirements: tuple[Requirement, ...] = ()
+    """Each once and in one order; no set, which would take 200 bytes for each of many terms."""
     nothing: bool = False
     """True for the selector that matches no labels at all (a missing LabelSelector)."""
 
@@ -95,7 +99,7 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
 
     def with_requirements(self, more: Iterable[Requirement]) -> "Selector":
         """The selector that also demands the given requirements."""
-        return Selector(self.requirements | frozenset(more), self.nothing)
+        return Selector(_in_order({*self.requirements, *more}), self.nothing)
 
     @property
     def text(self) -> str:
@@ -144,7 +148,7 @@ def selector_from_label_selector(selector: LabelSelector | None) -> Selector:
 def selector_from_labels(labels: Mapping[str, str]) -> Selector:
     """The selector that demands each of the labels."""
     return Selector(
-        frozenset(Requirement(k, Operator.IN, frozenset((v,))) for k, v in labels.items())
+        _in_order({Requirement(k, Operator.IN, frozenset((v,))) for k, v in labels.items()})
     )
 
 
@@ -155,6 +159,10 @@ def node_requirement(requirement: NodeSelectorRequirement) -> Requirement:
         SelectorError: the operator is unknown.
     """
     return _requirement(requirement, frozenset(op.value for op in Operator))
+
+
+def _in_order(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(requirements, key=lambda r: (r.key, r.operator.value, sorted(r.values))))
 
 
 def _requirement(

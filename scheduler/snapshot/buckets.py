@@ -40,6 +40,9 @@ class Buckets(Generic[K, T]):
         if not several:
             del self._several[key]
 
+    def __bool__(self) -> bool:
+        return bool(self._alone or self._several)
+
     def of(self, key: K) -> Collection[T]:
         """The items under a key."""
         several = self._several.get(key)

@@ -33,7 +33,7 @@ class PodGroup(Generic[C]):
     Attributes:
         key: what they agree in.
         rows: how many of them there are, by row.
-        classes: what counts them.
+        classes: what counts them; mostly nothing does.
     """
 
     __slots__ = ("_arrays", "classes", "key", "rows")
@@ -42,7 +42,7 @@ class PodGroup(Generic[C]):
         self._arrays: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
         self.key = key
         self.rows: dict[int, int] = {}
-        self.classes: dict[C, None] = {}
+        self.classes: tuple[C, ...] = ()
 
     def add(self, row: int, sign: int) -> None:
         """Count a pod in (`sign` 1) or out (-1)."""

@@ -5,7 +5,7 @@ label it demands, so that a pod meets only those filed under its own namespace a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -19,7 +19,10 @@ NamespaceLabels: TypeAlias = Mapping[str, Mapping[str, str]]
 
 _BucketKey: TypeAlias = tuple[str | None, tuple[str, str] | None]
 """Namespace and label pair, each None for "any"."""
+_Drawer: TypeAlias = tuple[str | None, str | None]
+"""Namespace and label key: there are few, and many values in each."""
 
+_ANY: Final = (None, "")
 _MAX_NAMESPACES_FILED: Final = 8
 """A selector of more namespaces is filed under "any"."""
 
@@ -82,7 +85,7 @@ class SelectorIndex(Generic[S]):
     """Finds what speaks of a pod by the pod's own namespace and labels."""
 
     def __init__(self) -> None:
-        self._buckets: Buckets[_BucketKey, S] = Buckets()
+        self._drawers: dict[_Drawer, Buckets[str, S]] = {}
         self._filed: dict[S, int] = {}
         """By item, which of its choices of buckets was taken."""
         self._named: dict[str, Counter[str]] = {}
@@ -90,19 +93,23 @@ class SelectorIndex(Generic[S]):
 
     def add(self, item: S) -> None:
         """File an item, where it has the fewest neighbours."""
-        buckets = self._buckets
         choices = _bucket_keys(item.pods)
-        crowds = [sum(len(buckets.of(key)) for key in keys) for keys in choices]
+        crowds = [sum(len(self._bucket(*key)) for key in keys) for keys in choices]
         choice = self._filed[item] = crowds.index(min(crowds))
-        for key in choices[choice]:
-            buckets.add(key, item)
+        for place, pair in choices[choice]:
+            label_key, value = pair or _ANY
+            self._drawers.setdefault((place, label_key), Buckets()).add(value, item)
         for requirement in item.pods.selector.requirements:
             self._named.setdefault(requirement.key, Counter()).update(("", *requirement.values))
 
     def discard(self, item: S) -> None:
         """Take an item out that is filed."""
-        for key in _bucket_keys(item.pods)[self._filed.pop(item)]:
-            self._buckets.discard(key, item)
+        for place, pair in _bucket_keys(item.pods)[self._filed.pop(item)]:
+            label_key, value = pair or _ANY
+            drawer = self._drawers[place, label_key]
+            drawer.discard(value, item)
+            if not drawer:
+                del self._drawers[place, label_key]
         for requirement in item.pods.selector.requirements:
             named = self._named[requirement.key]
             for value in ("", *requirement.values):
@@ -140,12 +147,16 @@ class SelectorIndex(Generic[S]):
         ]
 
     def _candidates(self, labels: Mapping[str, str], namespace: str) -> Iterator[S]:
-        buckets = self._buckets
         if not self._filed:
             return
         for place in (namespace, None):
             for pair in (None, *labels.items()):
-                yield from buckets.of((place, pair))
+                yield from self._bucket(place, pair)
+
+    def _bucket(self, place: str | None, pair: tuple[str, str] | None) -> Collection[S]:
+        label_key, value = pair or _ANY
+        drawer = self._drawers.get((place, label_key))
+        return () if drawer is None else drawer.of(value)
 
 
 def label_choices(selector: Selector) -> list[list[tuple[str, str]]]:

@@ -78,7 +78,7 @@ def area_of_selector(selector: LabelSelector | None) -> Area:
         found = selector_from_label_selector(selector).requirements
     except SelectorError:
         return ()
-    return (found,) if found else None
+    return (frozenset(found),) if found else None
 
 
 def contains(area: Area, labels: Mapping[str, str]) -> bool:

@@ -26,9 +26,9 @@ SELECTORS = (
     NOTHING,
     *(selector_from_labels({"app": app}) for app in APPS),
     selector_from_labels({"app": "web", "tier": "front"}),
-    Selector(frozenset({Requirement("tier", Operator.DOES_NOT_EXIST)})),
-    Selector(frozenset({Requirement("app", Operator.IN, frozenset({"web", "db"}))})),
-    Selector(frozenset({Requirement("app", Operator.NOT_IN, frozenset({"web"}))})),
+    Selector((Requirement("tier", Operator.DOES_NOT_EXIST),)),
+    Selector((Requirement("app", Operator.IN, frozenset({"web", "db"})),)),
+    Selector((Requirement("app", Operator.NOT_IN, frozenset({"web"})),)),
 )
 NAMESPACE_SELECTORS = (NOTHING, EVERYTHING, selector_from_labels({"team": "a"}))
 POD_SELECTORS = tuple(
