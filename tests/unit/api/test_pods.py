@@ -186,3 +186,48 @@ def test_pods_of_one_owner_share_what_names_it() -> None:
         ["other"],
         [],
     ]
+
+
+def spoken_of(app: str, cpu: str = "1") -> PodInfo:
+    """A pod that keeps away from its own kind, and spreads it."""
+    selector = {"matchLabels": {"app": app}}
+    anti = {"topologyKey": "zone", "labelSelector": selector}
+    spread = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": selector}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [anti]}
+    spec = {
+        "containers": [
+            {
+                "name": "main",
+                "ports": [{"hostPort": 80}],
+                "resources": {"requests": {"cpu": cpu}},
+            }
+        ],
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": required},
+        "topologySpreadConstraints": [{**spread, "whenUnsatisfiable": "DoNotSchedule"}],
+    }
+    manifest = {"metadata": {"name": app, "namespace": "ns", "uid": app}, "spec": spec}
+    return pod_info(msgspec.json.decode(msgspec.json.encode(manifest), type=Pod))
+
+
+def test_shapes_share_all_but_what_they_say_about_other_pods() -> None:
+    """As many shapes as pods have a selector of their own; each is what it would be alone."""
+    first, second = spoken_of("a"), spoken_of("b")
+    bigger = spoken_of("a", cpu="2")
+
+    shape, other = first.shape, second.shape
+    assert shape is not other
+    assert shape.requests is other.requests
+    assert shape.spec.containers is other.spec.containers
+    assert shape.spec.tolerations is other.spec.tolerations
+    assert (other.requests, other.non_zero_occupied[0]) == ({"cpu": 1000}, 1000)
+    assert [port.port for port in other.host_ports] == [80]
+    assert (bigger.shape.requests, bigger.shape.occupied) == ({"cpu": 2000}, {"cpu": 2000})
+    for pod, app in ((first, "a"), (second, "b"), (bigger, "a")):
+        (spread,) = pod.spec.topology_spread_constraints
+        assert spread.label_selector is not None
+        assert spread.label_selector.match_labels == {"app": app}
+        assert pod.shape.affinity is not None
+        (term,) = pod.shape.affinity.required_anti
+        assert term.selector.matches({"app": app})
+    assert first.shape.affinity != second.shape.affinity
