@@ -3,7 +3,7 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
 """
 
-from hashlib import blake2b
+from hashlib import sha256
 from operator import attrgetter
 from sys import intern
 from typing import Final
@@ -332,7 +332,7 @@ def _shared_shape(pod: Pod) -> PodShape:
 
 def _digest(text: bytes) -> bytes:
     """Stands for a text of many hundred bytes, where as many are kept as there are pods."""
-    return blake2b(text, digest_size=32).digest()
+    return sha256(text).digest()
 
 
 def _shared_labels(labels: dict[str, str]) -> LabelSet:
