@@ -6,7 +6,7 @@ are filed by value.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ GroupKey: TypeAlias = tuple[str, LabelSet, bool]
 
 C = TypeVar("C")
 
+_NOTHING: Final[dict[Any, None]] = {}
+"""Stands for no classes, for very many groups; never added to."""
+
 
 class PodGroup(Generic[C]):
     """Pods that agree in namespace, labels and being deleted.
@@ -42,7 +45,18 @@ class PodGroup(Generic[C]):
         self._arrays: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
         self.key = key
         self.rows: dict[int, int] = {}
-        self.classes: tuple[C, ...] = ()
+        self.classes: dict[C, None] = _NOTHING
+
+    def set_classes(self, classes: Iterable[C]) -> None:
+        """Say what counts the pods."""
+        self.classes = dict.fromkeys(classes) or _NOTHING
+
+    def add_class(self, cls: C) -> None:
+        """Say what counts the pods, too."""
+        if self.classes:
+            self.classes[cls] = None
+        else:
+            self.classes = {cls: None}
 
     def add(self, row: int, sign: int) -> None:
         """Count a pod in (`sign` 1) or out (-1)."""

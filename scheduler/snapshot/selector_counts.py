@@ -85,7 +85,7 @@ class SelectorCounts:
         group = self._groups.get(pod)
         if group is None:
             group = self._groups.new(pod)
-            group.classes = tuple(self._classes_of(group.key))
+            group.set_classes(self._classes_of(group.key))
             for cls in group.classes:
                 cls.groups += 1
         group.add(row, sign)
@@ -117,10 +117,10 @@ class SelectorCounts:
         if not self._reading_labels:
             return
         for group in self._groups.of_namespace(namespace):
-            now = tuple(self._classes_of(group.key))
+            now = dict.fromkeys(self._classes_of(group.key))
             self._recount(group, [c for c in now if c not in group.classes], 1, capacity)
             self._recount(group, [c for c in group.classes if c not in now], -1, capacity)
-            group.classes = now
+            group.set_classes(now)
 
     def __len__(self) -> int:
         """How many selectors are counted."""
@@ -154,7 +154,7 @@ class SelectorCounts:
         column = np.zeros(capacity)
         for group in self._groups.candidates(pods):
             if self._matches(pods, group.key):
-                group.classes += (cls,)
+                group.add_class(cls)
                 cls.groups += 1
                 group.add_to(column)
         cls.counts = RowCounts.of_column(column)
@@ -167,7 +167,7 @@ class SelectorCounts:
         self._index.discard(cls)
         self._reading_labels -= cls.pods.reads_namespace_labels
         for group in self._groups.candidates(cls.pods):
-            group.classes = tuple(each for each in group.classes if each is not cls)
+            group.classes.pop(cls, None)
 
     def _drop_group(self, group: PodGroup[_Class]) -> None:
         for cls in group.classes:
