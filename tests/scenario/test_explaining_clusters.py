@@ -73,8 +73,11 @@ def test_a_cluster_is_asked_for_what_waits(tmp_path: Path) -> None:
     asking(tmp_path, story)
 
 
-def test_long_lists_come_in_pages_and_may_expire(tmp_path: Path) -> None:
+def test_long_lists_come_in_pages_and_may_expire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every pod counts, also when the list has to be begun anew."""
+    monkeypatch.setattr("scheduler.informers.listing.FIRST", 500)
 
     async def story(world: World, ask: Ask) -> None:
         world.node("n", cpu="8", pods="5000")

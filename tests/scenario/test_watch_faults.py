@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from apistub import Sandbox, Settings
 from scheduler.informers.informer import InformerOptions
+from scheduler.informers.paging import FIRST
 from tests.scenario.world import World, node_object, play
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
@@ -166,11 +167,11 @@ def test_long_lists_are_complete() -> None:
 
     async def story(world: World) -> None:
         world.sandbox.create(
-            *(node_object(f"n{i:04}", pods="1") for i in range(1200)), keep_status=True
+            *(node_object(f"n{i:04}", pods="1") for i in range(FIRST + 200)), keep_status=True
         )
         await world.start_daemon()
 
-        assert world.daemon.driver.engine.core.cache.node_count() == 1200
+        assert world.daemon.driver.engine.core.cache.node_count() == FIRST + 200
         pages = world.sandbox.requests.count(verb="list", resource="nodes")
         assert pages == 2
         world.pod("p")
