@@ -51,6 +51,12 @@ _FIGURES: Final[dict[str, Callable[[Throughput], float]]] = {
     metavar="CONCURRENCY:OWED",
     help="Run NEW with such an outbox; may be given again, each is a contestant.",
 )
+@click.option(
+    "--distance",
+    default=0.0,
+    metavar="MS",
+    help="How long a request and its answer are on their way, to both commits.",
+)
 def main(
     *,
     old: str,
@@ -61,14 +67,18 @@ def main(
     pairs: int,
     bounded: bool,
     outboxes: tuple[str, ...],
+    distance: float,
 ) -> None:
     """Compare the commits OLD and NEW."""
     build(CONTROL_PLANE)
-    contestants = [_contestant("old", old, None)]
+    contestants = [_contestant("old", old, None, distance)]
     if outboxes:
-        contestants += [_contestant(f"new {each}", new, each.split(":")) for each in outboxes]
+        contestants += [
+            _contestant(f"new {each}", new, each.split(":"), distance) for each in outboxes
+        ]
     else:
-        contestants.append(_contestant("new", new, None if bounded else ("32", "0")))
+        outbox = None if bounded else ("32", "0")
+        contestants.append(_contestant("new", new, outbox, distance))
     results = Results(Machine.here())
     path = default_path(results.machine, "compare")
     for workload in chosen(load_workloads(), names):
@@ -122,11 +132,13 @@ def _ratios(
     )
 
 
-def _contestant(name: str, commit: str, outbox: Sequence[str] | None) -> Contestant:
+def _contestant(
+    name: str, commit: str, outbox: Sequence[str] | None, distance_ms: float
+) -> Contestant:
     checkout = _checkout(commit)
     python = str(checkout / ".venv" / "bin" / "python")
     module = ["scheduler", "run"] if outbox is None else ["bench.daemon", *outbox]
-    return Contestant(name, stowage([python, "-m", *module], checkout))
+    return Contestant(name, stowage([python, "-m", *module], checkout, distance_ms))
 
 
 def _checkout(commit: str) -> Path:

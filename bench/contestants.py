@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from bench.objects import SCHEDULER_NAME
 from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
-from e2e.support.processes import Program
+from e2e.support.processes import Program, free_port
 from e2e.support.stowage import start_stowage
 
 KUBE_SCHEDULER: Final = "kube-scheduler"
@@ -59,16 +59,21 @@ def kube_scheduler_all(control_plane: ControlPlane, kubeconfig: Path) -> Program
 
 
 def stowage(
-    command: Sequence[str] = (sys.executable, "-m", "scheduler", "run"), checkout: Path = CHECKOUT
+    command: Sequence[str] = (sys.executable, "-m", "scheduler", "run"),
+    checkout: Path = CHECKOUT,
+    distance_ms: float = 0,
 ) -> Start:
-    """Gives what starts the daemon of one checkout."""
+    """Gives what starts the daemon of one checkout, so far away from the API server."""
 
     def start(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+        arguments = ["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"]
+        if distance_ms:
+            arguments.append(f"--master={_far_away(control_plane, kubeconfig, distance_ms)}")
         program = start_stowage(
             kubeconfig,
             control_plane.directory,
             configuration={"profiles": [_PROFILE]},
-            arguments=["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"],
+            arguments=arguments,
             command=command,
             checkout=checkout,
         )
@@ -76,6 +81,15 @@ def stowage(
         return program
 
     return start
+
+
+def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float) -> str:
+    """Starts what delays everything, and gives the address of the API server behind it."""
+    port = free_port()
+    flags = f"--port={port}", f"--milliseconds={milliseconds:g}"
+    program = start_module(control_plane, "bench.distance", kubeconfig, *flags)
+    program.wait_ready(lambda: is_listening(port))
+    return f"https://127.0.0.1:{port}"
 
 
 def wall(name: str, *arguments: str) -> Start:

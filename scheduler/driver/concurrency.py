@@ -3,20 +3,20 @@
 Knows nothing of what is sent, no I/O and no clock: whoever sends counts, and says how late it is.
 """
 
-from math import sqrt
 from typing import Final
 
-START: Final = 32
 FEWEST: Final = 4
 """Binds, events and other changes have one each."""
 MOST: Final = 128
 """Each has a connection: a file here, memory at the server."""
+START: Final = MOST
+"""What more than enough costs is little, and what too few cost is not."""
 LOOK_SECONDS: Final = 0.1
 
-_STEP: Final = sqrt(2)
+_STEP: Final = 2
 """From one number to the next that is tried."""
-_WORTH: Final = 0.025
-"""A step up is kept if it brings so much more, a step down if it brings no more than that less."""
+_WORTH: Final = 1 / 16
+"""A step down is kept if it brings so much more, a step up if it brings no more than that less."""
 _ANSWERS: Final = 256
 """In a window, or two for each request at a time: by chance alone windows differ by a sixteenth."""
 _LONGEST_SECONDS: Final = 3.0
@@ -34,8 +34,9 @@ class ConcurrencyLimit:
     """As many requests at a time as bring the most answers per second.
 
     Answers are counted over a window, then over one with the next greater or smaller number, a
-    trial. More is kept if it brought more, less if it brought as much; the same way is tried on
-    until it is not worth it. Trials that change nothing become rare. How long an answer takes, and
+    trial. Less is kept if it brought more, more if it brought as much: an API server answers 3 to
+    5 % more for twice as many, and no window shows that. The same way is tried on until it is not
+    worth it. Trials that change nothing become rare. How long an answer takes, and
     how often the server refused before (429), counts for nothing by itself: both take a place for
     longer, and show in the rate. A window in which nothing waited to be sent says nothing.
 
@@ -111,7 +112,7 @@ class ConcurrencyLimit:
             self._try_next()
 
     def _compare(self, rate: float) -> None:
-        if rate > self._rate * (1 + _WORTH if self._is_upwards else 1 - _WORTH):
+        if rate > self._rate * (1 - _WORTH if self._is_upwards else 1 + _WORTH):
             self._kept, self._rate = self.limit, rate
             self._notice_change(rate)
             self._try_next()
@@ -135,5 +136,5 @@ class ConcurrencyLimit:
     def _next(self) -> int:
         """The number beside the one that is kept."""
         if self._is_upwards:
-            return min(MOST, round(self._kept * _STEP))
-        return max(FEWEST, round(self._kept / _STEP))
+            return min(MOST, self._kept * _STEP)
+        return max(FEWEST, self._kept // _STEP)
