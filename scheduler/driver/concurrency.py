@@ -8,9 +8,7 @@ from typing import Final
 FEWEST: Final = 4
 """Binds, events and other changes have one each."""
 MOST: Final = 128
-"""Each has a connection: a file here, memory at the server."""
-START: Final = MOST
-"""What more than enough costs is little, and what too few cost is not."""
+"""Each has a connection: a file here, memory at the server. What is begun with."""
 LOOK_SECONDS: Final = 0.1
 
 _STEP: Final = 2
@@ -35,8 +33,8 @@ class ConcurrencyLimit:
 
     Answers are counted over a window, then over one with the next greater or smaller number, a
     trial. Less is kept if it brought more, more if it brought as much: an API server answers 3 to
-    5 % more for twice as many, and no window shows that. The same way is tried on until it is not
-    worth it. Trials that change nothing become rare. How long an answer takes, and
+    5 % more for twice as many, and a window is too short to show that. The same way is tried on
+    until it is not worth it. Trials that change nothing become rare. How long an answer takes, and
     how often the server refused before (429), counts for nothing by itself: both take a place for
     longer, and show in the rate. A window in which nothing waited to be sent says nothing.
 
@@ -47,7 +45,7 @@ class ConcurrencyLimit:
         ran_dry: whether more requests could have been sent than waited; whoever sends sets it.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int = MOST) -> None:
         self.limit = limit
         self.workers = 0
         self.answered = 0

@@ -29,7 +29,7 @@ from scheduler.client.event_series import EventSeries, Occurrence
 from scheduler.client.events import Event
 from scheduler.client.writes import PodWrites
 from scheduler.clock import Clock, Throttle
-from scheduler.driver.concurrency import LOOK_SECONDS, MOST, START, ConcurrencyLimit
+from scheduler.driver.concurrency import LOOK_SECONDS, MOST, ConcurrencyLimit
 from scheduler.engine.events import (
     BindFailed,
     Bound,
@@ -58,7 +58,7 @@ FOR_BINDS: Final = 4
 """Of the requests at a time, one in so many is kept for binds and reads: others may hang."""
 FOR_EVENTS: Final = 3
 """Of the others, one in so many is kept for events: without these no bind leaves for long."""
-AHEAD: Final = 4
+AHEAD: Final = 2
 """Binds that may wait for each request under way: further decisions would be on an old view."""
 MAX_TRIES: Final = 12
 RETRY_SECONDS: Final = 10.0
@@ -156,7 +156,7 @@ class Outbox:
         self._changes_in_flight = self._deliveries_in_flight = 0
         """Evictions and changes of status, and events, that are under way."""
         self._binds_in_flight = self._sequence = 0
-        self._limit = ConcurrencyLimit(settings.concurrency or START)
+        self._limit = ConcurrencyLimit(settings.concurrency or MOST)
         self._idle: deque[asyncio.Future[None]] = deque()
         self._changed = asyncio.Event()
         self.binds_owed = 0
@@ -179,8 +179,8 @@ class Outbox:
     @property
     def has_room_again(self) -> bool:
         """Whether there is room for so many pods that it is worth beginning to decide."""
-        limit = self._settings.max_owed or self.concurrency * AHEAD
-        return self._room() >= min(self.concurrency, 1 + limit // AHEAD)
+        most = self.concurrency * AHEAD
+        return 2 * self._room() >= min(most, self._settings.max_owed or most)
 
     def _room(self) -> int:
         """How many more pods may be decided about."""

@@ -6,11 +6,11 @@ import pytest
 
 from apistub import Sandbox, StatusError
 from apistub.http.faults import Fault
-from scheduler.driver.concurrency import START
+from scheduler.driver.concurrency import MOST
 from scheduler.driver.outbox import FOR_BINDS, FOR_EVENTS
 from tests.scenario.world import BINDINGS, World, play
 
-OTHERS = START - START // FOR_BINDS
+OTHERS = MOST - MOST // FOR_BINDS
 PATCHES_AT_A_TIME = OTHERS - OTHERS // FOR_EVENTS
 
 PODS = 6

@@ -52,13 +52,13 @@ def test_a_daemon_killed_while_it_binds() -> None:
 
     async def story(world: World) -> None:
         for index in range(5):
-            world.node(f"n{index}", cpu="10")
+            world.node(f"n{index}", cpu="60")
         world.sandbox.faults.delay(0.05, path=BINDINGS, times=None)
         await world.start_daemon()
-        names = [f"p{index}" for index in range(50)]
+        names = [f"p{index}" for index in range(300)]
         for name in names:
             world.pod(name, cpu="1")
-        await world.until(lambda: 0 < world.bindings() < 50, "some bindings")
+        await world.until(lambda: 0 < world.bindings() < 300, "some bindings")
         await world.kill_daemon()
         assert not all(map(world.node_of, names))
 
@@ -66,8 +66,8 @@ def test_a_daemon_killed_while_it_binds() -> None:
 
         nodes = await world.bound(*names)
         await world.settled()
-        assert {nodes.count(node) for node in set(nodes)} == {10}
-        assert world.bindings(201) <= 50
+        assert {nodes.count(node) for node in set(nodes)} == {60}
+        assert world.bindings(201) <= 300
         assert world.bindings(409) == 0
         assert world.daemon.comparer.compare().agrees
 

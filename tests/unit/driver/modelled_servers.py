@@ -7,7 +7,7 @@ from itertools import count
 from math import floor
 from typing import Protocol
 
-from scheduler.driver.concurrency import LOOK_SECONDS, START, ConcurrencyLimit
+from scheduler.driver.concurrency import LOOK_SECONDS, MOST, ConcurrencyLimit
 
 HANG_SECONDS = 30.0
 """For how long the client waits for an answer."""
@@ -37,7 +37,7 @@ class World:
     def __init__(self, server: Server, fixed: int = 0, seed: int = 1) -> None:
         self.rng = random.Random(seed)
         self.under_way = 0
-        self.limit = ConcurrencyLimit(fixed or START)
+        self.limit = ConcurrencyLimit(fixed or MOST)
         self._server = server
         self._now = 0.0
         self._due: list[tuple[float, int, Callable[[], None]]] = []

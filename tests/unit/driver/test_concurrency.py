@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, strategies as st
 
-from scheduler.driver.concurrency import FEWEST, LOOK_SECONDS, MOST, START, ConcurrencyLimit
+from scheduler.driver.concurrency import FEWEST, LOOK_SECONDS, MOST, ConcurrencyLimit
 from tests.unit.driver.modelled_servers import (
     Refusing,
     Seats,
@@ -110,19 +110,28 @@ def test_a_server_that_changes_is_found_out_about(
     assert world.rate(2 * SETTLED_SECONDS, end) >= SHARE * best
 
 
-def test_where_more_brings_no_more_less_is_asked() -> None:
-    """The server's processor has other things to do, and urgent requests wait less."""
+def test_where_less_brings_as_much_more_is_asked() -> None:
+    """What a few per cent bring shows in no window; one that is on trial may be half."""
     world = World(Seats(2, 0.004, 0.001))
 
     world.run(MEASURED_SECONDS)
 
-    assert world.limit.limit < START
+    assert world.limit.limit >= MOST // 2
+
+
+def test_of_one_that_thrashes_less_is_asked() -> None:
+    """As long as it does."""
+    world = World(Thrashing(0.008, 6))
+
+    world.run(MEASURED_SECONDS)
+
+    assert world.limit.limit <= 16
 
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.floats(0.0, 10.0), st.booleans())))
 def test_the_limit_is_always_a_sensible_number(windows: list[tuple[int, float, bool]]) -> None:
     """Whatever is answered, and however late the look: the machine may have stood still."""
-    limit, now = ConcurrencyLimit(START), 0.0
+    limit, now = ConcurrencyLimit(MOST), 0.0
     for answered, seconds, ran_dry in windows:
         limit.answered += answered
         limit.ran_dry |= ran_dry
@@ -136,11 +145,11 @@ def test_the_limit_is_always_a_sensible_number(windows: list[tuple[int, float, b
 
 def test_nothing_is_learned_while_nothing_waits() -> None:
     """What is answered then says how much there was to do."""
-    limit = ConcurrencyLimit(START)
+    limit = ConcurrencyLimit(MOST)
 
     for number in range(1000):
         limit.ran_dry = True
         limit.answered += 1000 + number
         limit.look(number * LOOK_SECONDS)
 
-    assert limit.limit == START
+    assert limit.limit == MOST

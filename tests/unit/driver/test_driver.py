@@ -11,7 +11,7 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.driver.concurrency import START
+from scheduler.driver.concurrency import MOST
 from scheduler.driver.driver import LONG_SECONDS, SLICE_SECONDS, Driver
 from scheduler.driver.outbox import AHEAD, MAX_OWED, Outbox, OutboxSettings
 from scheduler.engine import AttemptState, Engine
@@ -221,14 +221,14 @@ def test_decisions_make_way_for_others() -> None:
 
 
 def test_scheduling_goes_on_after_a_backlog_of_binds() -> None:
-    """Decisions stop while 128 binds wait, and go on when they are answered."""
+    """Decisions stop while so many binds wait, and go on when they are answered."""
 
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
         world.add_node()
         world.add_pods(400)
         await settle()
-        assert len(world.heard(Decide)) == START * AHEAD == 128
+        assert len(world.heard(Decide)) == MOST * AHEAD
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
@@ -386,16 +386,16 @@ def test_a_bind_that_waits_is_taken_back_when_the_pod_is_gone() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
         world.add_node()
-        pods = world.add_pods(START + 3)
+        pods = world.add_pods(MOST + 3)
         await settle()
-        world.delete(pods[START + 1])
+        world.delete(pods[MOST + 1])
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
         await settle()
 
     world = play(story)
-    wanted = [f"p{number}" for number in range(START + 3) if number != START + 1]
+    wanted = [f"p{number}" for number in range(MOST + 3) if number != MOST + 1]
     assert world.writes.names("bind") == wanted
 
 

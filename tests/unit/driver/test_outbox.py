@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from scheduler.driver.concurrency import FEWEST, MOST, START
+from scheduler.driver.concurrency import FEWEST, MOST, ConcurrencyLimit
 from scheduler.driver.outbox import (
     AHEAD,
     FEW_EVENTS,
@@ -189,17 +190,17 @@ def test_requests_at_a_time_are_bounded() -> None:
 
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
-        for number in range(100):
+        for number in range(MOST + 50):
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
-        assert world.writes.hanging("bind") == START
+        assert world.writes.hanging("bind") == MOST
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
 
     world = play(story, max_owed=0)
-    assert world.writes.most == START
-    assert world.answers == [Bound(number) for number in range(100)]
+    assert world.writes.most == MOST
+    assert world.answers == [Bound(number) for number in range(MOST + 50)]
 
 
 def test_status_and_events_that_hang_leave_room_for_binds() -> None:
@@ -212,12 +213,12 @@ def test_status_and_events_that_hang_leave_room_for_binds() -> None:
             world.outbox.tell(tell(f"p{number}"))
         await settle()
         hanging = world.writes.hanging("patch") + world.writes.hanging("event")
-        assert hanging == START - START // FOR_BINDS
+        assert hanging == MOST - MOST // FOR_BINDS
 
-        for number in range(START // FOR_BINDS):
+        for number in range(MOST // FOR_BINDS):
             world.outbox.bind(bind(f"b{number}", number))
         await settle()
-        assert world.writes.hanging("bind") == START // FOR_BINDS
+        assert world.writes.hanging("bind") == MOST // FOR_BINDS
 
         world.writes.release("bind")
         await settle()
@@ -337,10 +338,10 @@ def test_evictions_that_hang_leave_room_for_binds_and_events() -> None:
         world.tells = True
         world.writes.held = {"evict"}
         world.outbox.patch(patch("q"))
-        for number in range(40):
+        for number in range(MOST):
             world.outbox.evict(evict(f"p{number}"))
         await settle()
-        others = START - START // FOR_BINDS
+        others = MOST - MOST // FOR_BINDS
         assert world.writes.hanging("evict") == others - others // FOR_EVENTS
         assert world.writes.names("patch") == []
 
@@ -432,7 +433,7 @@ def test_the_more_events_are_owed_the_more_are_under_way() -> None:
                 await settle()
                 assert world.writes.hanging("event") == FEW_EVENTS
         await settle()
-        assert world.writes.hanging("event") == START // 2
+        assert world.writes.hanging("event") == MOST // 2
 
         world.writes.held = set()
         world.writes.release("event")
@@ -484,19 +485,19 @@ def test_a_burst_of_other_events_leaves_the_room_of_binds_under_way() -> None:
     async def story(world: World) -> None:
         world.tells = True
         world.writes.held = {"event", "bind"}
-        for number in range(START):
+        for number in range(MOST):
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
         for number in range(2 * MAX_OWED):
             world.outbox.tell(tell(f"q{number}", once=False))
-        assert world.outbox.events_owed == MAX_OWED - START
+        assert world.outbox.events_owed == MAX_OWED - MOST
         world.writes.release("bind")
         await settle()
         assert world.outbox.events_owed == MAX_OWED
 
     world = play(story)
     assert world.most_owed == MAX_OWED
-    assert world.dropped == ["queue_full"] * (MAX_OWED + START)
+    assert world.dropped == ["queue_full"] * (MAX_OWED + MOST)
 
 
 def test_binds_by_plugins_owe_events_too() -> None:
@@ -508,7 +509,7 @@ def test_binds_by_plugins_owe_events_too() -> None:
         for number in range(2 * MAX_OWED):
             world.outbox.bind(bind(f"p{number}", number, by_plugins=True))
         await settle()
-        assert world.writes.hanging("plugins") == START
+        assert world.writes.hanging("plugins") == MOST
         world.writes.held = {"event"}
         world.writes.release("plugins")
         await settle()
@@ -523,7 +524,7 @@ def test_there_is_room_again_after_a_backlog_of_binds() -> None:
 
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
-        for number in range(START * (AHEAD + 1)):
+        for number in range(MOST * (AHEAD + 1)):
             assert world.outbox.has_room
             world.outbox.bind(bind(f"p{number}", number))
             await asyncio.sleep(0)
@@ -555,14 +556,14 @@ def test_events_without_a_bound_wait_for_all_binds() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
         world.outbox.bind(bind("p0", 0))
-        for number in range(4 * START):
+        for number in range(4 * MOST):
             world.outbox.tell(tell(f"q{number}", once=False))
         await settle()
         assert world.writes.hanging("event") == 0
         world.writes.held = {"event"}
         world.writes.release("bind")
         await settle()
-        assert world.writes.hanging("event") == START - START // FOR_BINDS
+        assert world.writes.hanging("event") == MOST - MOST // FOR_BINDS
 
     play(story, max_owed=0)
 
@@ -598,10 +599,10 @@ def test_fenced_writes_end_no_worker() -> None:
     """More of them than there are workers, and the next write still leaves."""
 
     async def story(world: World) -> None:
-        fenced = [FencedError("not ours")] * (2 * START)
+        fenced = [FencedError("not ours")] * (2 * MOST)
         world.writes.fail("patch", *fenced)
         world.writes.fail("bind", *fenced)
-        for number in range(2 * START):
+        for number in range(2 * MOST):
             world.outbox.patch(patch(f"p{number}"))
             world.outbox.bind(bind(f"b{number}", number))
         await settle()
@@ -782,18 +783,18 @@ def test_an_event_that_waits_to_be_tried_again_holds_no_worker() -> None:
 
     async def story(world: World) -> None:
         problem = UnavailableError("POST", status=503)
-        world.writes.fail("event", *[problem] * (2 * START))
-        for number in range(2 * START):
+        world.writes.fail("event", *[problem] * (2 * MOST))
+        for number in range(2 * MOST):
             world.outbox.tell(tell(f"p{number}"))
         await settle()
-        assert world.outbox.events_owed == 2 * START
+        assert world.outbox.events_owed == 2 * MOST
         assert not world.outbox.is_empty
 
         world.outbox.tell(tell("e"))
         world.outbox.patch(patch("p"))
         world.outbox.bind(bind("b"))
         await settle()
-        assert world.outbox.events_owed == 2 * START
+        assert world.outbox.events_owed == 2 * MOST
 
     world = play(story, retry_seconds=1e6)
     assert {("patch", "p"), ("bind", "b"), ("event", "e")} <= set(world.writes.sent)
@@ -940,24 +941,30 @@ def test_every_write_goes_through_a_queue_that_is_told_of() -> None:
 
 
 class SlowWrites(FakeWrites):
-    """Requests to a server that works on so many at a time.
+    """Requests to a server that works on so many at a time, and is slower the more there are.
+
+    Args:
+        seats: so many it works on.
+        seconds: for so long, each.
+        knee: with so many under way it takes twice as long, and so on.
 
     Attributes:
         under_way: requests without an answer.
     """
 
-    def __init__(self, seats: int, seconds: float) -> None:
+    def __init__(self, seats: int, seconds: float, knee: float = inf) -> None:
         super().__init__()
         self.under_way = 0
         self._seats = asyncio.Semaphore(seats)
         self._seconds = seconds
+        self._knee = knee
 
     @override
     async def _send(self, verb: str, name: str) -> None:
         self.under_way += 1
         try:
             async with self._seats:
-                await asyncio.sleep(self._seconds)
+                await asyncio.sleep(self._seconds * (1 + self.under_way / self._knee))
             await super()._send(verb, name)
         finally:
             self.under_way -= 1
@@ -992,11 +999,16 @@ def press(
     return run_in(clock, run())
 
 
-def test_a_server_that_can_take_more_gets_more() -> None:
-    """With the number of the start it would be half as many; binds and events get the same."""
-    seconds, most = 10.0, 64 / 0.05
+def begin_with_few(world: World) -> None:
+    """As if more had brought nothing so far."""
+    world.outbox._limit = ConcurrencyLimit(FEWEST)
 
-    world = press(SlowWrites(64, 0.05), seconds)
+
+def test_a_server_that_can_take_more_gets_more() -> None:
+    """After it could take little; binds and events get the same."""
+    seconds, most = 40.0, 64 / 0.05
+
+    world = press(SlowWrites(64, 0.05), seconds, begin_with_few)
 
     binds, events = len(world.answers), len(world.writes.names("event"))
     assert binds + events > 0.8 * most * seconds
@@ -1006,13 +1018,13 @@ def test_a_server_that_can_take_more_gets_more() -> None:
 
 def test_a_server_that_can_take_little_gets_less_at_a_time() -> None:
     """And carries out as much: neither binds nor events are left out."""
-    seconds, most = 30.0, 2 / 0.01
+    seconds, most = 30.0, 8 / (0.01 * (1 + 8 / 64))
 
-    world = press(SlowWrites(2, 0.01), seconds)
+    world = press(SlowWrites(8, 0.01, knee=64), seconds)
 
     binds, events = len(world.answers), len(world.writes.names("event"))
-    assert world.outbox.concurrency < START
-    assert binds + events > 0.9 * most * seconds
+    assert world.outbox.concurrency < MOST
+    assert binds + events > 0.8 * most * seconds
     assert events >= binds - MAX_OWED
     assert world.most_owed <= MAX_OWED
 
@@ -1039,20 +1051,20 @@ def test_when_fewer_may_be_under_way_those_that_end_are_not_replaced() -> None:
 
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
-        for number in range(3 * START):
+        for number in range(3 * MOST):
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
-        assert world.writes.hanging("bind") == START
+        assert world.writes.hanging("bind") == MOST
         world.outbox._limit.limit = FEWEST
-        world.writes.release("bind", START - FEWEST)
+        world.writes.release("bind", MOST - FEWEST)
         await settle()
         assert world.writes.hanging("bind") == FEWEST
-        assert len(world.writes.names("bind")) == START
+        assert len(world.writes.names("bind")) == MOST
 
         world.writes.release("bind", 1)
         await settle()
         assert world.writes.hanging("bind") == FEWEST
-        assert len(world.writes.names("bind")) == START + 1
+        assert len(world.writes.names("bind")) == MOST + 1
 
     play(story, max_owed=0)
 
@@ -1065,14 +1077,14 @@ def test_what_is_sent_while_little_waits_says_nothing() -> None:
         world = World(writes, clock)
         sending = asyncio.create_task(world.outbox.run())
         for second in range(60):
-            for number in range(2 * START):
+            for number in range(2 * MOST):
                 world.outbox.tell(tell(f"e{second}-{number}"))
             await asyncio.sleep(1.0)
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
         return world.outbox.concurrency
 
-    assert run_in(clock, story()) == START
+    assert run_in(clock, story()) == MOST
 
 
 def test_a_backlog_to_which_nothing_is_added_is_sent_by_more_at_a_time() -> None:
@@ -1081,6 +1093,7 @@ def test_a_backlog_to_which_nothing_is_added_is_sent_by_more_at_a_time() -> None
 
     async def story() -> None:
         world = World(writes, clock, max_owed=0)
+        begin_with_few(world)
         for number in range(5000):
             world.outbox.tell(tell(f"e{number}"))
         sending = asyncio.create_task(world.outbox.run())
@@ -1091,4 +1104,4 @@ def test_a_backlog_to_which_nothing_is_added_is_sent_by_more_at_a_time() -> None
     run_in(clock, story())
 
     assert len(writes.names("event")) == 5000
-    assert writes.most > START
+    assert writes.most > 2 * FEWEST
