@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from socket import socket
 from typing import Any, Final, NamedTuple
 
 from bench.objects import SCHEDULER_NAME
@@ -26,7 +27,10 @@ WALL_WITH_EVENTS: Final = "wall-events"
 """The same, and tells of each binding with an event as schedulers do: the wall for all of them."""
 FOLLOWING_WALL: Final = "wall-follow"
 """Binds each pod the moment it appears, and tells nobody."""
-WALLS: Final = frozenset((WALL, WALL_WITH_EVENTS, FOLLOWING_WALL))
+FOLLOWING_WALL_WITH_EVENTS: Final = "wall-follow-events"
+"""The same, and writes an event after each binding."""
+FOLLOWING_WALLS: Final = (FOLLOWING_WALL, FOLLOWING_WALL_WITH_EVENTS)
+WALLS: Final = frozenset((WALL, WALL_WITH_EVENTS, *FOLLOWING_WALLS))
 """Those that schedule nothing."""
 SILENT: Final = frozenset((WALL, FOLLOWING_WALL))
 """Those that write no events."""
@@ -88,8 +92,13 @@ def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float
     port = free_port()
     flags = f"--port={port}", f"--milliseconds={milliseconds:g}"
     program = start_module(control_plane, "bench.distance", kubeconfig, *flags)
-    program.wait_ready(lambda: is_listening(port))
+    program.wait_ready(lambda: _is_listening(port))
     return f"https://127.0.0.1:{port}"
+
+
+def _is_listening(port: int) -> bool:
+    with socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wall(name: str, *arguments: str) -> Start:
@@ -130,5 +139,6 @@ def contestants(in_flight: int = IN_FLIGHT) -> dict[str, Contestant]:
         WALL: wall(WALL, flag),
         WALL_WITH_EVENTS: wall(WALL_WITH_EVENTS, "--events", flag),
         FOLLOWING_WALL: wall(FOLLOWING_WALL, "--follow", flag),
+        FOLLOWING_WALL_WITH_EVENTS: wall(FOLLOWING_WALL_WITH_EVENTS, "--follow", "--events", flag),
     }
     return {name: Contestant(name, start) for name, start in starts.items()}

@@ -28,15 +28,17 @@ def main(kubeconfig: Path, port: int, milliseconds: float) -> None:
 
 async def _serve(kubeconfig: Path, port: int, seconds: float) -> None:
     server = URL((await Credentials.load(kubeconfig)).server)
-    async with await listen(server, port, seconds) as listening:
+    assert server.host is not None
+    assert server.port is not None
+    async with await listen((server.host, server.port), port, seconds) as listening:
         await listening.serve_forever()
 
 
-async def listen(server: URL, port: int, seconds: float) -> asyncio.Server:
+async def listen(server: tuple[str, int], port: int, seconds: float) -> asyncio.Server:
     """Gives what forwards connections to a server, and holds back each way for so long.
 
     Args:
-        server: host and port count.
+        server: host and port.
         port: on the loopback; 0 for any.
         seconds: what each direction takes.
     """
@@ -76,7 +78,7 @@ class _End(asyncio.Protocol):
 class _Near(_End):
     """The end of somebody who connects."""
 
-    def __init__(self, server: URL, seconds: float) -> None:
+    def __init__(self, server: tuple[str, int], seconds: float) -> None:
         super().__init__(seconds)
         self._server = server
         self._reaching: asyncio.Task[None] | None = None
@@ -94,7 +96,7 @@ class _Near(_End):
         far.other = self
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: far, self._server.host, self._server.port)
+            await loop.create_connection(lambda: far, *self._server)
         except OSError:
             self.transport.close()
         else:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bench.contestants import (
-    FOLLOWING_WALL,
+    FOLLOWING_WALLS,
     KUBE_SCHEDULER,
     STOWAGE,
     WALL,
@@ -29,7 +29,7 @@ from e2e.support.processes import ProgramError
 _LATENCY_SECONDS: Final = 15.0
 _SHORT_LATENCY_SECONDS: Final = 3.0
 _TOO_MANY_REQUESTS: Final = 429
-_IN_FLIGHT: Final = (16, 32, 64)
+_IN_FLIGHT: Final = (16, 32, 64, 128)
 _TRIAL: Final = Size(nodes=100, pods=3000)
 
 
@@ -85,7 +85,7 @@ class Run:
                         self._run_throughput(prepared, size, name, number)
             if with_quiet:
                 speeds = self._speeds(workload, size)
-                for order in orders(self._names(workload, FOLLOWING_WALL), self._rounds):
+                for order in orders(self._names(workload, *FOLLOWING_WALLS), self._rounds):
                     for name in order:
                         self._run_latency(prepared, size, name, speeds.get(name))
         if self.path is not None:
@@ -98,7 +98,7 @@ class Run:
         return [*(walls if workload.wall else ()), KUBE_SCHEDULER, STOWAGE]
 
     def _speeds(self, workload: Workload, size: str) -> dict[str, float]:
-        """Gives the median speed of each contestant; the wall that follows gets stowage's."""
+        """Gives the median speed of each contestant; the walls that follow get stowage's."""
         runs: dict[str, list[float]] = {}
         for run in self.results.throughput:
             if (run.workload, run.size) == (workload.name, size):
@@ -106,7 +106,7 @@ class Run:
         speeds = {name: median(values) for name, values in runs.items()}
         if STOWAGE in speeds:
             # Whether anybody at all could do what is asked of stowage.
-            speeds[FOLLOWING_WALL] = speeds[STOWAGE]
+            speeds |= dict.fromkeys(FOLLOWING_WALLS, speeds[STOWAGE])
         return speeds
 
     def _run_throughput(self, prepared: Prepared, size: str, name: str, number: int) -> None:

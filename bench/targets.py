@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from bench.contestants import FOLLOWING_WALL, KUBE_SCHEDULER, STOWAGE, WALL_WITH_EVENTS
+from bench.contestants import (
+    FOLLOWING_WALL,
+    FOLLOWING_WALL_WITH_EVENTS,
+    FOLLOWING_WALLS,
+    KUBE_SCHEDULER,
+    STOWAGE,
+    WALL_WITH_EVENTS,
+)
 from bench.results import Decision, Latency, Results, Throughput
 from bench.summary import median_of
 from bench.workload import Workload
@@ -164,11 +171,16 @@ def _stall(results: Results) -> Verdict:
 
 
 def _half(results: Results) -> Verdict:
-    ours, theirs = (
-        _longest_wait(results, "plain", who, half=True) for who in (STOWAGE, FOLLOWING_WALL)
+    ours, theirs, telling = (
+        _longest_wait(results, "plain", who, half=True) for who in (STOWAGE, *FOLLOWING_WALLS)
     )
     about = f"plain pods at half of maximum: p99 creation to bind, to {FOLLOWING_WALL}"
-    return _at_most(about, _P99_TO_WALL, _quotient(ours, theirs), "x")
+    found = _at_most(about, _P99_TO_WALL, _quotient(ours, theirs), "x")
+    share = _quotient(ours, telling)
+    if share is None or not found.measured:
+        return found
+    measured = f"{found.measured} ({share:.2f} x {FOLLOWING_WALL_WITH_EVENTS}'s)"
+    return found._replace(measured=measured)
 
 
 def _waits(results: Results, workloads: Mapping[str, Workload]) -> Iterator[Verdict]:
