@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from socket import socket
 from typing import Any, Final, NamedTuple
 
 from bench.objects import SCHEDULER_NAME
 from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
+from e2e.support.probing import status_of, unverified
 from e2e.support.processes import Program, free_port
 from e2e.support.stowage import start_stowage
 
@@ -92,13 +92,9 @@ def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float
     port = free_port()
     flags = f"--port={port}", f"--milliseconds={milliseconds:g}"
     program = start_module(control_plane, "bench.distance", kubeconfig, *flags)
-    program.wait_ready(lambda: _is_listening(port))
-    return f"https://127.0.0.1:{port}"
-
-
-def _is_listening(port: int) -> bool:
-    with socket() as caller:
-        return caller.connect_ex(("127.0.0.1", port)) == 0
+    address = f"https://127.0.0.1:{port}"
+    program.wait_ready(lambda: status_of(f"{address}/readyz", unverified()) > 0)
+    return address
 
 
 def wall(name: str, *arguments: str) -> Start:

@@ -1,7 +1,7 @@
 """A relay of bytes that knows nothing of what it relays: what a bad network does to TLS.
 
 It stands between a client and one server on this machine, and can cut connections in the middle,
-swallow everything, let bytes through one by one, or answer with noise.
+swallow everything, let bytes through one by one, answer with noise, or be long.
 """
 
 import asyncio
@@ -37,12 +37,14 @@ class Wire:
 
     Attributes:
         server_port: where the server listens on this machine.
-        port: where clients connect to.
+        port: where clients connect to; any that is free if none is given.
+        lag_seconds: how long bytes are on their way, in each direction.
         accepted: when clients connected, on the monotonic clock.
     """
 
     server_port: int
     port: int = 0
+    lag_seconds: float = 0
     accepted: list[float] = field(default_factory=list, repr=False)
     _mode: Mode = Mode.PASS
     _spoiled: set["_Line"] = field(default_factory=set, repr=False)
@@ -88,7 +90,7 @@ class Wire:
         await asyncio.sleep(0.05)
 
     async def _start(self) -> None:
-        self._server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._relay, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,9 +137,13 @@ class Wire:
             elif self._mode is Mode.TRICKLE:
                 self._spoiled.add(line)
                 await self._trickle(writer, data)
+            elif self.lag_seconds:
+                # However much is on its way, the next part is not held up.
+                asyncio.get_running_loop().call_later(self.lag_seconds, _write, writer, data)
             else:
                 writer.write(data)
                 await writer.drain()
+        await asyncio.sleep(self.lag_seconds)
         writer.close()
 
     async def _trickle(self, writer: asyncio.StreamWriter, data: bytes) -> None:
@@ -167,3 +173,8 @@ class _Line:
 async def _abort(lines: set[_Line]) -> None:
     for line in list(lines):
         line.abort()
+
+
+def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    if not writer.is_closing():
+        writer.write(data)

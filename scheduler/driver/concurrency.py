@@ -45,7 +45,7 @@ class ConcurrencyLimit:
         ran_dry: whether more requests could have been sent than waited; whoever sends sets it.
     """
 
-    def __init__(self, limit: int = MOST) -> None:
+    def __init__(self, limit: int) -> None:
         self.limit = limit
         self.workers = 0
         self.answered = 0

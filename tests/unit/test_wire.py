@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.wire import Mode, Wire
+from scheduler.clock import SystemClock
 
 LINE = b"x" * 100
 
@@ -108,6 +109,25 @@ def test_noise_is_no_handshake(wire: Wire) -> None:
     with connected(wire) as caller:
         caller.sendall(b"\x16\x03\x01")
         assert everything(caller).startswith(b"HTTP/1.1 400")
+
+
+def test_what_is_long_on_its_way_arrives_whole_and_in_order(wire: Wire) -> None:
+    """Both ways, many pieces at once."""
+    wire.lag_seconds, clock = 0.05, SystemClock()
+    pieces = [b"%d " % number for number in range(20)]
+    with connected(wire) as caller:
+        start = clock.monotonic()
+        for piece in pieces:
+            caller.sendall(piece)
+            threading.Event().wait(0.001)
+        got = caller.recv(4096)
+        first = clock.monotonic() - start
+        while len(got) < len(b"".join(pieces)):
+            got += caller.recv(4096)
+
+    assert got == b"".join(pieces)
+    assert first >= 2 * wire.lag_seconds
+    assert clock.monotonic() - start < len(pieces) * wire.lag_seconds
 
 
 def test_a_server_that_is_not_there(wire: Wire) -> None:
