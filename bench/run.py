@@ -76,6 +76,14 @@ class Run:
     def measure(self, workload: Workload, size: str) -> None:
         """Measures one workload at one size."""
         print(f"{workload.name}, size {size}: preparing", file=sys.stderr, flush=True)
+        try:
+            self._measure(workload, size)
+        finally:
+            # Whoever interrupts a long run keeps what there is.
+            if self.path is not None:
+                self.results.save(self.path)
+
+    def _measure(self, workload: Workload, size: str) -> None:
         with_quiet = self._kinds.latency and workload.latency is not None
         with prepared_state(workload, workload.sizes[size], with_quiet=with_quiet) as prepared:
             if self._kinds.throughput:
@@ -88,8 +96,6 @@ class Run:
                 for order in orders(self._names(workload, *FOLLOWING_WALLS), self._rounds):
                     for name in order:
                         self._run_latency(prepared, size, name, speeds.get(name))
-        if self.path is not None:
-            self.results.save(self.path)
 
     def _names(self, workload: Workload, *walls: str) -> list[str]:
         """Those to measure; the walls only where the workload asks for them."""
