@@ -15,6 +15,7 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +29,9 @@ from e2e.support.processes import Program, ProgramError, free_port, raise_open_f
 
 SCHEDULER_REQUESTS_PER_SECOND = 5000
 """Client limit for kube-scheduler; its default of 50 would be measured instead of the scheduler."""
+
+_FILLING_SECONDS = 300
+"""An API server reads everything first; of half a million pods that takes minutes."""
 
 _STARTS = 3
 """How often to begin anew with other ports when another process took one in between."""
@@ -324,8 +328,8 @@ class ControlPlane:
             *self._audit_arguments(),
             *self.options.api_server_arguments,
         )
-        api_server.wait_ready(lambda: self._status("/readyz") == 200)
-        api_server.wait_ready(lambda: self._status("/api/v1/namespaces/default") == 200)
+        for path in ("/readyz", "/api/v1/namespaces/default"):
+            api_server.wait_ready(partial(self._is_found, path), _FILLING_SECONDS)
 
     def _admission_arguments(self) -> list[str]:
         if self.options.controller_manager:
@@ -367,7 +371,7 @@ class ControlPlane:
         )
         controller_manager.url = f"https://127.0.0.1:{port}"
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        controller_manager.wait_ready(lambda: self._status(account) == 200)
+        controller_manager.wait_ready(partial(self._is_found, account))
 
     def _run(self, binary: Path, command: str, *arguments: str, name: str = "") -> Program:
         name = name or command
@@ -417,6 +421,6 @@ class ControlPlane:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
-    def _status(self, path: str) -> int:
+    def _is_found(self, path: str) -> bool:
         """Asks the API server as admin."""
-        return status_of(self.server + path, self._admin_context)
+        return status_of(self.server + path, self._admin_context) == 200
