@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from time import thread_time
 from typing import Any, Final
 
+import numpy.ma  # noqa: F401 - numpy.unique would import it, in the middle of a decision
 from prometheus_client import CollectorRegistry
 
 from scheduler.api.pods import PodInfo

@@ -81,7 +81,9 @@ class TermCounts:
         self._labels = labels
         self._key_epoch = labels.key_epoch
         self._classes: dict[TermKey, TermClass] = {}
-        self._index = _indexes()
+        self._index: dict[TermKind, SelectorIndex[TermClass]] = {
+            kind: SelectorIndex() for kind in TermKind
+        }
         self._remembered: dict[tuple[TermKind, str, object], list[TermClass]] = {}
         self._remembered_size = 0
         self._merged_classes: list[TermClass] = []
@@ -95,7 +97,9 @@ class TermCounts:
         if not self._classes:
             return []
         if self._key_epoch != self._labels.key_epoch:
-            self._file_anew()
+            # Nodes have other topology keys now.
+            self._key_epoch = self._labels.key_epoch
+            self._forget()
         index = self._index[kind]
         if not index:
             return []
@@ -113,9 +117,8 @@ class TermCounts:
 
     def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
         """The classes of a kind that speak of the pod, each by itself."""
-        if self._key_epoch != self._labels.key_epoch:
-            self._file_anew()
-        return self._index[kind].matching(pod.labels, pod.namespace, self._namespaces)
+        found = self._index[kind].matching(pod.labels, pod.namespace, self._namespaces)
+        return [cls for cls in found if cls.topology_key in self._labels]
 
     def change(self, row: int, pod: PodInfo, sign: int, capacity: int) -> None:
         """Count the terms of a pod in (`sign` 1) or out (-1)."""
@@ -130,8 +133,7 @@ class TermCounts:
                     counts.add(row, sign, capacity)
             else:
                 del self._classes[key]
-                if cls.topology_key in self._labels and self._key_epoch == self._labels.key_epoch:
-                    self._index[cls.kind].discard(cls)
+                self._index[cls.kind].discard(cls)
                 self._forget()
 
     def namespace_changed(self) -> None:
@@ -159,17 +161,8 @@ class TermCounts:
         return copy
 
     def _file(self, cls: TermClass) -> None:
-        if cls.topology_key in self._labels and self._key_epoch == self._labels.key_epoch:
-            self._index[cls.kind].add(cls)
-            self._forget()
-
-    def _file_anew(self) -> None:
-        """The topology keys that nodes have are others now."""
-        self._key_epoch = self._labels.key_epoch
-        self._index = _indexes()
+        self._index[cls.kind].add(cls)
         self._forget()
-        for cls in self._classes.values():
-            self._file(cls)
 
     def _merged(self, classes: list[TermClass], capacity: int) -> list[TermClass]:
         """One class for each topology key and weight, which is kept up to date."""
@@ -197,10 +190,6 @@ class TermCounts:
         for cls in self._merged_classes:
             cls.sums = ()
         self._merged_classes.clear()
-
-
-def _indexes() -> dict[TermKind, SelectorIndex[TermClass]]:
-    return {kind: SelectorIndex() for kind in TermKind}
 
 
 def term_keys_of(pod: PodInfo) -> Iterator[TermKey]:

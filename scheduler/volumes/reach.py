@@ -6,6 +6,7 @@ scheduling/corev1/nodeaffinity; pkg/apis/core/v1/helper (MatchTopologySelectorTe
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -227,11 +228,9 @@ def _joined(key: str, values: list[str], numbers: list[int], snapshot: Snapshot)
 
 def _groups_of(rows: Ids, numbers: Ids, size: int) -> Groups:
     """Group the rows by the set of their numbers, told by a sum of random words."""
-    words = np.random.default_rng(0).integers(
-        0, 2**63, int(numbers.max(initial=0)) + 1, dtype=np.uint64
-    )
-    pairs = np.unique(rows * (len(words) + 1) + numbers)
-    rows, numbers = pairs // (len(words) + 1), pairs % (len(words) + 1)
+    count = int(numbers.max(initial=0)) + 1
+    words = np.frombuffer(Random(0).randbytes(8 * count), np.uint64)  # noqa: S311 - no secret
+    rows, numbers = np.divmod(np.unique(rows * count + numbers), count)
     signature = np.zeros(size, np.uint64)
     np.add.at(signature, rows, words[numbers])
     _, first, of_row = np.unique(signature, return_index=True, return_inverse=True)
