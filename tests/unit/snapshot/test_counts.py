@@ -48,9 +48,9 @@ def make_app_pod(app: str, name: str = "pod") -> PodInfo:
     return make_pod_info(name, labels={"app": app}, node_name="node")
 
 
-def preferring(*weights: int) -> Affinity:
+def preferring(*weights: int, key: str = HOSTNAME) -> Affinity:
     """Preferred affinity to every pod of namespaces of team a, once per weight."""
-    term = PodAffinityTerm(HOSTNAME, LabelSelector(), namespace_selector=LabelSelector({"t": "a"}))
+    term = PodAffinityTerm(key, LabelSelector(), namespace_selector=LabelSelector({"t": "a"}))
     terms = tuple(WeightedPodAffinityTerm(weight, term) for weight in weights)
     return Affinity(
         pod_affinity=PodAffinitySpec(preferred_during_scheduling_ignored_during_execution=terms)
@@ -69,6 +69,28 @@ def test_a_namespace_that_gets_a_label_is_spoken_of_at_once() -> None:
 
     assert before == []
     assert [c.weight for c in snapshot.terms_about(TermKind.PREFERRED, probe)] == [3]
+
+
+def test_terms_speak_while_a_node_has_their_topology_key() -> None:
+    """No sooner and no longer, in whichever order pods and nodes come and go."""
+    snapshot = Snapshot()
+    speaker = make_pod_info("speaker", node_name="node", affinity=preferring(3, key="rack"))
+    probe = make_pod_info("probe", namespace="other")
+    racked = make_node("other", labels={"rack": "1"})
+    appears = NodeSet(make_node_info(racked), racked)
+    told: list[int] = []
+
+    for changes in (
+        [NamespaceChanged("other", {"t": "a"}), set_node("node")],
+        [PodAdded(speaker)],
+        [appears],
+        [NodeRemoved("other")],
+        [appears],
+    ):
+        snapshot.update(changes)
+        told.append(len(snapshot.terms_about(TermKind.PREFERRED, probe)))
+
+    assert told == [0, 0, 1, 0, 1]
 
 
 def test_terms_that_cancel_out_still_speak_of_the_pod() -> None:
