@@ -81,7 +81,7 @@ class Framework:
         self.find_nodes_that_fit = filtering.find_nodes_that_fit
         self.run_filters = filtering.run_filters
         self.every_verdict = filtering.every_verdict
-        scoring = Scoring(plugins, calls)
+        scoring = Scoring(plugins, calls, has_extenders=has_extenders)
         self.best_nodes = scoring.best_nodes
         self.best_of_class = scoring.best_of_class
         self.totals = scoring.totals

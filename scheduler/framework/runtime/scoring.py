@@ -30,7 +30,7 @@ _ByDomain: TypeAlias = tuple[Topology, Scores] | None
 _NO_CHECK: Final[Callable[[_ByDomain, None], _ByDomain] | None] = None
 """In-tree plugins are trusted to answer columns rightly."""
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
-"""What every node gets when the profile has no score plugin at all."""
+"""What every node gets when neither a score plugin nor an extender could rank them."""
 
 
 class Best(msgspec.Struct, frozen=True):
@@ -72,8 +72,11 @@ class Best(msgspec.Struct, frozen=True):
 class Scoring:
     """The PreScore and Score plugins of one profile."""
 
-    def __init__(self, plugins: PluginSet, calls: PluginCalls) -> None:
+    def __init__(
+        self, plugins: PluginSet, calls: PluginCalls, *, has_extenders: bool = False
+    ) -> None:
         self._calls = calls
+        self._has_extenders = has_extenders
         self._all = plugins.score
         self._cluster = [scored for scored in plugins.score if not is_row_local(scored.plugin)]
         self._cluster_without_volumes = [
@@ -214,7 +217,7 @@ class Scoring:
         Raises:
             PluginError: a plugin failed, or answered a score out of range.
         """
-        if not self._all:
+        if not (self._all or self._has_extenders):
             return np.full(len(snapshot.table.alive[rows]), _TOTAL_WITHOUT_PLUGINS)
         start = self._calls.now()
         active = self._prepare(self._cluster, found.state, pod, snapshot, rows)

@@ -22,7 +22,9 @@ from tests.support.fake_plugins import (
     NodeScore,
     PreFilter,
     RelativeScore,
+    make_calls,
     make_framework,
+    make_plugin_set,
     make_snapshot,
 )
 
@@ -106,12 +108,14 @@ def test_who_skips_gives_no_score(reads: Reads) -> None:
 
 
 def test_without_score_plugins_every_node_gets_one() -> None:
-    """The same as upstream; with plugins that all skip it is nothing."""
+    """The same as upstream; with plugins that all skip, or with extenders, it is nothing."""
     snapshot = make_snapshot("a", "b")
 
     assert totals(make_framework(), snapshot) == {"a": 1, "b": 1}
     skipping = make_framework(ColumnScore("S", {}, skips=True))
     assert totals(skipping, snapshot) == {"a": 0, "b": 0}
+    with_extenders = Framework(make_plugin_set([]), make_calls(), has_extenders=True)
+    assert totals(with_extenders, snapshot) == {"a": 0, "b": 0}
 
 
 def test_all_are_prepared_before_the_first_scores() -> None:
