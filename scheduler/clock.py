@@ -20,12 +20,18 @@ class Clock(MonotonicClock, Protocol):
         """The time of day in UTC; only for what the API wants as RFC 3339."""
         ...
 
+    def rest(self, seconds: float) -> None:
+        """Hold up the thread, and with it the event loop."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
 
     monotonic = staticmethod(time.monotonic)
     """See `Clock.monotonic`; read some sixty times for each pod, so there is no step between."""
+    rest = staticmethod(time.sleep)
+    """See `Clock.rest`."""
 
     def wall(self) -> datetime:
         """See `Clock.wall`."""

@@ -58,6 +58,11 @@ FOR_BINDS: Final = 4
 """Of the requests at a time, one in so many is kept for binds and reads: others may hang."""
 FOR_EVENTS: Final = 3
 """Of the others, one in so many is kept for events: without these no bind leaves for long."""
+MANY: Final = 32
+"""While so many requests are under way, the loop rests: each takes the server longer than that."""
+REST_SECONDS: Final = 0.003
+BUSY_SECONDS: Final = 0.002
+"""No rest where this much was to do since the last one: two slices of decisions, many answers."""
 AHEAD: Final = 2
 """Binds that may wait for each request under way: further decisions would be on an old view."""
 MAX_TRIES: Final = 12
@@ -295,6 +300,7 @@ class Outbox:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._sweep_for_ever())
+                group.create_task(self._rest_for_ever())
                 if not self._settings.concurrency:
                     group.create_task(self._look_for_ever())
                 for _ in range(self._settings.concurrency or MOST):
@@ -325,6 +331,22 @@ class Outbox:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sweep()
+
+    async def _rest_for_ever(self) -> None:
+        """While many answers are on their way, let several come before any is looked at.
+
+        One at a time, each would find the processor's caches full of other things.
+        """
+        now = self._clock.monotonic
+        while True:
+            start = now()
+            # One turn of the loop receives what has come, the next one works through it.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            if self._limit.workers < MANY:
+                await asyncio.sleep(LOOK_SECONDS)
+            elif now() - start < BUSY_SECONDS:
+                self._clock.rest(REST_SECONDS)
 
     async def _look_for_ever(self) -> None:
         while True:

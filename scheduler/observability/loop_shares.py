@@ -39,7 +39,7 @@ class LoopMetrics:
             "stowage_loop_stall_seconds",
             "How much later than asked for the event loop ran a timer: for how long its thread ran "
             "meanwhile, by the work that took most (other where none took half of it), and for how "
-            "long it did not (not_running: throttled, or others had the processor).",
+            "long it did not (not_running: throttled, others had the processor; a rest is 3 ms).",
             "work",
             bounds=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
         )

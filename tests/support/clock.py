@@ -21,6 +21,9 @@ class FakeClock:
     def wall(self) -> datetime:
         return self.start + timedelta(seconds=self.now)
 
+    def rest(self, seconds: float) -> None:
+        self.advance(seconds)
+
     def advance(self, seconds: float) -> None:
         if seconds < 0:
             raise ValueError("time does not go back")

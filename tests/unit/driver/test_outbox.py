@@ -25,9 +25,11 @@ from scheduler.client.errors import (
 from scheduler.driver.concurrency import FEWEST, MOST, ConcurrencyLimit
 from scheduler.driver.outbox import (
     AHEAD,
+    BUSY_SECONDS,
     FEW_EVENTS,
     FOR_BINDS,
     FOR_EVENTS,
+    MANY,
     MAX_OWED,
     Outbox,
     OutboxSettings,
@@ -1011,7 +1013,8 @@ def test_a_server_that_can_take_more_gets_more() -> None:
     world = press(SlowWrites(64, 0.05), seconds, begin_with_few)
 
     binds, events = len(world.answers), len(world.writes.names("event"))
-    assert binds + events > 0.8 * most * seconds
+    # The server lives in the same loop, and stands still while that rests.
+    assert binds + events > 0.75 * most * seconds
     assert events >= binds - MAX_OWED
     assert world.most_owed <= MAX_OWED
 
@@ -1105,3 +1108,57 @@ def test_a_backlog_to_which_nothing_is_added_is_sent_by_more_at_a_time() -> None
 
     assert len(writes.names("event")) == 5000
     assert writes.most > 2 * FEWEST
+
+
+class RestingClock(FakeClock):
+    """Adds up for how long it held the loop up.
+
+    Args:
+        turn: seconds that pass whenever somebody looks, as if there was work in between.
+    """
+
+    def __init__(self, turn: float) -> None:
+        super().__init__()
+        self.rested = 0.0
+        self._turn = turn
+
+    @override
+    def monotonic(self) -> float:
+        self.now += self._turn
+        return self.now
+
+    @override
+    def rest(self, seconds: float) -> None:
+        self.rested += seconds
+        super().rest(seconds)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "turn", "rests"),
+    [
+        pytest.param(MANY, 0.0, True, id="many"),
+        pytest.param(MANY - 1, 0.0, False, id="few"),
+        pytest.param(MANY, BUSY_SECONDS, False, id="busy"),
+    ],
+)
+def test_while_many_answers_are_on_their_way_several_come_before_any_is_looked_at(
+    concurrency: int, turn: float, *, rests: bool
+) -> None:
+    """The loop rests where it has nothing else to do, and waits for each of a few."""
+    clock, writes = RestingClock(turn), SlowWrites(MOST, 0.05)
+
+    async def story() -> float:
+        world = World(writes, clock, concurrency=concurrency)
+        for number in range(2000):
+            world.outbox.bind(bind(f"p{number}", number))
+        start = clock.now
+        sending = asyncio.create_task(world.outbox.run())
+        await world.outbox.drain(600.0)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        return clock.rested / (clock.now - start)
+
+    share = run_in(clock, story())
+
+    assert share > 0.9 if rests else share == 0
+    assert len(writes.names("bind")) == 2000
