@@ -83,7 +83,8 @@ def _preemption(
         if theirs is not ours:
             yield Difference(f"{name} preemption", "preemption", theirs, ours)
         return
-    yield from _field(f"{name} preemption", "message", theirs["message"], ours["message"])
+    messages = (_errors(side["message"]) for side in (theirs, ours))
+    yield from _field(f"{name} preemption", "message", *messages)
     found = _by_key(theirs["candidates"], "node"), _by_key(ours["candidates"], "node")
     for node in sorted(found[0].keys() | found[1].keys()):
         yield from _field(f"{name} {node}", "candidate", found[0].get(node), found[1].get(node))
@@ -131,6 +132,11 @@ def _field(where: str, kind: str, expected: object, actual: object) -> Iterator[
     # A score of 50.0 would print differently: types are part of the format.
     if expected != actual or type(expected) is not type(actual):
         yield Difference(f"{where} {kind}", kind, expected, actual)
+
+
+def _errors(message: str) -> list[str]:
+    """The parts of an aggregated error: candidates are tried in the order of a Go map."""
+    return sorted(message.strip("[]").split(", "))
 
 
 def _repeated(
