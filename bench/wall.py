@@ -9,7 +9,6 @@ With ``--follow`` it binds each pod the moment it appears instead.
 """
 
 import asyncio
-import time
 from collections.abc import Iterator
 from itertools import chain, cycle
 from pathlib import Path
@@ -24,7 +23,8 @@ from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES, claim_names
 from bench.workload import MEASURED
 from e2e.support.api import Api, Call, Credentials
 from e2e.support.objects import Json, make_binding
-from scheduler.driver.outbox import MANY, REST_SECONDS
+from scheduler.clock import SystemClock
+from scheduler.driver.outbox import rest_for_ever
 
 _PODS = f"/api/v1/namespaces/{MEASURED}/pods"
 _WAITING = f"fieldSelector=spec.nodeName%3D,spec.schedulerName%3D{SCHEDULER_NAME}"
@@ -80,21 +80,13 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
             )
             for pod, node in zip(pods, nodes, strict=False)
         )
-        resting = asyncio.create_task(_rest(in_flight))
+        resting = asyncio.create_task(rest_for_ever(SystemClock(), lambda: in_flight))
         async with asyncio.TaskGroup() as group:
             for _ in range(in_flight):
                 # Whoever takes the next pod binds it and then tells of it, as a scheduler does.
                 group.create_task(api.call_all(chain.from_iterable(calls), 1))
         resting.cancel()
         await watching
-
-
-async def _rest(in_flight: int) -> None:
-    """Let several answers come before any is looked at, as Stowage does."""
-    while in_flight >= MANY:
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        time.sleep(REST_SECONDS)  # noqa: ASYNC251 - the loop is to stand still
 
 
 async def _nodes(api: Api) -> Iterator[str]:

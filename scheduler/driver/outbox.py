@@ -77,6 +77,27 @@ COMPLAIN_AGAIN_SECONDS: Final = 60.0
 log = get_logger(__name__)
 
 
+async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
+    """While many answers are on their way, let several come before any is looked at.
+
+    One at a time, each would find the processor's caches full of other things.
+
+    Args:
+        clock: holds the loop up.
+        under_way: how many requests are.
+    """
+    now = clock.monotonic
+    while True:
+        start = now()
+        # One turn of the loop receives what has come, the next one works through it.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if under_way() < MANY:
+            await asyncio.sleep(LOOK_SECONDS)
+        elif now() - start < BUSY_SECONDS:
+            clock.rest(REST_SECONDS)
+
+
 class OutboxSettings(msgspec.Struct, frozen=True):
     """Numbers of an outbox.
 
@@ -300,7 +321,7 @@ class Outbox:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._sweep_for_ever())
-                group.create_task(self._rest_for_ever())
+                group.create_task(rest_for_ever(self._clock, lambda: self._limit.workers))
                 if not self._settings.concurrency:
                     group.create_task(self._look_for_ever())
                 for _ in range(self._settings.concurrency or MOST):
@@ -331,22 +352,6 @@ class Outbox:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sweep()
-
-    async def _rest_for_ever(self) -> None:
-        """While many answers are on their way, let several come before any is looked at.
-
-        One at a time, each would find the processor's caches full of other things.
-        """
-        now = self._clock.monotonic
-        while True:
-            start = now()
-            # One turn of the loop receives what has come, the next one works through it.
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            if self._limit.workers < MANY:
-                await asyncio.sleep(LOOK_SECONDS)
-            elif now() - start < BUSY_SECONDS:
-                self._clock.rest(REST_SECONDS)
 
     async def _look_for_ever(self) -> None:
         while True:

@@ -1,6 +1,7 @@
 """The outbox: what goes first, what waits for what, and what is owed at most."""
 
 import asyncio
+import heapq
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from math import inf
@@ -957,7 +958,7 @@ class SlowWrites(FakeWrites):
     def __init__(self, seats: int, seconds: float, knee: float = inf) -> None:
         super().__init__()
         self.under_way = 0
-        self._seats = asyncio.Semaphore(seats)
+        self._free_at = [0.0] * seats
         self._seconds = seconds
         self._knee = knee
 
@@ -965,8 +966,12 @@ class SlowWrites(FakeWrites):
     async def _send(self, verb: str, name: str) -> None:
         self.under_way += 1
         try:
-            async with self._seats:
-                await asyncio.sleep(self._seconds * (1 + self.under_way / self._knee))
+            # Known as the request comes: a server goes on while who asks it stands still.
+            now = asyncio.get_running_loop().time()
+            start = max(now, heapq.heappop(self._free_at))
+            end = start + self._seconds * (1 + self.under_way / self._knee)
+            heapq.heappush(self._free_at, end)
+            await asyncio.sleep(end - now)
             await super()._send(verb, name)
         finally:
             self.under_way -= 1
@@ -1013,8 +1018,7 @@ def test_a_server_that_can_take_more_gets_more() -> None:
     world = press(SlowWrites(64, 0.05), seconds, begin_with_few)
 
     binds, events = len(world.answers), len(world.writes.names("event"))
-    # The server lives in the same loop, and stands still while that rests.
-    assert binds + events > 0.75 * most * seconds
+    assert binds + events > 0.8 * most * seconds
     assert events >= binds - MAX_OWED
     assert world.most_owed <= MAX_OWED
 
