@@ -136,7 +136,8 @@ def _field(where: str, kind: str, expected: object, actual: object) -> Iterator[
 
 def _errors(message: str) -> list[str]:
     """The parts of an aggregated error: candidates are tried in the order of a Go map."""
-    return sorted(message.strip("[]").split(", "))
+    is_aggregated = message.startswith("[") and message.endswith("]")
+    return sorted(message[1:-1].split(", ")) if is_aggregated else [message]
 
 
 def _repeated(
