@@ -1,4 +1,4 @@
-"""Promise: ordinary kubectl works with `stowage demo --keep`, as far as README says."""
+"""Promise: ordinary kubectl works with `stowage demo --keep`, as far as the tutorial says."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ from e2e.support.shell import Shell
 from e2e.support.terminal import Terminal
 from e2e.support.waiting import wait_for
 
-README = (CHECKOUT / "README.md").read_text()
+PAGE = (CHECKOUT / "docs" / "getting-started.md").read_text()
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -94,13 +94,13 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def listed(beginning: str) -> set[str]:
-    """The commands of a sentence of README, without what stands in brackets."""
-    [sentence] = re.findall(rf"{beginning}[^:]*: (.*)\.$", README, re.MULTILINE)
+    """The commands of a sentence of the page, without what stands in brackets."""
+    [sentence] = re.findall(rf"{beginning}[^:]*: (.*)\.$", PAGE, re.MULTILINE)
     plain = re.sub(r" \([^)]*\)", "", sentence).replace(" and ", ", ")
     return {name.strip() for name in plain.split(",")}
 
 
-def test_what_readme_lists_is_what_is_tried() -> None:
+def test_what_the_page_lists_is_what_is_tried() -> None:
     """No more, no less."""
     assert listed("After `stowage demo --keep` these work") == CASES.keys()
     assert listed("These do not") == IN_VAIN.keys()
