@@ -1,7 +1,7 @@
 """``python -m bench.page``: makes ``docs/performance.md`` and its picture from kept results.
 
-What is missed stands first, with the reason that ``bench/reasons.yaml`` gives for it. Only what
-lies between marks is replaced; the rest of the page is written by people.
+The page has two made parts: the results, and what is missed, with the reason that
+``bench/reasons.yaml`` gives for it. Only what lies between marks is replaced.
 """
 
 import sys
@@ -59,7 +59,7 @@ def main(page: Path, files: tuple[Path, ...]) -> None:
     before = page.read_text() if page.exists() else _FRAME
     found = verdicts(everything, load_workloads())
     text = _replaced(before, _MISSED, "\n".join(_missed_lines(found, _reasons())))
-    lines = _lines(parts, everything, found, picture.name)
+    lines = _lines(parts, everything, found)
     page.write_text(_replaced(text, _RESULTS, "\n".join(lines)))
     print(f"wrote {page} and {picture}")
 
@@ -95,18 +95,16 @@ def _missed_lines(found: list[Verdict], reasons: dict[str, str]) -> Iterator[str
         yield f"- **{each.about}**: {each.measured}, wanted {each.wanted}. {reason}"
 
 
-def _lines(
-    parts: dict[str, Results], everything: Results, found: list[Verdict], picture: str
-) -> Iterator[str]:
+def _lines(parts: dict[str, Results], everything: Results, found: list[Verdict]) -> Iterator[str]:
+    for table in tables_of(everything):
+        yield from _markdown(table)
+    yield from _markdown(target_table(found))
+    yield from ("", "### Result files", "")
     seen: set[str] = set()
     for name, part in parts.items():
         names = {run.workload for run in part.throughput}
         yield _source(name, part.machine, sorted(seen & names))
         seen |= names
-    yield from _markdown(target_table(found))
-    yield from ("", f"![pods per second of each workload]({picture})")
-    for table in tables_of(everything):
-        yield from _markdown(table)
     problems = list(problems_of(everything))
     if problems:
         yield from ("", "What went wrong:", "")
