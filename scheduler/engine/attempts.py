@@ -33,6 +33,7 @@ from scheduler.engine.failure import (
     unexpected,
 )
 from scheduler.engine.hearings import Hearings
+from scheduler.engine.held import Settled
 from scheduler.engine.instructions import (
     Bind,
     Cancel,
@@ -106,12 +107,14 @@ class Attempts:
 
     @property
     def has_turn(self) -> bool:
-        """Whether an attempt that waited to ask extenders may go on."""
-        return self._hearings.has_turn
+        """Whether an attempt may go on: Permit holds it no longer, or it may ask extenders."""
+        return bool(self._core.waiting.settled) or self._hearings.has_turn
 
     def decide(self) -> None:
         """Let an attempt go on that waited to ask extenders, or try the next ready pod."""
         core = self._core
+        if core.waiting.settled:
+            return  # Their turn comes after each event; what they give back is there for the next.
         attempt = self._hearings.next_in_line()
         if attempt is not None:
             self._cycle(attempt, self._decide_on)
@@ -141,10 +144,11 @@ class Attempts:
     def _cycle(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:
         """A step in which plugins are asked, measured."""
         core, calls, pod = self._core, attempt.framework.calls, attempt.pod
-        self._last_uid = pod.uid
+        self._last_uid = core.waiting.deciding = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
         start = core.stopwatch()
         self._guarded(attempt, step)
+        core.waiting.deciding = ""
         if core.tracer is not None:
             core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
 
@@ -297,19 +301,21 @@ class Attempts:
         if waiting is None:
             return
         waiting.deadlines.pop(plugin, None)
-        if waiting.deadlines:
-            return
-        attempt = self._attempts[waiting.attempt]
-        self._end_waiting(uid, Code.SUCCESS)
-        self._guarded(attempt, self._begin_binding)
+        if not waiting.deadlines:
+            self._core.waiting.settle(uid)
 
     def rejected(self, uid: str, plugin: str, message: str) -> None:
         """A held pod may not be bound."""
-        waiting = self._core.waiting.get(uid)
-        if waiting is not None:
-            self.fail(
-                self._attempts[waiting.attempt], rejected_by(unschedulable(message).by(plugin))
-            )
+        self._core.waiting.settle(uid, rejected_by(unschedulable(message).by(plugin)))
+
+    def go_on(self, settled: Settled) -> None:
+        """Have a pod bound that Permit no longer holds, or give it back."""
+        attempt = self._attempts[settled.waiting.attempt]
+        if settled.failure is None:
+            self._end_waiting(settled.waiting.pod.uid, Code.SUCCESS)
+            self._guarded(attempt, self._begin_binding)
+        else:
+            self.fail(attempt, settled.failure)
 
     def _end_waiting(self, uid: str, code: Code) -> None:
         core = self._core

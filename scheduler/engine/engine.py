@@ -1,6 +1,7 @@
 """The engine: one event at a time, each with its time, and what is to be done about it."""
 
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, Protocol
@@ -37,7 +38,7 @@ from scheduler.engine.events import (
 )
 from scheduler.engine.evicting import Evicting
 from scheduler.engine.failure import reference
-from scheduler.engine.held import WaitingPods
+from scheduler.engine.held import Settled, WaitingPods
 from scheduler.engine.instructions import Configured, Instruction, Tell
 from scheduler.engine.outcome import TakeOutcome
 from scheduler.engine.profiles import Rules, RulesOf, build_queue, no_other_rules, queue_profiles
@@ -58,6 +59,8 @@ from scheduler.snapshot import Snapshot
 
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 """How often pods are looked for that have waited too long. Source: scheduling_queue.go v1.36."""
+SETTLED_AT_ONCE: Final = 16
+"""So many pods go on at once that Permit no longer holds; each may ask hints about 256 events."""
 
 
 class Changes(Protocol):
@@ -129,7 +132,7 @@ class Engine:
             rules_of: what another configuration would mean.
         """
         time = EventTime()
-        self._inbox: list[Event] = []
+        self._inbox: deque[Event] = deque()
         self._is_handling = False
         self.from_outside: Callable[[Event], None] = self._inbox.append
         self._settings = settings
@@ -219,8 +222,14 @@ class Engine:
         core.out = out
         self._is_handling = True
         self._handle(event)
-        while self._inbox:
-            self._handle(self._inbox.pop(0))
+        settled = core.waiting.settled
+        turns = SETTLED_AT_ONCE
+        while self._inbox or (settled and turns):
+            if self._inbox:
+                self._handle(self._inbox.popleft())
+            else:
+                turns -= 1
+                self._call(self.attempts.go_on, next(iter(settled.values())))
         self._is_handling = False
         if core.cache.has_many_changes:
             core.catch_up()
@@ -229,14 +238,17 @@ class Engine:
         return out
 
     def _handle(self, event: Event) -> None:
+        self._call(self._handlers[type(event)], event)
+
+    def _call(self, handler: Callable[[Any], None], about: Event | Settled) -> None:
         try:
-            self._handlers[type(event)](event)
+            handler(about)
         except Exception as problem:  # noqa: BLE001 - one object must never stop the others
             trace = traceback.format_exc(-TRACE_LINES)
-            about = event.kind if isinstance(event, ObjectSet | ObjectGone) else ""
-            message = f"Error handling {type(event).__name__}"
+            kind = about.kind if isinstance(about, ObjectSet | ObjectGone) else ""
+            message = f"Error handling {type(about).__name__}"
             core = self.core
-            core.report(message, about, problem, trace=trace)
+            core.report(message, kind, problem, trace=trace)
 
     # --- looking in -----------------------------------------------------------------------------
 

@@ -4,10 +4,12 @@ Source: kubernetes pkg/scheduler/framework/runtime/waiting_pods_map.go v1.36.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
 from scheduler.engine.events import Allowed, Event, Rejected
+from scheduler.engine.failure import Failure
 
 
 class WaitingPod:
@@ -51,8 +53,28 @@ class WaitingPod:
         return Rejected(self.pod.uid, plugin, message)
 
 
+class Settled(NamedTuple):
+    """A pod that is no longer held.
+
+    Attributes:
+        waiting: the pod.
+        failure: why it is not to be bound; None when it is.
+    """
+
+    waiting: WaitingPod
+    failure: Failure | None
+
+
 class WaitingPods:
     """All pods held by Permit plugins, of all profiles, by UID; plugins see this.
+
+    A pod about which all is said is no longer held: it is *settled*, and goes on when its turn
+    comes. So the end of a large group is no long step, and what is said later about a pod of it
+    costs nothing.
+
+    Attributes:
+        settled: the pods that go on, by UID, in the order in which they were settled.
+        deciding: UID of the pod that is decided about, and may be held by the end of that.
 
     Args:
         post: where `allow` and `reject` go; the engine takes them up after the event at hand.
@@ -61,6 +83,8 @@ class WaitingPods:
     def __init__(self, post: Callable[[Event], None]) -> None:
         self._post = post
         self._pods: dict[str, WaitingPod] = {}
+        self.settled: dict[str, Settled] = {}
+        self.deciding = ""
 
     def add(
         self, pod: PodInfo, attempt: int, timeouts: Mapping[str, float], now: float
@@ -75,19 +99,33 @@ class WaitingPods:
 
     def allow(self, uid: str, plugin: str) -> bool:
         """Let a pod go as far as one plugin is concerned; says whether it is held."""
-        is_held = uid in self._pods
-        self._post(Allowed(uid, plugin))
-        return is_held
+        return self._say(uid, Allowed(uid, plugin))
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
         """Turn a pod away; says whether it is held."""
+        return self._say(uid, Rejected(uid, plugin, message))
+
+    def _say(self, uid: str, event: Allowed | Rejected) -> bool:
         is_held = uid in self._pods
-        self._post(Rejected(uid, plugin, message))
+        if is_held or uid == self.deciding:
+            self._post(event)
         return is_held
 
+    def settle(self, uid: str, failure: Failure | None = None) -> None:
+        """The pod is no longer held, and goes on when its turn comes; harmless if it is not held.
+
+        Args:
+            uid: of the pod.
+            failure: why it is not to be bound, if that is so.
+        """
+        waiting = self._pods.pop(uid, None)
+        if waiting is not None:
+            self.settled[uid] = Settled(waiting, failure)
+
     def remove(self, uid: str) -> WaitingPod | None:
-        """The pod is no longer held."""
-        return self._pods.pop(uid, None)
+        """The pod is neither held nor settled any more."""
+        settled = self.settled.pop(uid, None)
+        return self._pods.pop(uid, None) if settled is None else settled.waiting
 
     def __len__(self) -> int:
         return len(self._pods)

@@ -87,7 +87,7 @@ def _unserved(core: Core) -> Iterator[str]:
 
 
 def _held(core: Core, attempts: Attempts) -> Iterator[str]:
-    held = {waiting.pod.uid for waiting in core.waiting}
+    held = {waiting.pod.uid for waiting in core.waiting} | core.waiting.settled.keys()
     wanted = {
         pod.uid
         for attempt in attempts

@@ -1,11 +1,12 @@
 """Pods that are being scheduled, and the events they must not miss meanwhile.
 
 Source: kubernetes pkg/scheduler/backend/queue/active_queue.go inFlightPods, inFlightEvents v1.36.
-Differs: the newest version of a pod in flight is kept here, so that whoever puts it back needs no
-other place to look for it.
+Differs: the newest version of a pod in flight is kept here, so that putting it back needs no other
+place to look for it. Of very many events none is kept: a pod that Permit holds for minutes would
+keep all objects of the cluster, and ask its hints about every one of them.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -16,8 +17,8 @@ from scheduler.queue.hints import ObservedEvent
 
 POD_POPPED: Final = "PodPopped"
 """The label under which pods, rather than events, are counted in the metric of in-flight events."""
-_TRIM_FROM: Final = 64
-"""Below this many events that nobody needs, memory is not worth the copying."""
+MAX_EVENTS: Final = 256
+"""After more events than this a failed attempt goes to back-off, and no hint is asked: 5 ms."""
 
 
 class _Attempt:
@@ -33,21 +34,19 @@ class _Attempt:
 class InFlightPods:
     """Pods between `pop` and `done`.
 
-    Events are kept in one list, in the order in which they happened. A pod remembers how long the
-    list was when its attempt began; what came later concerns it.
+    The events that the oldest attempt may need are kept, in the order in which they happened. A pod
+    remembers how many had been recorded when its attempt began; later ones concern it.
 
     Invariant: `_starts` is ordered by its values, because pods are popped one after the other. So
-    the events before the first of them concern nobody.
+    as many events are kept as were recorded since the first of them, and at most `MAX_EVENTS`.
     """
 
     def __init__(self) -> None:
         self._attempts: dict[str, _Attempt] = {}
         self._starts: OrderedDict[str, int] = OrderedDict()
-        self._events: list[ObservedEvent] = []
-        self._dropped = 0
-        """How many events the list has lost at its front."""
-        self._needed_from = 0
-        """Counted like `_starts`: events before this one concern nobody."""
+        """Attempts whose events are kept, each with how many had been recorded at its start."""
+        self._events: deque[ObservedEvent] = deque()
+        self._recorded = 0
 
     def __len__(self) -> int:
         return len(self._attempts)
@@ -72,12 +71,12 @@ class InFlightPods:
         """Begin an attempt."""
         uid = queued.pod_info.pod.metadata.uid
         self._attempts[uid] = _Attempt(queued)
-        self._starts[uid] = self._dropped + len(self._events)
+        self._starts[uid] = self._recorded
 
     def collect(self, uid: str) -> None:
         """Keep the events from now on for a pod in flight, and only these."""
         self.stop_collecting(uid)
-        self._starts[uid] = self._dropped + len(self._events)
+        self._starts[uid] = self._recorded
 
     def update(self, pod: PodInfo) -> None:
         """Take note of a newer version of a pod in flight."""
@@ -89,24 +88,29 @@ class InFlightPods:
 
     @property
     def is_collecting(self) -> bool:
-        """Whether events are kept for anybody."""
+        """Whether events are kept for any attempt."""
         return bool(self._starts)
 
     def record(self, observed: ObservedEvent) -> None:
         """Keep an event for the pods whose attempt has begun."""
-        if self._starts:
-            self._events.append(observed)
+        if not self._starts:
+            return
+        self._events.append(observed)
+        self._recorded += 1
+        while len(self._events) > MAX_EVENTS:
+            self._starts.popitem(last=False)
+            self._trim()
 
     def events_for(self, uid: str) -> Iterator[ObservedEvent] | None:
         """What happened since the attempt began; None when that was not kept."""
         start = self._starts.get(uid)
-        return None if start is None else islice(self._events, start - self._dropped, None)
+        if start is None:
+            return None
+        return islice(self._events, len(self._events) - (self._recorded - start), None)
 
     def stop_collecting(self, uid: str) -> None:
         """Keep no more events for a pod."""
-        if self._starts.pop(uid, None) is not None and self._events:
-            end = self._dropped + len(self._events)
-            self._needed_from = next(iter(self._starts.values()), end)
+        if self._starts.pop(uid, None) is not None:
             self._trim()
 
     def done(self, uid: str) -> None:
@@ -116,29 +120,25 @@ class InFlightPods:
             self.stop_collecting(uid)
 
     def event_counts(self) -> Counter[str]:
-        """How many events are kept by label, and how many pods."""
-        kept = islice(self._events, self._needed_from - self._dropped, None)
-        counts = Counter(observed.interest.label for observed in kept)
+        """How many events are kept by label, and how many pods they are kept for."""
+        counts = Counter(observed.interest.label for observed in self._events)
         counts[POD_POPPED] = len(self._starts)
         return counts
 
     def validate(self) -> Iterator[str]:
         """What is wrong, in words."""
         starts = list(self._starts.values())
-        end = self._dropped + len(self._events)
         if not self._starts.keys() <= self._attempts.keys():
             yield "events are collected for a pod that is not in flight"
         if starts != sorted(starts):
             yield "attempts are not in the order in which they began"
-        if any(not self._needed_from <= start <= end for start in starts):
-            yield "an attempt began outside of the events that are kept"
-        if not starts and self._events:
-            yield "events are kept for nobody"
+        if len(self._events) != self._recorded - min(starts, default=self._recorded):
+            yield "the events that are kept are not those since the first attempt began"
+        if len(self._events) > MAX_EVENTS:
+            yield f"{len(self._events)} events are kept for attempts"
 
     def _trim(self) -> None:
-        unneeded = self._needed_from - self._dropped
-        if unneeded == len(self._events) or (
-            unneeded > _TRIM_FROM and 2 * unneeded > len(self._events)
-        ):
-            del self._events[:unneeded]
-            self._dropped = self._needed_from
+        """Let the events go that no attempt needs."""
+        needed = self._recorded - next(iter(self._starts.values()), self._recorded)
+        while len(self._events) > needed:
+            self._events.popleft()

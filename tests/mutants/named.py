@@ -40,6 +40,7 @@ class NamedFault(msgspec.Struct, frozen=True):
 
 _CHANGES: Final = "tests/unit/engine/test_changes.py::"
 _CYCLES: Final = "tests/unit/engine/test_cycles.py::"
+_HOLDING: Final = "tests/unit/engine/test_holding.py::"
 _WAYS: Final = "tests/unit/engine/test_ways.py::"
 _DRIVER: Final = "tests/unit/driver/test_driver.py::"
 _OUTBOX: Final = "tests/unit/driver/test_outbox.py::"
@@ -306,5 +307,26 @@ FAULTS: Final = (
         '                    core.report("PostBind failed", pod.key, problem)\n',
         "                    self.fail(attempt, Failure(str(problem)))\n",
         _WAYS + "test_post_bind_that_raises_undoes_nothing",
+    ),
+    NamedFault(
+        "the end of a large group in Permit is one long step",
+        "engine/engine",
+        "        while self._inbox or (settled and turns):\n",
+        "        while self._inbox or settled:\n",
+        _HOLDING + "test_the_end_of_a_large_group_is_no_long_step",
+    ),
+    NamedFault(
+        "a pod of a group is turned away by each of the others",
+        "engine/held",
+        "        if is_held or uid == self.deciding:\n",
+        "        if True:\n",
+        _HOLDING + "test_what_is_said_about_pods_that_are_not_held_is_nothing",
+    ),
+    NamedFault(
+        "all events are kept as long as any pod is held",
+        "queue/in_flight",
+        "        while len(self._events) > MAX_EVENTS:\n",
+        "        while False:\n",
+        "tests/unit/queue/test_scheduling_queue.py::test_after_very_many_events_no_hint_is_asked",
     ),
 )

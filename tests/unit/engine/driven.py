@@ -132,6 +132,11 @@ class DrivenEngine(EngineUnderTest):
         self.clock.advance(seconds)
         return self.handle(Tick())
 
+    def settle(self) -> None:
+        """All pods go on that Permit no longer holds."""
+        while self.engine.attempts.has_turn:
+            self.handle(Decide())
+
     def set(self, pod: PodInfo) -> list[Instruction]:
         """The watch has a version of a pod."""
         return self.handle(ObjectSet("pods", pod))

@@ -8,11 +8,18 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL
 from scheduler.engine import AttemptState
-from scheduler.engine.events import Activate, Allowed, Decide, Event, Rejected, Say
+from scheduler.engine.engine import SETTLED_AT_ONCE
+from scheduler.engine.events import Activate, Allowed, Decide, Event, ReadFailed, Rejected, Say
 from scheduler.engine.instructions import Bind, RunPreBind, Tell, WakeMeAt
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.handle import Handle, HeldPods
-from scheduler.framework.interface import PreFilterPlugin, PreFilterResult
+from scheduler.framework.interface import (
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+)
 from scheduler.framework.status import Status
 from scheduler.snapshot import Snapshot
 from tests.unit.engine.driven import DrivenEngine, Holds, Prepares, Room, Waits, engine_at
@@ -120,12 +127,123 @@ def test_held_pods_among_many() -> None:
     driven.handle(Rejected(pods[60].uid, "Holds", "no"))
 
     driven.tick(60 - 200 * 0.1 + 100 * 0.1 - 0.05)
+    driven.settle()
 
     stages = [driven.stage(pod) for pod in pods]
     assert stages[50] == "binding"
     assert "held" not in stages[:100]
     assert stages[100:] == ["held"] * 100
     assert len(driven.engine.core.waiting) == 100
+
+
+# --- the end of many ------------------------------------------------------------------------------
+
+
+class Tied(Holds, ReservePlugin, EnqueueExtensions):
+    """Holds all pods; one that is given back turns away all others that are held."""
+
+    NAME = "Tied"
+
+    def __init__(self, handle: Handle) -> None:
+        super().__init__("Tied")
+        self.handle = handle
+        self.turned_away = 0
+
+    @override
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return ()
+
+    @override
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return Status()
+
+    @override
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        for held in self.handle.waiting:
+            self.turned_away += self.handle.waiting.reject(held.pod.uid, self.NAME, "one is gone")
+
+
+def tied(count: int) -> tuple[DrivenEngine, Tied, list[PodInfo]]:
+    """As many pods that are held, each of which turns the others away."""
+    plugins: list[Tied] = []
+
+    def make(handle: Handle) -> Tied:
+        plugins.append(Tied(handle))
+        return plugins[0]
+
+    driven = DrivenEngine(Room(5000), make)
+    pods = [driven.add(f"p{i}") for i in range(count)]
+    for _ in pods:
+        driven.handle(Decide())
+    return driven, plugins[0], pods
+
+
+@pytest.mark.parametrize("ending", ["allowed", "turned away", "patience"])
+def test_the_end_of_a_large_group_is_no_long_step(ending: str) -> None:
+    """So many go on with each event; no other pod is decided about before the last of them has."""
+    driven, plugin, pods = tied(100)
+    plugin.seconds = 60.0
+    driven.add("other")
+    if ending == "allowed":
+        for pod in pods:
+            plugin.handle.waiting.allow(pod.uid, "Tied")
+        driven.handle(ReadFailed(0))
+    elif ending == "turned away":
+        driven.handle(Rejected(pods[0].uid, "Tied", "no"))
+    else:
+        driven.tick(60.0)
+    left = []
+    while driven.engine.attempts.has_turn:
+        left.append(sum(driven.stage(pod) == "held" for pod in pods))
+        driven.handle(Decide())
+
+    assert left == [100 - SETTLED_AT_ONCE * turn for turn in range(1, len(left) + 1)]
+    assert len(left) == 100 // SETTLED_AT_ONCE
+    stages = {driven.stage(pod) for pod in pods}
+    assert stages == ({"binding"} if ending == "allowed" else {"unschedulable"})
+    assert driven.places()["default/other"] == "active"
+
+
+def test_a_pod_is_turned_away_once() -> None:
+    """However many others of its group are given back before its turn comes."""
+    driven, plugin, pods = tied(100)
+
+    driven.handle(Rejected(pods[0].uid, "Tied", "no"))
+    driven.settle()
+
+    assert plugin.turned_away == len(pods) - 1
+    assert driven.notes == ["0/1 nodes are available: 1 no."] + [
+        "0/1 nodes are available: 1 one is gone."
+    ] * (len(pods) - 1)
+
+
+def test_what_is_said_about_pods_that_are_not_held_is_nothing() -> None:
+    """It makes no event, outside of the pod's own cycle."""
+    driven, plugin, pods = tied(1)
+    outside: list[Event] = []
+    driven.engine.from_outside = outside.append
+    waiting = plugin.handle.waiting
+    driven.handle(Rejected(pods[0].uid, "Tied", "no"))
+
+    told = [waiting.allow(pods[0].uid, "Tied"), waiting.reject("unknown", "Tied", "no")]
+
+    assert (told, outside) == ([False, False], [])
+
+
+def test_what_is_said_first_about_a_pod_counts() -> None:
+    """Before its turn comes, too; and a pod that is deleted by then is gone."""
+    driven, plugin, pods = tied(100)
+    driven.handle(Rejected(pods[0].uid, "Tied", "no"))
+    *_, deleted, last = pods
+
+    assert not plugin.handle.waiting.allow(last.uid, "Tied")
+    driven.handle(Allowed(last.uid, "Tied"))
+    driven.gone(deleted)
+    driven.settle()
+
+    assert driven.stage(last) == "unschedulable"
+    assert driven.stage(deleted) == "nowhere"
+    assert driven.used == 0
 
 
 # --- what plugins ask for -------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.status import SUCCESS, Status, error, unschedulable
 from scheduler.queue import QueueCounts, QueueInvariantError
+from scheduler.queue.in_flight import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
 
@@ -232,6 +233,44 @@ def test_only_events_since_the_attempt_began_count() -> None:
     under_test.fail(first, "Fit")
 
     assert under_test.places() == {"first": "backoff", "second": "unschedulable"}
+
+
+def test_after_very_many_events_no_hint_is_asked() -> None:
+    """A failed attempt goes to back-off; no event is kept for it any more."""
+    asked = 0
+
+    def skip(pod: PodInfo, old: object, new: object) -> QueueingHint:
+        nonlocal asked
+        asked += 1
+        return QueueingHint.SKIP
+
+    under_test = QueueUnderTest({"Fit": (registered(NODE, ActionType.ADD, skip),)})
+    queue = under_test.queue
+    for name in ("long", "short"):
+        queue.add(make_pod_info(name))
+    kept = []
+
+    def happen(times: int) -> None:
+        for _ in range(times):
+            queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, None)
+        queue.validate()
+        kept.append(dict(queue.in_flight_event_counts()))
+
+    long = under_test.pop()
+    happen(1)
+    short = under_test.pop()
+    happen(MAX_EVENTS)
+    under_test.fail(long, "Fit")
+    asked_for_long = asked
+    under_test.fail(short, "Fit")
+
+    assert under_test.places() == {"long": "backoff", "short": "unschedulable"}
+    assert (asked_for_long, asked) == (0, MAX_EVENTS)
+    assert kept == [
+        {"NodeAdd": 1, "PodPopped": 1},
+        {"NodeAdd": MAX_EVENTS, "PodPopped": 1},
+    ]
+    assert not queue.in_flight_event_counts()["NodeAdd"]
 
 
 def test_events_are_kept_as_long_as_somebody_needs_them() -> None:
