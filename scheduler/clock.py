@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class MonotonicClock(Protocol):
-    """Time for those to whom the time of day means nothing."""
+    """Monotonic time, for durations and deadlines."""
 
     def monotonic(self) -> float:
         """Seconds that never go back; for durations and deadlines."""

@@ -25,7 +25,7 @@ class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
 
 
 class OwnerReference(ApiStruct, frozen=True):
-    """Who owns an object; scheduling asks for the controller only."""
+    """An owner of an object; scheduling reads the controller only."""
 
     kind: str = ""
     name: str = ""

@@ -58,7 +58,7 @@ class PodShape:
         non_zero_occupied: cpu (milli) and memory (bytes) it counts as once it sits on a node.
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
-        exceeded_limit: what `scheduler.api.limits` says of it; None while nobody has asked.
+        exceeded_limit: what `scheduler.api.limits` says of it; None until it is computed.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
         size_bytes: length of the specification as text; in memory it takes several times as much.
     """
@@ -198,7 +198,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def kept_bytes(self) -> int:
-        """Length of the texts that whoever remembers shape and labels keeps from being let go."""
+        """Length of the texts that are kept alive by a reference to shape and labels."""
         return self.shape.size_bytes + self.label_set.size_bytes
 
     @property
@@ -213,7 +213,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         return PodInfo(assumed, self.shape, self.label_set)
 
     def with_spec(self, spec: PodSpec) -> "PodInfo":
-        """The same pod, had it another specification; its shape is shared with nobody.
+        """The same pod, had it another specification; its shape is not shared.
 
         Raises:
             QuantityError: a quantity cannot be read.

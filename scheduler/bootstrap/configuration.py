@@ -13,11 +13,11 @@ from scheduler.framework.interface import Plugin
 def read_configuration(
     options: RunOptions, out_of_tree: Mapping[str, type[Plugin]]
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
-    """The configuration, and what people should know of it, one sentence each.
+    """The configuration, and notices about it, one sentence each.
 
     Raises:
-        ConfigError: it cannot be read or used, or asks for what this version does not do and
-            nobody has allowed that.
+        ConfigError: it cannot be read or used, or asks for an unsupported feature without
+            `--allow-unsupported`.
     """
     config, notices = effective_configuration(
         options, own_plugins(out_of_tree), args_types_of(out_of_tree)

@@ -38,7 +38,7 @@ class Dumper:
         self._asked.set()
 
     async def run(self) -> None:
-        """Wait for somebody to ask, for ever. Run it as a task."""
+        """Wait for the signal and dump, until cancelled. Run it as a task."""
         while True:
             await self._asked.wait()
             self._asked.clear()

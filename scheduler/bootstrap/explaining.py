@@ -63,7 +63,7 @@ class LiveExplainer:
             return b'{"pods":[%b]}\n' % told.short_json()
 
     def _framework_of(self, pod: PodInfo) -> Framework:
-        """The pod's own profile; what is somebody else's is judged by the first."""
+        """The pod's own profile; pods of other schedulers are judged by the first one."""
         frameworks = self._engine.core.frameworks
         own = frameworks.get(pod.spec.scheduler_name)
         return next(iter(frameworks.values())) if own is None else own

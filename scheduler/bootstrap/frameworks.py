@@ -97,7 +97,7 @@ class FrameworkBuilder:
 
     Attributes:
         states: what plugins share; to be told of everything that happens.
-        backing: what handles give away; to be filled in by whoever composes.
+        backing: what handles give away; filled in by the caller that composes the daemon.
         own_plugins: the extension points of the out-of-tree plugins.
     """
 

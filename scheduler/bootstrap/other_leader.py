@@ -43,7 +43,7 @@ async def warn_of_another(
 
 
 async def _holder(lock: LeaseLock, now: datetime) -> str:
-    """Who leads; empty for nobody, or when we may not know."""
+    """The holder of the Lease; empty if there is none, or without the right to read it."""
     try:
         lease = await lock.get(_TIMEOUT_SECONDS)
     except ApiError:

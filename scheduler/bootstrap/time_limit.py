@@ -8,7 +8,7 @@ from scheduler.errors import SchedulerError
 
 
 class PluginTimeoutError(SchedulerError):
-    """A plugin did not return in time, or was cancelled by somebody of its own."""
+    """A plugin did not return in time, or was cancelled by its own code."""
 
 
 @asynccontextmanager

@@ -226,7 +226,7 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
         _names("tls-cipher-suites", "Cipher suites for TLS 1.2, by their IANA names."),
         _switch(
             "serve-without-authorization",
-            "Show every endpoint to everybody who can reach the port (not in kube-scheduler).",
+            "Serve every endpoint without authorization (not in kube-scheduler).",
         ),
         _switch(
             "profiling",
@@ -250,7 +250,7 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
             "one certificate is served to all host names; use --tls-cert-file",
         ),
     ),
-    "Who may see more than health": (
+    "Authentication and authorization": (
         _path("client-ca-file", "Accept client certificates signed by these authorities."),
         _names(
             "authentication-token-audiences",
@@ -265,7 +265,7 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
         _names("requestheader-allowed-names", "Common names such a proxy may have; any if empty."),
         _names("requestheader-username-headers", "Headers that carry the user's name."),
         _names("requestheader-group-headers", "Headers that carry the user's groups."),
-        _names("authorization-always-allow-paths", "Paths open to everybody; may end with *."),
+        _names("authorization-always-allow-paths", "Paths without authorization; may end with *."),
         _time("authorization-webhook-cache-authorized-ttl", "How long a yes counts."),
         _time("authorization-webhook-cache-unauthorized-ttl", "How long a no counts."),
         _path("authentication-kubeconfig", "Where TokenReviews go.", _OWN_CONNECTION),

@@ -58,12 +58,12 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     tls_min_version: str = ""
     tls_cipher_suites: tuple[str, ...] = ()
     serve_without_authorization: bool = False
-    """Our own: every endpoint is open to everybody who reaches the port."""
+    """Stowage only: every endpoint is served without authorization."""
 
-    # Who may see more than health
+    # Authentication and authorization
     client_ca_file: str = ""
     authentication_token_audiences: tuple[str, ...] = ()
-    """Our own: whom a caller's token must have been issued for; empty for the API server's."""
+    """Stowage only: accepted audiences of a caller's token; empty for the API server's."""
     authentication_token_webhook_cache_ttl: float = 10.0
     requestheader_client_ca_file: str = ""
     requestheader_allowed_names: tuple[str, ...] = ()

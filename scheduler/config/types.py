@@ -23,7 +23,7 @@ Seconds = Annotated[float, DURATION]
 
 DEFAULT_SCHEDULER_NAME: Final = "stowage"
 """Differs from upstream's `default-scheduler`: a second scheduler must not grab the first one's
-pods because somebody forgot to name a profile."""
+pods because a profile has no name."""
 
 DEFAULT_LEASE_NAME: Final = "stowage"
 """Differs from upstream's `kube-scheduler`: beside a running kube-scheduler that Lease is taken,
@@ -63,7 +63,7 @@ class ExtensionPoint(StrEnum):
 
 
 class LeaderElectionConfiguration(ConfigStruct, frozen=True):
-    """Who may schedule when several replicas run."""
+    """Leader election: which of several replicas schedules."""
 
     leader_elect: bool = True
     lease_duration_seconds: Seconds = msgspec.field(name="leaseDuration", default=15.0)

@@ -47,7 +47,7 @@ def decode(
 
 
 def decode_foreign(kind: type[T], value: Value, path: Path, problems: Problems) -> T:
-    """Like `decode`, for a type of somebody else's: every constraint that msgspec knows counts."""
+    """Like `decode`, for a type of a plugin: every constraint that msgspec knows counts."""
     before = len(problems)
     decoded = decode(kind, value, path, problems)
     if len(problems) == before:
@@ -111,7 +111,7 @@ def shown(value: object) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name somebody most likely meant."""
+    """The known name that was most likely meant."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
     return by_lower[close[0]] if close else None

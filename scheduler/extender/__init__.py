@@ -1,7 +1,7 @@
-"""Webhooks that have a say in where pods go: what they are asked, and what their answers mean.
+"""Scheduler extenders: the requests they get, and what their answers mean.
 
-Pure: questions and answers are values, bodies are bytes. Who sends them is `client.extenders`; who
-asks when is the engine.
+Pure: requests and answers are values, bodies are bytes. `client.extenders` sends them, the engine
+decides when.
 
 Source: kubernetes pkg/scheduler/extender.go, staging/src/k8s.io/kube-scheduler/extender/v1 (v1.36).
 """

@@ -16,7 +16,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def object_body(written: bytes | Mapping[str, Any]) -> bytes:
-    """An object without its type, which upstream does not send, and who manages which field.
+    """An object without its type, which upstream does not send, and without managed fields.
 
     Differs: upstream drops the latter from pods only; of nodes it is half of the bytes.
     """

@@ -94,7 +94,7 @@ class Consultation:
         """What is to be asked when all that was asked has been answered; nothing at the end.
 
         Args:
-            now: who is left alone at this time, is not asked.
+            now: extenders that are suspended at this time are not called.
         """
         while self._filters and self._left:
             number = self._filters.pop(0)

@@ -1,4 +1,4 @@
-"""The extenders of a configuration, whom of them a pod concerns, and who is left alone for a while.
+"""The extenders of a configuration, which of them take a pod, and which are suspended for a while.
 
 Source: kubernetes pkg/scheduler/scheduler.go (buildExtenders), extender.go (IsInterested) v1.36.
 Differs: an ignorable extender that keeps being late is not asked for a while. Upstream waits for
@@ -96,7 +96,7 @@ class Extenders:
         return bool(self.all)
 
     def asked(self, pod: PodInfo, *verbs: Verb) -> tuple[int, ...]:
-        """Who is to be asked one of some verbs about a pod."""
+        """The extenders that serve one of the verbs and take the pod."""
         if not self.all:
             return ()
         return tuple(
@@ -106,7 +106,7 @@ class Extenders:
         )
 
     def binder(self, pod: PodInfo) -> int | None:
-        """Who binds a pod; None for the profile's own plugins."""
+        """The extender that binds a pod; None for the profile's own plugins."""
         for number, extender in enumerate(self.all):
             if extender.config.bind_verb and extender.is_interested(pod):
                 return number
@@ -134,11 +134,11 @@ class Extenders:
 
 
 def without_password(url: str) -> str:
-    """A URL without whom it logs in as, for people and files."""
+    """A URL without credentials, for logs and files."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        # Whoever calls it says what is wrong with it.
+        # The call itself fails with a clear message.
         return url
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=host)) if host != parts.netloc else url

@@ -57,14 +57,14 @@ class Prioritized(_Answer, frozen=True):
 
 
 class MetaVictims(_Answer, frozen=True):
-    """Who is to leave one node, by UID, and how many of them against a budget."""
+    """The victims on one node, by UID, and the number of them that violate a budget."""
 
     uids: tuple[str, ...]
     pdb_violations: int = 0
 
 
 class Preempted(_Answer, frozen=True):
-    """Which nodes may be cleared, by the eviction of whom."""
+    """The candidate nodes of a preemption, with the victims on each."""
 
     victims: dict[str, MetaVictims]
 

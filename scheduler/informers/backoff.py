@@ -11,8 +11,8 @@ _FACTOR: Final = 2.0
 class Backoff:
     """Grows from half a second to four, each pause drawn between half of that and all of it.
 
-    The cap is lower than client-go's 30 s: while one kind has no watch no pod may be placed
-    rightly, so whoever waits for the server waits for the last of all pauses. A server that is
+    The cap is lower than client-go's 30 s: without a watch of every kind no decision is safe, so
+    scheduling resumes after the longest of all pauses. A server that is
     away meets five requests a second of a replica; one that has too much to do says so by
     Retry-After.
     """

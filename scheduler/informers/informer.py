@@ -223,7 +223,7 @@ class Informer(Generic[T]):
 
         Raises:
             GoneError: the server is at an older version, or does not have the newest object as we
-                saw it. Where it is gone nobody can tell why, and only this kind lists again.
+                saw it. An object that is gone proves nothing, so only this kind lists again.
             ApiError: it cannot be asked.
         """
         witness = self._witnesses.newest(self.store)
@@ -465,7 +465,7 @@ class Informer(Generic[T]):
 
     def _failed(self, problem: ApiError) -> float:
         is_refused = isinstance(problem, InvalidError)
-        # Who answers is there, and has been all the time.
+        # A server that answers was reachable all the time.
         self._is_in_doubt |= problem.status == 0
         if self.state is State.WATCHING:
             self._failures += 1

@@ -91,7 +91,7 @@ class Kind(Generic[T]):
         self._event_decoder = msgspec.json.Decoder(event)
 
     def keeping(self, keep: Callable[[T, bytes], object]) -> "Kind[T]":
-        """The same kind, for whoever wants the bytes of each object that is there, too."""
+        """The same kind, with the bytes of each object kept for its listener."""
         kind = copy(self)
         kind._keep = keep  # noqa: SLF001 - its own
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", msgspec.Raw)], gc=False)

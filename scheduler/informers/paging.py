@@ -3,7 +3,7 @@
 from typing import Final
 
 FIRST: Final = 5000
-"""Objects on the first page: nobody knows yet how large they are."""
+"""Objects on the first page; their size is not known yet."""
 TARGET_BYTES: Final = 2**28
 """For each page a server walks over all objects that follow it, so there should be few; but a page
 must come within a minute, and one that breaks off is asked for again."""

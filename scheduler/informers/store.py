@@ -1,4 +1,4 @@
-"""The objects of one kind by name, and who hears of their changes."""
+"""The objects of one kind by name, and the listeners to their changes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar

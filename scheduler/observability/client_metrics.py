@@ -57,7 +57,7 @@ class ClientMetrics:
 
 
 class ReviewMetrics:
-    """The families of reviews of callers, by status code; `authn`: who is it, `authz`: may they.
+    """Metrics of TokenReviews (`authn`) and SubjectAccessReviews (`authz`), by status code.
 
     Source: k8s.io/apiserver pkg/authentication/authenticatorfactory,
     pkg/authorization/authorizerfactory metrics.go v0.36.

@@ -1,8 +1,8 @@
-"""What the framework counts and times; the pattern for every room's metrics.
+"""Metrics of the framework; the pattern for every room's metrics.
 
 A room takes the struct of its families and writes into them: `metrics.plugin_errors[plugin, point]
-.inc()`. Without a registry (`FrameworkMetrics(Instruments())`) the numbers are counted and shown to
-nobody, so no room asks whether it is measured.
+.inc()`. Without a registry (`FrameworkMetrics(Instruments())`) the numbers are counted and not
+exported, so no room checks whether metrics are on.
 """
 
 from scheduler.observability.instruments import Instruments, exponential

@@ -43,7 +43,7 @@ class Logger(Protocol):
         """Something failed."""
 
     def exception(self, event: str, **keys: Any) -> Any:
-        """Something failed that nobody expected: with the trace of the present exception."""
+        """Log an unexpected failure with the trace of the current exception."""
 
 
 class Verbosity:

@@ -102,7 +102,7 @@ class SchedulerMetrics:
         )
         self.decisions_lost = add.counter(
             "stowage_decisions_lost_total",
-            "Rows of --decisions that were not written because nobody took them in time.",
+            "Rows of --decisions that were dropped because the writer fell behind.",
         )[()]
         self.config_reload_success = add.gauge(
             "stowage_config_reload_success",

@@ -1,6 +1,6 @@
 """Text that terminals and pagers only show: what they would obey is written out instead.
 
-Names and messages come from whoever may create objects. JSON escapes the old control characters
+Names and messages come from tenants. JSON escapes the old control characters
 (C0); those of C1, DEL, line and paragraph separators and the marks that turn writing around are
 as effective, and would pass.
 """

@@ -48,7 +48,7 @@ class WorkQueueMetrics:
 
 
 class WorkQueue:
-    """Times the items of one queue; who keeps them, and in which order, is not known here.
+    """Times the items of one queue; it knows neither the queue nor its order.
 
     Cost: two microseconds an item.
     """
@@ -58,7 +58,7 @@ class WorkQueue:
     ) -> None:
         """Begin at zero.
 
-        `waiting` are the items that nobody works on yet.
+        `waiting` are the items that are queued and not in process.
         """
         self._now = now
         self._adds, self._retries = metrics.adds[name], metrics.retries[name]

@@ -1,10 +1,10 @@
 """DefaultPreemption: less important pods make room for a pod that fits nowhere.
 
-The plugin decides; whoever runs the attempt evicts the victims and nominates the pod. While
+The plugin decides; the engine evicts the victims and nominates the pod. While
 evictions are under way the pod is held back, so that it does not preempt again.
 
 Extension points: PreEnqueue, PostFilter.
-Events: none. Whoever carries out the evictions says when a pod is held no more; the plugins that
+Events: none. The preemption executor says when a pod is no longer held; the plugins that
 rejected it decide what wakes it then.
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption (v1.36).
 """
@@ -39,7 +39,7 @@ BUDGETS: Final = ObjectKind("PodDisruptionBudget", "policy/v1")
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
-    """Finds whom to evict."""
+    """Finds the victims."""
 
     NAME: ClassVar[str] = "DefaultPreemption"
     ARGS: ClassVar[type] = DefaultPreemptionArgs

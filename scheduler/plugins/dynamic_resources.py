@@ -90,7 +90,7 @@ class DynamicResources(
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """There is nothing to take back from anybody.
+        """There is nothing to deallocate.
 
         When PreFilter ended before this plugin upstream fails here, which keeps the plugins that
         come next, such as preemption, from trying.

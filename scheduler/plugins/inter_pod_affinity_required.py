@@ -1,4 +1,4 @@
-"""Required (anti-)affinity: who is where, and what would change if pods came or went.
+"""Required (anti-)affinity: matching pods by domain, and the effect of adding or removing pods.
 
 Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/filtering.go (v1.36)
 preFilterState, updateWithPod, satisfyPodAffinity.
@@ -35,7 +35,7 @@ U = TypeVar("U", np.uint8, np.uint64)
 
 
 class RequiredState:
-    """Who is where, as far as required terms ask for it.
+    """Matching pods by domain, for the required terms.
 
     Attributes:
         own: the terms of the incoming pod.

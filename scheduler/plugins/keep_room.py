@@ -9,7 +9,7 @@ Pods that are equal wait together: the time runs from the first rejection of one
 found a place.
 
 Extension points: PostFilter, Reserve.
-Events: none; the plugin rejects nobody.
+Events: none; the plugin rejects no pod.
 """
 
 from collections import OrderedDict

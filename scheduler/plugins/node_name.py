@@ -1,6 +1,6 @@
 """NodeName: a pod that names its node fits that node only.
 
-Such a pod normally never meets a scheduler; it does when somebody asks about a running pod.
+Such a pod normally never meets a scheduler; it does when `explain` asks about a running pod.
 
 Extension points: Filter.
 Events: a node is added.

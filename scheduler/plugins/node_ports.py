@@ -134,7 +134,7 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
     def obstacles(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Sequence[Obstacle]:
-        """Who holds which port; see `FilterPlugin.obstacles`."""
+        """The pods that hold the ports; see `FilterPlugin.obstacles`."""
         found = []
         for port in dict.fromkeys(pod.shape.host_ports):
             holders = _holders((port,), snapshot)

@@ -4,7 +4,7 @@ Extension points: PreFilter, Filter, PreScore, Score.
 Events: a pod is deleted or takes less than before; a node is added or its allocatable changes.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go, resource_allocation.go (v1.36).
 Differs: extended resources that a DeviceClass stands for are not left to dynamic resource
-allocation, which Stowage does not have; so changes of DeviceClasses wake nobody.
+allocation, which Stowage does not have; so changes of DeviceClasses wake no pod.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -122,7 +122,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         """See `FilterPlugin.filter`.
 
         Raises:
-            ForeignClaimError: an ephemeral claim of the pod belongs to somebody else.
+            ForeignClaimError: another object owns an ephemeral claim of the pod.
             TranslationError: a volume of a migrated type has no counterpart.
         """
         wanted = state.get(_WANTED)

@@ -81,7 +81,7 @@ class Domains:
             counted_ids = np.where(has_key, self.ids, empty)
         self.eligible = eligible
         candidates = table.alive if absent_is_empty else has_key
-        # Sums of rows that lack the key land in a domain nobody asks about.
+        # Sums of rows that lack the key land in a domain that is never read.
         mask = eligible if (candidates & ~eligible).any() else None
         self._counted = Topology(counted_ids, self.count, mask)
         self.everywhere = len(self.distinct(table.all_rows))
@@ -103,7 +103,7 @@ class TopologyScope:
     """What several constraints of a pod look at.
 
     Attributes:
-        keys: the topology key of each constraint, and who counts.
+        keys: the topology key and the counted pods of each constraint.
         domains: per constraint; right after `refresh`.
         has_all_keys: rows that carry every topology key; None when all nodes do, or need not.
     """

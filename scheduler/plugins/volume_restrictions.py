@@ -80,7 +80,7 @@ _EXCLUSIVE: Final[StateKey[_Exclusive]] = StateKey("VolumeRestrictions/exclusive
 class VolumeRestrictions(
     PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions, SignPlugin
 ):
-    """Rejects nodes on which somebody has what the pod wants for itself."""
+    """Rejects nodes on which another pod uses a volume that the pod needs exclusively."""
 
     NAME: ClassVar[str] = "VolumeRestrictions"
     READS: ClassVar[Reads] = Reads.CLUSTER

@@ -27,7 +27,7 @@ T = TypeVar("T", bound=Versioned)
 
 
 class OutOfSyncError(ValueError):
-    """Somebody has changed an object since it was looked at."""
+    """An object has changed since it was read."""
 
 
 class AssumeCache(Generic[T]):

@@ -42,14 +42,14 @@ class MissingClaimError(LookupError):
 
 
 class ForeignClaimError(ValueError):
-    """The claim of an ephemeral volume belongs to somebody else; the message is upstream's."""
+    """Another object owns the claim of an ephemeral volume; the message is upstream's."""
 
 
 class Attachments:
     """Volumes per node and driver, as columns.
 
-    A row is worked out anew when its pods, its node, or an object that it was worked out from
-    changes; who tells of the latter is `changed`.
+    A row is recomputed when its pods, its node, or an object that it was computed from changes;
+    `changed` reports the latter.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Attachments:
 
         Raises:
             MissingClaimError: a claim does not exist.
-            ForeignClaimError: an ephemeral claim belongs to somebody else.
+            ForeignClaimError: another object owns an ephemeral claim.
             TranslationError: a volume of a migrated type has no counterpart.
         """
         found: Attached = {}

@@ -42,13 +42,13 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 def assume(catalog: VolumeCatalog, volumes: PodVolumes, node_name: str) -> PodVolumes:
-    """Let the volumes be the pod's for everybody who decides from now on.
+    """Assume the volumes for the pod; later decisions see them as taken.
 
     Returns:
         The volumes and claims as they are to be.
 
     Raises:
-        OutOfSyncError: somebody has changed one of them since the decision; nothing is assumed.
+        OutOfSyncError: one of them has changed since the decision; nothing is assumed.
     """
     bindings: list[Binding] = []
     provisions: list[PersistentVolumeClaim] = []
@@ -127,7 +127,7 @@ def are_bound(
 ) -> bool:
     """Whether the binding controller is done with everything that was written for a pod.
 
-    Asked is what the API server says: what is assumed may be somebody else's by now.
+    Asked is what the API server says: an assumed volume may belong to another claim by now.
 
     `written` are volumes and claims in the versions that the writes answered, `labels` those of the
     node.

@@ -111,7 +111,7 @@ class VolumeCatalog(SharedState):
         return self.assumed_claims.get(key)
 
     def free_volumes(self, class_name: str) -> FreeVolumes | None:
-        """The volumes of a class that nobody has; None for none."""
+        """The free volumes of a class; None if there are none."""
         found = self._free.get(class_name)
         return found if found is not None and len(found) else None
 
@@ -122,7 +122,7 @@ class VolumeCatalog(SharedState):
         return [volume for volume in found if volume.is_bound_to(claim)]
 
     def capacities(self, class_name: str) -> Capacities | None:
-        """What can still be provided of a class; None when nobody says."""
+        """What can still be provided of a class; None when no capacity is published."""
         return self._capacities.get(class_name)
 
     def rows_in(self, area: Area, snapshot: Snapshot) -> Mask:
@@ -147,7 +147,7 @@ class VolumeCatalog(SharedState):
     # --- events -----------------------------------------------------------------------------------
 
     def listen(self, claims: Iterable[str], listener: Wake) -> Wake:
-        """Call somebody after every event about some claims, or a volume that names one of them.
+        """Call a function after every event about some claims, or a volume that names one of them.
 
         Returns:
             What ends it.

@@ -67,7 +67,7 @@ def not_found(name: str) -> str:
 
 
 def not_owner(pod: PodInfo, name: str) -> str:
-    """What is said of an ephemeral volume's claim that belongs to somebody else."""
+    """The message about an ephemeral volume's claim that another object owns."""
     return f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"
 
 

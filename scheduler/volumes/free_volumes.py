@@ -39,7 +39,7 @@ class _Chosen:
 
 
 class FreeVolumes:
-    """Volumes of one class that are available and reserved to nobody.
+    """Volumes of one class that are available and not reserved for a claim.
 
     Every volume has a slot. Columns hold what is compared, so that looking through all of them for
     a claim is a few operations, however many there are.
