@@ -71,7 +71,7 @@ class Recorders:
             clock=clock.monotonic(),
         )
         directory = options.record
-        self._crash_directory = Path(directory or tempfile.gettempdir())
+        self._crash_directory = _crash_directory(directory)
         self.flight = FlightRecorder(header)
         self._to_disk = None if not directory else _to_disk(Path(directory), header)
         self._decisions = _decision_log(options.decisions, header, on_lost)
@@ -81,6 +81,8 @@ class Recorders:
 
     def crashed(self) -> None:
         """Keep the last minutes for whoever looks for the cause."""
+        if self._crash_directory is None:
+            return
         path = self._crash_directory / f"crash-{self._clock.wall():%Y%m%dT%H%M%S}{SUFFIX}"
         try:
             path.write_bytes(self.flight.dump())
@@ -96,6 +98,15 @@ class Recorders:
             self._to_disk.close()
         if self._decisions is not None:
             self._decisions.close()
+
+
+def _crash_directory(record: str) -> Path | None:
+    """Where the last minutes are kept; None where nothing can be written, as in most pods."""
+    try:
+        return Path(record or tempfile.gettempdir())
+    except FileNotFoundError:
+        log.info("Crash recordings are off: no directory is writable; --record DIR names one")
+        return None
 
 
 def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import msgspec
 
+from scheduler.memory_file import memory_file
 from scheduler.offline.reading import InputError
 from scheduler.offline.recorded import RecordedCluster, cluster_of
 from scheduler.recording.files import Recording, recordings_in
@@ -137,8 +137,6 @@ class RecordedSource(msgspec.Struct, frozen=True):
             self.daemon.rstrip("/"), self.certificate_authority, self.insecure_skip_tls_verify
         )
         body = read_daemon(Place(kubeconfig, context), address)
-        with TemporaryDirectory() as directory:
-            path = Path(directory) / "daemon.recording"
-            path.write_bytes(body)
+        with memory_file(body) as path:
             recording = Recording([path])
             return cluster_of(recording.header, recording)

@@ -207,6 +207,9 @@ def _source(
 
 
 def _kubeconfig(paths: str, context: str, clock: Clock) -> CredentialSource:
+    # The package asks for a home as it is imported, and fails for a uid that has none.
+    if os.path.expanduser("~") == "~":  # noqa: PTH111 - Path.expanduser fails as well
+        os.environ["HOME"] = os.sep
     # What reads a kubeconfig takes 0.4 s to import; in a cluster there is none.
     from scheduler.client.kubeconfig import KubeconfigSource  # noqa: PLC0415
 
@@ -217,8 +220,9 @@ def _default_kubeconfig(environ: Mapping[str, str]) -> str | None:
     """Where kubectl would look: KUBECONFIG, else ~/.kube/config when it exists."""
     if environ.get("KUBECONFIG"):
         return environ["KUBECONFIG"]
-    home = Path("~/.kube/config").expanduser()
-    return str(home) if home.is_file() else None
+    # Path.expanduser fails where there is no home: another uid than the image's, without HOME.
+    home = os.path.expanduser("~/.kube/config")  # noqa: PTH111
+    return home if Path(home).is_file() else None
 
 
 async def _access(

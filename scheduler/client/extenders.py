@@ -7,10 +7,7 @@ followed, and an answer may be only so long.
 import asyncio
 import os
 import ssl
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -269,27 +266,14 @@ def _context(tls: ExtenderTlsConfig | None, place: str, *, is_https: bool) -> ss
         problem = "a certificate and its key are wanted together"
         raise ConnectionConfigError(f"{place}.tlsConfig: {problem}")
     is_verified = has_authority or not (tls.insecure or is_https)
-    with (
-        _as_file(tls.ca_data, tls.ca_file) as authority,
-        _as_file(tls.cert_data, tls.cert_file) as certificate,
-        _as_file(tls.key_data, tls.key_file) as key,
-    ):
-        try:
-            return load_tls(TlsFiles(authority, certificate, key, is_verified)).context
-        except ConnectionConfigError as unusable:
-            raise ConnectionConfigError(f"{place}.tlsConfig: {unusable}") from unusable
-
-
-@contextmanager
-def _as_file(data: bytes, file: str) -> Iterator[str | None]:
-    """The name of a file; data beats it and is in one as long as it is read (OpenSSL wants it)."""
-    if not data:
-        yield file or None
-        return
-    number, name = tempfile.mkstemp(prefix="stowage-tls-")
+    # Data beats a file.
+    files = TlsFiles(
+        tls.ca_data or tls.ca_file or None,
+        tls.cert_data or tls.cert_file or None,
+        tls.key_data or tls.key_file or None,
+        is_verified,
+    )
     try:
-        with os.fdopen(number, "wb") as opened:
-            opened.write(data)
-        yield name
-    finally:
-        Path(name).unlink()
+        return load_tls(files).context
+    except ConnectionConfigError as unusable:
+        raise ConnectionConfigError(f"{place}.tlsConfig: {unusable}") from unusable

@@ -18,7 +18,6 @@ from cryptography import x509
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config.kube_config import (
     ConfigNode,
-    FileOrData,
     KubeConfigLoader,
     KubeConfigMerger,
 )
@@ -85,6 +84,16 @@ class _Loader(KubeConfigLoader):
         self._has_credentials = False
         # The package cannot read an https cluster without a user section.
         self._user = self._user or ConfigNode("user", {})
+        self._inline = {
+            name: content
+            for name, section, field in (
+                ("ssl_ca_cert", self._cluster, "certificate-authority"),
+                ("cert_file", self._user, "client-certificate"),
+                ("key_file", self._user, "client-key"),
+            )
+            if (content := _taken(section, field))
+        }
+        """PEM by attribute: the package would write it into temporary files."""
 
     def forget_credentials(self) -> None:
         """Makes the next load run the exec plugin, whatever it said about expiry."""
@@ -105,9 +114,8 @@ class _Loader(KubeConfigLoader):
             raise ConnectionConfigError(
                 "exec plugin: expected clientCertificateData and clientKeyData together"
             )
-        if cert:
-            self.cert_file = self._as_file(status, "clientCertificateData")
-            self.key_file = self._as_file(status, "clientKeyData")
+        if cert and key:
+            self._inline |= {"cert_file": cert.encode(), "key_file": key.encode()}
             expires = expires or _not_after(cert)
         if not cert and not status.get("token"):
             raise ConnectionConfigError("exec plugin: its answer has no token and no certificate")
@@ -115,12 +123,23 @@ class _Loader(KubeConfigLoader):
         self._has_credentials = True
         return True
 
+    @override
+    def _load_cluster_info(self) -> None:
+        super()._load_cluster_info()
+        for name, content in self._inline.items():
+            setattr(self, name, content)
+
     def _is_expiring(self) -> bool:
         return self._expires is not None and self._clock.wall() >= self._expires - EXPIRY_MARGIN
 
-    def _as_file(self, status: dict[str, Any], field: str) -> str:
-        holder = FileOrData(status, None, data_key_name=field, base64_file_content=False)
-        return str(holder.as_file())
+
+def _taken(section: Any, field: str) -> bytes | None:
+    """What `field`-data holds; it is taken out, and so is the name of a file, which it beats."""
+    data = section.value.pop(f"{field}-data", None)
+    if not data:
+        return None
+    section.value.pop(field, None)
+    return base64.b64decode("".join(data.split()))
 
 
 def _expiry(timestamp: str | None) -> dt.datetime | None:
@@ -169,7 +188,11 @@ def _checked(paths: str, context: str) -> Any:
 
 def _merged(paths: str, where: str) -> Any:
     # The package would say it as well, in words of its own.
-    is_there = any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path)
+    is_there = any(
+        Path(os.path.expanduser(path)).exists()  # noqa: PTH111 - as the package does; there may be no home
+        for path in paths.split(os.pathsep)
+        if path
+    )
     config = KubeConfigMerger(paths).config if is_there else None
     if config is None:
         raise ConnectionConfigError(f"{where}: the file does not exist")

@@ -112,6 +112,8 @@ async def _watch(
         settings=settings,
         # Who acts is decided by the lease.
         standalone=True,
+        # Else kopf asks for the name of the user, and fails for a uid that has none.
+        identity=unique_identity(),  # type: ignore[arg-type]  # a NewType that kopf keeps to itself
         clusterwide=True,
         liveness_endpoint=f"http://0.0.0.0:{port}/healthz" if port else None,
     )

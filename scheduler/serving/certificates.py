@@ -8,7 +8,7 @@ import datetime as dt
 import ipaddress
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from scheduler.clock import Clock
 from scheduler.config.options import RunOptions
+from scheduler.memory_file import memory_file
 from scheduler.serving.errors import ServingError
 
 PAIR_NAME: Final = "kube-scheduler"
@@ -119,19 +120,8 @@ def read_authorities(path: str, flag: str) -> tuple[x509.Certificate, ...]:
 @contextmanager
 def as_files(pair: KeyPair) -> Iterator[PairFiles]:
     """Show a pair in memory as files, which Python's ssl demands, without touching a disk."""
-    descriptors = [_memory_file(content) for content in pair]
-    try:
-        paths = [Path(f"/proc/self/fd/{descriptor}") for descriptor in descriptors]
-        yield PairFiles(*paths)
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _memory_file(content: bytes) -> int:
-    descriptor = os.memfd_create("stowage-tls", os.MFD_CLOEXEC)
-    os.write(descriptor, content)
-    return descriptor
+    with ExitStack() as opened:
+        yield PairFiles(*(opened.enter_context(memory_file(content)) for content in pair))
 
 
 def _write_pair(files: PairFiles, pair: KeyPair) -> None:

@@ -1,5 +1,6 @@
 """The last minutes are kept when the process ends badly, if they can be."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,11 @@ from scheduler.recording.flight import FlightRecorder
 from tests.support.clock import FakeClock
 
 
-def recorders(directory: Path) -> Recorders:
+def recorders(directory: Path | None) -> Recorders:
     return Recorders(
         default_configuration("test"),
         FakeClock(),
-        RunOptions(record=str(directory)),
+        RunOptions(record=str(directory or "")),
         seed=1,
         out_of_tree={},
         on_lost=lambda _: None,
@@ -26,6 +27,18 @@ def test_the_last_minutes_are_kept(tmp_path: Path) -> None:
     recorders(tmp_path).crashed()
 
     assert len(list(tmp_path.glob("crash-*"))) == 1
+
+
+def test_without_a_directory_that_is_writable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in a pod: it starts, says once how to keep the last minutes, and ends without them."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
+
+    recorders(None).crashed()
+
+    assert capsys.readouterr().err.count("--record DIR names one") == 1
 
 
 @pytest.mark.parametrize("problem", [MemoryError(), OSError(28, "No space left on device")])
