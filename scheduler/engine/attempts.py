@@ -21,6 +21,7 @@ from scheduler.engine.attempt import (
     Taken,
 )
 from scheduler.engine.core import TRACE_LINES, Core
+from scheduler.engine.events import Rejected
 from scheduler.engine.failure import (
     Failure,
     failed_scheduling,
@@ -304,18 +305,20 @@ class Attempts:
         if not waiting.deadlines:
             self._core.waiting.settle(uid)
 
-    def rejected(self, uid: str, plugin: str, message: str) -> None:
+    def rejected(self, rejection: Rejected) -> None:
         """A held pod may not be bound."""
-        self._core.waiting.settle(uid, rejected_by(unschedulable(message).by(plugin)))
+        self._core.waiting.settle(rejection.uid, rejection)
 
     def go_on(self, settled: Settled) -> None:
         """Have a pod bound that Permit no longer holds, or give it back."""
         attempt = self._attempts[settled.waiting.attempt]
-        if settled.failure is None:
+        rejection = settled.rejection
+        if rejection is None:
             self._end_waiting(settled.waiting.pod.uid, Code.SUCCESS)
             self._guarded(attempt, self._begin_binding)
         else:
-            self.fail(attempt, settled.failure)
+            status = unschedulable(rejection.message).by(rejection.plugin)
+            self.fail(attempt, rejected_by(status))
 
     def _end_waiting(self, uid: str, code: Code) -> None:
         core = self._core
@@ -468,7 +471,7 @@ class Attempts:
         for waiting in core.waiting:
             late = waiting.timed_out(core.now)
             if late is not None:
-                self.rejected(late.uid, late.plugin, late.message)
+                self.rejected(late)
         for attempt in self._bound.values():
             if attempt.since + CONFIRM_SECONDS > core.now:
                 break

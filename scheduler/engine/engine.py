@@ -187,7 +187,7 @@ class Engine:
             PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
             Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
-            Rejected: lambda e: self.attempts.rejected(e.uid, e.plugin, e.message),
+            Rejected: self.attempts.rejected,
             Evicted: lambda e: self._evicting.evicted(e.uid, was_there=e.was_there),
             EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),

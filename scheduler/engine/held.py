@@ -9,7 +9,6 @@ from typing import NamedTuple
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
 from scheduler.engine.events import Allowed, Event, Rejected
-from scheduler.engine.failure import Failure
 
 
 class WaitingPod:
@@ -58,11 +57,11 @@ class Settled(NamedTuple):
 
     Attributes:
         waiting: the pod.
-        failure: why it is not to be bound; None when it is.
+        rejection: why it is not to be bound; None when it is.
     """
 
     waiting: WaitingPod
-    failure: Failure | None
+    rejection: Rejected | None
 
 
 class WaitingPods:
@@ -111,16 +110,16 @@ class WaitingPods:
             self._post(event)
         return is_held
 
-    def settle(self, uid: str, failure: Failure | None = None) -> None:
+    def settle(self, uid: str, rejection: Rejected | None = None) -> None:
         """The pod is no longer held, and goes on when its turn comes; harmless if it is not held.
 
         Args:
             uid: of the pod.
-            failure: why it is not to be bound, if that is so.
+            rejection: why it is not to be bound, if that is so.
         """
         waiting = self._pods.pop(uid, None)
         if waiting is not None:
-            self.settled[uid] = Settled(waiting, failure)
+            self.settled[uid] = Settled(waiting, rejection)
 
     def remove(self, uid: str) -> WaitingPod | None:
         """The pod is neither held nor settled any more."""

@@ -9,7 +9,7 @@ Events: another pod of the group is new.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
@@ -48,72 +48,109 @@ class TogetherArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How long a pod is held; the scheduler allows for a quarter of an hour at most."""
 
 
-class Groups(SharedState):
-    """Which pods belong together, and which of them have a node: held, being bound or running.
+class Members:
+    """Pods of one group, by what has become of them.
 
-    All of it is worked out from what the scheduler tells, so a scheduler that takes over in the
-    middle counts the pods that run already.
+    Attributes:
+        placed: UIDs of those that have a node: held, being bound or running.
+        held: UIDs of those that wait for the others.
+        given_back: those that had a node and lost it, and were not tried again since.
+    """
+
+    __slots__ = ("given_back", "held", "placed")
+
+    def __init__(
+        self,
+        placed: Iterable[str] = (),
+        held: Iterable[str] = (),
+        given_back: Mapping[str, PodInfo] | None = None,
+    ) -> None:
+        self.placed = set(placed)
+        # In the order in which they came: the same events are to have the same effects.
+        self.held = dict.fromkeys(held)
+        self.given_back = dict(given_back or {})
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not (self.placed or self.held or self.given_back)
+
+
+class Groups(SharedState):
+    """Which pods of each group have a node, and which wait there for the others.
+
+    Who has a node is worked out from what the scheduler tells, so a scheduler that takes over in
+    the middle counts the pods that run already.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (POD_KIND,)
 
     def __init__(self) -> None:
-        self._members: defaultdict[Group, dict[str, PodInfo]] = defaultdict(dict)
-        self._placed: defaultdict[Group, set[str]] = defaultdict(set)
+        self._groups: defaultdict[Group, Members] = defaultdict(Members)
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
-        if new is None:
+        if old is not None and (new is None or group_of(old) != group_of(new)):
             self._forget(old)
-            return
-        if old is not None and group_of(old) != group_of(new):
-            self._forget(old)
-        group = group_of(new)
-        if group is not None:
-            self._members[group][new.uid] = new
-            if new.node_name:
-                self._placed[group].add(new.uid)
+        if new is not None and new.node_name:
+            self._place(new)
 
     @override
     def reserve(self, pod: PodInfo, node_name: str) -> None:
-        group = group_of(pod)
-        if group is not None:
-            self._placed[group].add(pod.uid)
+        self._place(pod)
 
     @override
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
         group = group_of(pod)
-        if group is not None and group in self._placed:
-            self._placed[group].discard(pod.uid)
+        # A pod that was deleted is forgotten by then.
+        if group is not None and group in self._groups and pod.uid in self._groups[group].placed:
+            self._forget(pod)
+            self._groups[group].given_back[pod.uid] = pod
 
     @override
     def fork(self) -> "Groups":
         copy = Groups()
-        copy._members.update((group, pods.copy()) for group, pods in self._members.items())
-        copy._placed.update((group, uids.copy()) for group, uids in self._placed.items())
+        copy._groups.update(
+            (group, Members(of.placed, of.held, of.given_back))
+            for group, of in self._groups.items()
+        )
         return copy
 
     def placed(self, group: Group) -> int:
         """How many of its pods have a node."""
-        return len(self._placed.get(group, ()))
+        return len(self._groups[group].placed) if group in self._groups else 0
 
-    def members(self, group: Group) -> list[PodInfo]:
-        """All of its pods."""
-        return list(self._members.get(group, {}).values())
+    def hold(self, group: Group, pod: PodInfo) -> list[PodInfo]:
+        """A pod waits from now on; answers those that were given back: they are to be tried."""
+        members = self._groups[group]
+        members.held[pod.uid] = None
+        given_back, members.given_back = members.given_back, {}
+        return list(given_back.values())
 
-    def without_node(self, group: Group) -> list[PodInfo]:
-        """Those of its pods that have none."""
-        placed = self._placed.get(group, ())
-        return [pod for pod in self.members(group) if pod.uid not in placed]
+    def release(self, group: Group) -> list[str]:
+        """No pod waits any more; answers the UIDs of those that did."""
+        if group not in self._groups:
+            return []
+        members = self._groups[group]
+        held, members.held = members.held, {}
+        return list(held)
+
+    def _place(self, pod: PodInfo) -> None:
+        group = group_of(pod)
+        if group is not None:
+            self._groups[group].placed.add(pod.uid)
+            self._groups[group].given_back.pop(pod.uid, None)
 
     def _forget(self, pod: PodInfo) -> None:
         group = group_of(pod)
-        if group is None:
+        if group is None or group not in self._groups:
             return
-        self._members[group].pop(pod.uid, None)
-        self._placed[group].discard(pod.uid)
-        if not self._members[group]:
-            del self._members[group], self._placed[group]
+        members = self._groups[group]
+        members.placed.discard(pod.uid)
+        members.held.pop(pod.uid, None)
+        members.given_back.pop(pod.uid, None)
+        if members.is_empty:
+            del self._groups[group]
 
 
 class Together(ReservePlugin, PermitPlugin, EnqueueExtensions):
@@ -137,12 +174,9 @@ class Together(ReservePlugin, PermitPlugin, EnqueueExtensions):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """A pod of the group comes to nothing: those that wait for it are not to wait longer."""
         group = group_of(pod)
-        if group is None:
-            return
-        waiting = self._handle.waiting
-        for other in self._handle.shared(Groups).members(group):
-            if other.uid != pod.uid and waiting.get(other.uid) is not None:
-                waiting.reject(other.uid, self.NAME, f"group {group.name} is not complete")
+        if group is not None:
+            for uid in self._handle.shared(Groups).release(group):
+                self._handle.waiting.reject(uid, self.NAME, f"group {group.name} is not complete")
 
     @override
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
@@ -155,10 +189,10 @@ class Together(ReservePlugin, PermitPlugin, EnqueueExtensions):
         groups = self._handle.shared(Groups)
         if groups.placed(group) < size:
             # Others of the group may have been given back before: it is worth another try.
-            self._handle.activate(groups.without_node(group))
+            self._handle.activate(groups.hold(group, pod))
             return Status(Code.WAIT), self._patience_seconds
-        for other in groups.members(group):
-            self._handle.waiting.allow(other.uid, self.NAME)
+        for uid in groups.release(group):
+            self._handle.waiting.allow(uid, self.NAME)
         return SUCCESS, 0.0
 
     @override

@@ -132,6 +132,7 @@ def test_what_is_kept_goes_with_the_pods(together: Cluster) -> None:
 
     together.delete("a")
 
-    assert (len(groups._members), len(groups._placed)) == (0, 0)
-    [group] = fork._members
+    assert len(groups._groups) == 0
+    [group] = fork._groups
     assert fork.placed(group) == 1
+    assert fork.release(group) == ["default/a"]
