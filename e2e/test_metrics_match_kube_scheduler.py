@@ -4,12 +4,14 @@ The real kube-scheduler and Stowage do the same work in one cluster; then their
 scrapes are compared.
 """
 
+import re
 from fnmatch import fnmatch
 
 from e2e.conftest import StartStowage
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.scraping import BOUND_PODS, Family, do_work, families, fetch, make_room, total
+from scheduler.config.feature_gates import DEFAULTS
 
 NOT_HERE = {
     "scheduler_batch_*": "no opportunistic batching; stowage_class_cache_requests_total is akin",
@@ -71,6 +73,11 @@ def test_every_metric_is_kube_schedulers(
     # A metric that has no values yet does not show in Go's library.
     own = {name: family for name, family in families(our_text).items() if family.samples}
     assert len(theirs) > 30
+    assert theirs["kubernetes_feature_enabled"].values["name"] == DEFAULTS.keys()
+    for name, is_on in DEFAULTS.items():
+        assert re.search(
+            rf'kubernetes_feature_enabled{{name="{name}",.*}} {int(is_on)}\n', their_text
+        )
 
     missing = {n for n in theirs.keys() - own.keys() if not any(fnmatch(n, m) for m in NOT_HERE)}
     assert missing == set()

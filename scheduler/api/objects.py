@@ -307,6 +307,12 @@ class PodResourceClaim(ApiStruct, frozen=True):
     name: str = ""
 
 
+class PodSchedulingGroup(ApiStruct, frozen=True):
+    """The PodGroup that a pod is to be scheduled with."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(ApiStruct, frozen=True):
     """What a pod asks for.
 
@@ -329,6 +335,7 @@ class PodSpec(ApiStruct, frozen=True):
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
     active_deadline_seconds: int | None = None

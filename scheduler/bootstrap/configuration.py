@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from scheduler.bootstrap.frameworks import args_types_of, implemented_plugins, own_plugins
-from scheduler.config.notices import not_in_effect, unsupported
+from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -22,7 +22,10 @@ def read_configuration(
     config, notices = effective_configuration(
         options, own_plugins(out_of_tree), args_types_of(out_of_tree)
     )
-    lacking = tuple(unsupported(config, implemented_plugins(out_of_tree).keys()))
+    lacking = (
+        *unsupported_settings(options.feature_gates),
+        *unsupported(config, implemented_plugins(out_of_tree).keys()),
+    )
     if lacking and not options.allow_unsupported:
         raise ConfigError(options.config or "command line", lacking)
     return config, (*notices, *not_in_effect(config), *map(str, lacking))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.config.expansion import expand
+from scheduler.config.expansion import Expansion, expand
 from scheduler.config.plugin_sets import IN_TREE as KNOWN_PLUGINS, Implements
 from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
@@ -25,7 +25,7 @@ from scheduler.framework.runtime.plugin_set import extension_points
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
-from scheduler.plugins.registry import IN_TREE
+from scheduler.plugins.registry import IN_EVERY_PROFILE, IN_TREE
 
 ENTRY_POINT_GROUP: Final = "stowage.plugins"
 """Where installed packages announce out-of-tree plugins: plugin name -> class."""
@@ -118,9 +118,10 @@ class FrameworkBuilder:
         self._now = now
         self._time_limit = time_limit
         self._on_failed = on_failed
-        self._registry = {**IN_TREE, **(out_of_tree or {})}
+        always = {plugin.NAME: plugin for plugin in IN_EVERY_PROFILE}
+        self._registry = {**always, **IN_TREE, **(out_of_tree or {})}
         self.own_plugins = own_plugins(out_of_tree or {})
-        self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
+        self._trusted = frozenset({**always, **IN_TREE}) - frozenset(out_of_tree or {})
         self._class_cache_bytes = class_cache_bytes
 
     def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
@@ -134,7 +135,9 @@ class FrameworkBuilder:
         implements = implemented_plugins(self._registry)
         return {
             profile.scheduler_name: self._framework(
-                profile, expand(profile, implements), has_extenders=bool(config.extenders)
+                profile,
+                _with_those_of_every_profile(expand(profile, implements)),
+                has_extenders=bool(config.extenders),
             )
             for profile in config.profiles
         }
@@ -174,6 +177,22 @@ class FrameworkBuilder:
                 f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
                 f"{type(problem).__name__}: {problem}"
             ) from problem
+
+
+def _with_those_of_every_profile(enabled: Expansion) -> Expansion:
+    """Put the plugins that no configuration turns off before the others.
+
+    A plugin that the profile enables under such a name takes that one's place.
+    """
+    named = {name for plugins in enabled.values() for name, _ in plugins}
+    added = [plugin for plugin in IN_EVERY_PROFILE if plugin.NAME not in named]
+    return {
+        point: (
+            *((plugin.NAME, 0) for plugin in added if point.value in extension_points(plugin)),
+            *plugins,
+        )
+        for point, plugins in enabled.items()
+    }
 
 
 def _args(plugin_type: type[Plugin], written: Any) -> Any:

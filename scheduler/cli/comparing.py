@@ -42,7 +42,8 @@ def compared(
     if config_file is None:
         profiles = recorded_profiles(header)
     else:
-        profiles, notices = read_profiles(config_file, feature_gates=header.feature_gates)
+        settings = tuple(f"{name}=true" for name in header.feature_gates)
+        profiles, notices = read_profiles(config_file, feature_gates=settings)
     witness = profiles.again()
     if plugins:
         added = dict(map(_plugin, plugins))

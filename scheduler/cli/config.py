@@ -13,9 +13,10 @@ from scheduler.bootstrap import (
 )
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT, STANDARD_INPUT, feature_gates_option, refuse
+from scheduler.config.feature_gates import turned_on
 from scheduler.config.load import default_configuration, load
 from scheduler.config.migrate import migrate
-from scheduler.config.notices import not_in_effect, unsupported
+from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
 from scheduler.config.problems import ConfigError
 from scheduler.config.source import read_file
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -41,7 +42,7 @@ from scheduler.framework.interface import Plugin
 def config(
     file: str | None,
     *,
-    feature_gates: frozenset[str],
+    feature_gates: tuple[str, ...],
     is_old: bool,
     allow_unsupported: bool,
 ) -> None:
@@ -76,12 +77,15 @@ def _migrate(file: str | None, plugins: Mapping[str, type[Plugin]]) -> None:
 def _print(
     file: str | None,
     plugins: Mapping[str, type[Plugin]],
-    feature_gates: frozenset[str],
+    feature_gates: tuple[str, ...],
     *,
     allow_unsupported: bool,
 ) -> None:
-    effective = _read(file, plugins, feature_gates)
-    lacking = tuple(unsupported(effective, implemented_plugins(plugins).keys()))
+    effective = _read(file, plugins, turned_on(feature_gates))
+    lacking = (
+        *unsupported_settings(feature_gates),
+        *unsupported(effective, implemented_plugins(plugins).keys()),
+    )
     if lacking and not allow_unsupported:
         raise ConfigError(_called(file), lacking)
     for notice in (*map(str, lacking), *not_in_effect(effective)):

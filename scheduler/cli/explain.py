@@ -11,6 +11,7 @@ from scheduler.cli.explaining import Wanted, asked_of, print_json, print_notes, 
 from scheduler.cli.inputs import refuse
 from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, source_options
+from scheduler.config.feature_gates import turned_on
 from scheduler.errors import SchedulerError
 from scheduler.offline.cases import answer_case
 
@@ -113,7 +114,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     plugin failed.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
-        _answer_lines(source.feature_gates, preempts=preempts)
+        _answer_lines(turned_on(source.feature_gates), preempts=preempts)
         return
     depth = Depth.CHANGES if changes else Depth.CHECKS
     wanted = Wanted((*named_pods, *pods), namespace, profile, nodes, top, depth)

@@ -1,7 +1,7 @@
 """Files and standard input of the commands that need no cluster."""
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -14,10 +14,10 @@ from scheduler.bootstrap import (
     out_of_tree_plugins,
     own_plugins,
 )
-from scheduler.config.feature_gates import KNOWN, turned_on
+from scheduler.config.feature_gates import SWITCHES, turned_on
 from scheduler.config.flags import FlagError, parse_feature_gates
 from scheduler.config.load import default_configuration, load
-from scheduler.config.notices import not_in_effect, unsupported
+from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
@@ -66,7 +66,7 @@ def read_files(files: Iterable[str], *, is_whole: bool = True) -> ClusterObjects
     return objects_from_documents(documents, makes_pods=True, is_whole=is_whole)
 
 
-class _FeatureGates(click.ParamType[frozenset[str]]):
+class _FeatureGates(click.ParamType[tuple[str, ...]]):
     """Settings of feature gates, as in kube-scheduler's flag."""
 
     name = "NAME=BOOL,..."
@@ -74,9 +74,9 @@ class _FeatureGates(click.ParamType[frozenset[str]]):
     @override
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> frozenset[str]:
+    ) -> tuple[str, ...]:
         try:
-            return turned_on(parse_feature_gates(str(value)))
+            return parse_feature_gates(str(value))
         except FlagError as error:
             self.fail(str(error), param, ctx)
 
@@ -86,25 +86,28 @@ feature_gates_option: Final = click.option(
     type=_FeatureGates(),
     default="",
     metavar="NAME=BOOL,...",
-    help=f"As of the scheduler that is meant; {', '.join(sorted(KNOWN))} has an effect.",
+    help=f"As of the scheduler that is meant; {', '.join(sorted(SWITCHES))} has an effect.",
 )
-"""Gives a command the names of the gates that are on."""
+"""Gives a command the settings of feature gates, each as `Name=true` or `Name=false`."""
 
 
 def read_profiles(
-    file: str | None, *, feature_gates: Collection[str] = (), tries_all_nodes: bool = False
+    file: str | None, *, feature_gates: Sequence[str] = (), tries_all_nodes: bool = False
 ) -> tuple[Profiles, tuple[str, ...]]:
-    """The profiles of a configuration file, and what of it has no effect.
+    """The profiles of a configuration file, and what of it and of the gates has no effect.
 
-    None is the default profile; `tries_all_nodes` is as for `Profiles`.
+    None is the default profile; `feature_gates` are settings such as `Name=true`;
+    `tries_all_nodes` is as for `Profiles`.
 
     Raises:
         SchedulerError: the configuration is wrong, cannot be read, or names what does not exist.
     """
     out_of_tree = out_of_tree_plugins()
+    gates, settings = turned_on(feature_gates), map(str, unsupported_settings(feature_gates))
     if file is None:
-        default = default_configuration(DEFAULT_PROFILE, feature_gates)
-        return Profiles(default, out_of_tree, is_named=False, tries_all_nodes=tries_all_nodes), ()
+        default = default_configuration(DEFAULT_PROFILE, gates)
+        profiles = Profiles(default, out_of_tree, is_named=False, tries_all_nodes=tries_all_nodes)
+        return profiles, tuple(settings)
     implemented = implemented_plugins(out_of_tree)
     own = own_plugins(out_of_tree)
     args_types = args_types_of(out_of_tree)
@@ -117,7 +120,7 @@ def read_profiles(
             out_of_tree=own,
             args_types=args_types,
             default_scheduler_name=name,
-            feature_gates=feature_gates,
+            feature_gates=gates,
         )
 
     config = config_called(DEFAULT_PROFILE)
@@ -125,7 +128,7 @@ def read_profiles(
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
     lacking = map(str, unsupported(config, implemented.keys()))
-    return profiles, (*lacking, *not_in_effect(config))
+    return profiles, (*settings, *lacking, *not_in_effect(config))
 
 
 def _source(name: str) -> str:

@@ -48,7 +48,7 @@ def simulate(
     more_files: tuple[str, ...],
     seed: int,
     config_file: str | None,
-    feature_gates: frozenset[str],
+    feature_gates: tuple[str, ...],
     output: Output,
 ) -> None:
     """Schedule all waiting pods of a cluster described in files, and show where they go.

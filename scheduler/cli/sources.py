@@ -25,7 +25,7 @@ class Source(msgspec.Struct, frozen=True):
         kubeconfig: which cluster; empty as kubectl finds it.
         context: which of its contexts.
         config_file: whose profiles decide; None for the default profile.
-        feature_gates: those that are on.
+        feature_gates: settings, each as `Name=true` or `Name=false`.
         recorded: a daemon or a recording that is asked instead of a cluster, if any.
     """
 
@@ -33,7 +33,7 @@ class Source(msgspec.Struct, frozen=True):
     kubeconfig: str
     context: str
     config_file: str | None
-    feature_gates: frozenset[str]
+    feature_gates: tuple[str, ...]
     recorded: RecordedSource | None = None
 
     def read(

@@ -1,15 +1,156 @@
-"""The feature gates of kube-scheduler that are off by default in 1.36 and can be turned on here."""
+"""The feature gates of kube-scheduler 1.36, and which of their settings this version can follow.
 
-from collections.abc import Iterable
+Source: kubernetes pkg/features/kube_features.go, k8s.io/apiserver/pkg/features,
+k8s.io/client-go/features, k8s.io/component-base (1.36.3): what kube-scheduler shows as
+`kubernetes_feature_enabled`. Those that decisions depend on are the ones that pkg/scheduler reads.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
 """VolumeBinding scores nodes by the storage that they would have left."""
 
-KNOWN: Final = frozenset({STORAGE_CAPACITY_SCORING})
+SWITCHES: Final = frozenset({STORAGE_CAPACITY_SCORING})
+"""The gates that can be on and off here."""
+
+_ON: Final = """
+APIResponseCompression APIServerIdentity APIServerTracing AggregatedDiscoveryRemoveBetaType
+AllowParsingUserUIDFromCertAuth AllowServiceExternalIPs AnonymousAuthConfigurableEndpoints
+AnyVolumeDataSource AtomicFIFO AuthorizeNodeWithSelectors
+AuthorizePodWebsocketUpgradeCreatePermission AuthorizeWithSelectors BtreeWatchCache
+CPUManagerPolicyBetaOptions CPUManagerPolicyOptions CRDObservedGenerationTracking
+CRDValidationRatcheting CSIServiceAccountTokenSecrets ClearingNominatedNodeNameAfterBinding
+ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz ComponentStatusz
+ConsistentListFromCache ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules
+ContextualLogging CustomCPUCFSQuotaPeriod CustomResourceFieldSelectors DRAAdminAccess
+DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
+DRAPartitionableDevices DRAPrioritizedList DRAResourceClaimDeviceStatus
+DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout DeclarativeValidation
+DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas DetectCacheInconsistency
+DisableAllocatorDualWrite DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion
+DynamicResourceAllocation EnvFiles ExecProbeTimeout ExtendWebSocketsToKubelet
+ExternalServiceAccountTokenSigner GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority
+HPAConfigurableTolerance HostnameOverride ImageMaximumGCAge ImageVolume InOrderInformers
+InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScaling
+InPlacePodVerticalScalingInitContainers InformerResourceVersion JobBackoffLimitPerIndex
+JobManagedBy JobPodReplacementPolicy JobSuccessPolicy KubeletCgroupDriverFromCRI
+KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages KubeletFineGrainedAuthz KubeletPSI
+KubeletPodResourcesDynamicResources KubeletPodResourcesGet KubeletPodResourcesListUseActivePods
+KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders KubeletTracing
+ListFromCacheSnapshot LogarithmicScaleDown LoggingBetaOptions MatchLabelKeysInPodAffinity
+MatchLabelKeysInPodTopologySpread MatchLabelKeysInPodTopologySpreadSelectorMerge
+MultiCIDRServiceAllocator MutableCSINodeAllocatableCount MutablePodResourcesForSuspendedJobs
+MutableSchedulingDirectivesForSuspendedJobs MutatingAdmissionPolicy NFTablesProxyMode
+NodeDeclaredFeatures NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap
+NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching OrderedNamespaceDeletion
+PLEGOnDemandRelist PodDeletionCost PodLevelResources PodLifecycleSleepAction
+PodLifecycleSleepActionAllowZero PodObservedGenerationTracking PodReadyToStartContainersCondition
+PodSchedulingReadiness PodTopologyLabelsAdmission PortForwardWebsockets
+PreferSameTrafficDistribution PreventStaticPodAPIReferences ProcMountType
+RecoverVolumeExpansionFailure RecursiveReadOnlyMounts RelaxedDNSSearchValidation
+RelaxedEnvironmentVariableValidation RelaxedServiceNameValidation ReloadKubeletClientCAFile
+ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResilientWatchCacheInitialization
+ResourceHealthStatus ResourceHealthStatusMessage RestartAllContainersOnContainerExits
+RetryGenerateName RotateKubeletServerCertificate SELinuxChangePolicy SELinuxMountReadWriteOncePod
+SchedulerAsyncPreemption SchedulerPopFromBackoffQ SchedulerQueueingHints
+SeparateTaintEvictionController ServiceAccountNodeAudienceRestriction ServiceAccountTokenJTI
+ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation
+ServiceAccountTokenPodNodeInfo ServiceCIDRStatusFieldWiping SidecarContainers
+SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob
+StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
+StatefulSetSemanticRevisionComparison StorageNamespaceIndex StorageVersionHash
+StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf StrictIPCIDRValidation
+StructuredAuthenticationConfiguration StructuredAuthenticationConfigurationEgressSelector
+StructuredAuthenticationConfigurationJWKSMetrics SupplementalGroupsPolicy SystemdWatchdog
+TokenRequestServiceAccountUIDValidation TopologyManagerPolicyBetaOptions
+TopologyManagerPolicyOptions TranslateStreamCloseWebsocketRequests
+UnauthenticatedHTTP2DOSMitigation UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO
+UserNamespacesSupport VolumeAttributesClass WatchCacheInitializationPostStartHook WatchList
+WatchListClient WinDSR WinOverlay WindowsGracefulNodeShutdown
+"""
+
+_OFF: Final = """
+APIServingWithRoutine AllAlpha AllBeta AllowDNSOnlyNodeCSR
+AllowInsecureKubeletCertificateSigningRequests AllowOverwriteTerminationGracePeriodSeconds
+AllowUnsafeMalformedObjectDeletion CBORServingAndStorage CPUManagerPolicyAlphaOptions
+CRIListStreaming CSIVolumeHealth ChangeContainerStatusOnKubeletRestart ClientsAllowCBOR
+ClientsPreferCBOR CloudControllerManagerWatchBasedRoutesReconciliation
+CloudControllerManagerWebhook ClusterTrustBundle ClusterTrustBundleProjection
+ConcurrentWatchObjectDecode ContainerStopSignals ControllerManagerReleaseLeaderElectionLockOnExit
+CoordinatedLeaderElection CrossNamespaceVolumeDataSource DRADeviceTaintRules DRAListTypeAttributes
+DRANodeAllocatableResources DRAResourcePoolStatus DRAWorkloadResourceClaims
+DeclarativeValidationTakeover EventedPLEG GangScheduling GenericWorkload GitRepoVolumeDriver
+HPAScaleToZero ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs
+InPlacePodVerticalScalingExclusiveMemory KMSv1 KubeletInUserNamespace
+KubeletRegistrationGetOnExistsOnly LocalStorageCapacityIsolationFSQuotaMonitoring
+LoggingAlphaOptions ManifestBasedAdmissionControlConfig MaxUnavailableStatefulSet MemoryQoS
+MutablePVNodeAffinity NativeHistograms PersistentVolumeClaimUnusedSinceTime
+PodAndContainerStatsFromCRI PodCertificateRequest PodLevelResourceManagers
+PodLogsQuerySplitStreams PodsAPI QOSReserved ReduceDefaultCrashLoopBackOffDecay
+RuntimeClassInImageCriApi SELinuxMount SchedulerAsyncAPICalls SeparateCacheWatchRPC
+ShardedListAndWatch StorageCapacityScoring StorageVersionAPI StorageVersionMigrator
+TaintTolerationComparisonOperators TopologyAwareWorkloadScheduling
+TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport VolumeLimitScaling
+WindowsCPUAndMemoryAffinity WindowsHostNetwork WorkloadAwarePreemption WorkloadWithJob
+"""
+
+DEFAULTS: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(_ON.split(), True),
+    **dict.fromkeys(_OFF.split(), False),
+}
+"""Every gate that kube-scheduler 1.36 takes, and whether it is on by default."""
+
+OTHERWISE_HERE: Final[Mapping[str, bool]] = {
+    "DynamicResourceAllocation": False,
+    "NominatedNodeNameForExpectation": False,
+    "OpportunisticBatching": False,
+    "SchedulerAsyncAPICalls": False,
+}
+"""Where this version behaves as with the other setting than the default."""
+
+_READ_BY_SCHEDULER: Final = """
+AllAlpha AllBeta CoordinatedLeaderElection DRAAdminAccess DRAConsumableCapacity
+DRADeviceBindingConditions DRADeviceTaintRules DRADeviceTaints DRAExtendedResource
+DRAListTypeAttributes DRANodeAllocatableResources DRAPartitionableDevices DRAPrioritizedList
+DRAResourceClaimDeviceStatus DRASchedulerFilterTimeout DRAWorkloadResourceClaims
+DynamicResourceAllocation GangScheduling GenericWorkload InPlacePodLevelResourcesVerticalScaling
+InPlacePodVerticalScaling MatchLabelKeysInPodTopologySpread NodeDeclaredFeatures
+NodeInclusionPolicyInPodTopologySpread NominatedNodeNameForExpectation OpportunisticBatching
+PodLevelResources SchedulerAsyncAPICalls SchedulerAsyncPreemption SchedulerPopFromBackoffQ
+SchedulerQueueingHints SidecarContainers StorageCapacityScoring TaintTolerationComparisonOperators
+TopologyAwareWorkloadScheduling VolumeAttributesClass VolumeLimitScaling WorkloadAwarePreemption
+"""
+
+_OF_SCHEDULING: Final = frozenset(_READ_BY_SCHEDULER.split())
+"""What kube-scheduler's behaviour depends on; the rest is for other components."""
 
 
 def turned_on(settings: Iterable[str]) -> frozenset[str]:
     """The gates that are on after settings such as `Name=true`; the last one of a name counts."""
+    return frozenset(name for name, is_on in _last(settings).items() if is_on)
+
+
+def unsupported_gates(settings: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """The gates whose setting this version cannot follow, with that setting.
+
+    A default is accepted even where this version behaves otherwise: it changes nothing.
+    """
+    return (gate for gate in _differing(settings) if gate[0] in _OF_SCHEDULING)
+
+
+def gates_without_effect(settings: Iterable[str]) -> Iterator[str]:
+    """The gates that are set otherwise than by default and belong to other components."""
+    return (name for name, _ in _differing(settings) if name not in _OF_SCHEDULING)
+
+
+def _differing(settings: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    for name, is_on in _last(settings).items():
+        default = DEFAULTS[name]
+        if name not in SWITCHES and is_on not in (default, OTHERWISE_HERE.get(name, default)):
+            yield name, is_on
+
+
+def _last(settings: Iterable[str]) -> dict[str, bool]:
     pairs = dict(setting.split("=") for setting in settings)
-    return frozenset(name for name, value in pairs.items() if value == "true")
+    return {name: value == "true" for name, value in pairs.items()}

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from scheduler.config.duration import EXPECTED as DURATION_EXPECTED, parse_duration
-from scheduler.config.feature_gates import KNOWN
+from scheduler.config.feature_gates import DEFAULTS, SWITCHES, gates_without_effect
 from scheduler.config.options import RunOptions
+from scheduler.config.walker import nearest
 
 
 class FlagError(ValueError):
@@ -84,14 +85,19 @@ def parse_feature_gates(text: str) -> tuple[str, ...]:
     """Settings of feature gates as `Name=true` or `Name=false`, without a component's name.
 
     Raises:
-        FlagError: one is written otherwise.
+        FlagError: one is written otherwise, or kube-scheduler 1.36 has no such gate.
     """
     settings = []
     for gate in _list(text):
         name, equals, value = gate.rpartition(":")[2].partition("=")
         if not (name and equals):
             raise FlagError(f'expected Name=true or Name=false, got "{gate}"')
-        settings.append(f"{name}={str(_bool(value)).lower()}")
+        setting = f"{name}={str(_bool(value)).lower()}"
+        if name not in DEFAULTS:
+            meant = nearest(name, DEFAULTS)
+            guess = "" if meant is None else f'; did you mean "{meant}"?'
+            raise FlagError(f'kube-scheduler 1.36 has no feature gate "{name}"{guess}')
+        settings.append(setting)
     return tuple(settings)
 
 
@@ -146,8 +152,9 @@ def _names(name: str, text: str, no_effect: str = "") -> Flag:
 _NO_HTTP2: Final = "HTTP/2 is not served"
 _NO_GATES: Final = (
     "this version behaves like kube-scheduler 1.36 with its default feature gates, but for "
-    + ", ".join(sorted(KNOWN))
+    + ", ".join(sorted(SWITCHES))
 )
+_NOT_OF_SCHEDULING: Final = "these feature gates belong to other components"
 _NO_METRIC_CONTROL: Final = "every metric is served as it is"
 _NO_LOG_CONTROL: Final = "logs go unbuffered to standard error"
 _OWN_CONNECTION: Final = "reviews are asked for over the scheduler's own connection"
@@ -302,7 +309,8 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
     "Features and metrics": (
         Flag(
             "feature-gates",
-            f"Turns {', '.join(sorted(KNOWN))} on; others are accepted without effect.",
+            f"Turns {', '.join(sorted(SWITCHES))} on. A gate that is asked for and not part of "
+            "this version is refused, unless --allow-unsupported is given.",
             parse_feature_gates,
             "NAME=BOOL,...",
         ),
@@ -339,17 +347,13 @@ def options_from_flags(given: Sequence[tuple[str, str]]) -> RunOptions:
             values[flag.field] = (*_as_tuple(values[flag.field]), *value)
         else:
             values[flag.field] = value
-        if flag.parse is parse_feature_gates and not _is_known(value):
-            ignored.setdefault(_NO_GATES, []).append(f"--{name}")
     _drop_own_connection(given, ignored)
+    if others := tuple(gates_without_effect(_as_tuple(values.get("feature_gates", ())))):
+        ignored[_NOT_OF_SCHEDULING] = [f"--feature-gates={name}" for name in others]
     options = RunOptions(**values, given=tuple(given), notices=_notices(ignored))  # type: ignore[arg-type]  # the table's parsers give each field its type
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         raise FlagError("--tls-cert-file and --tls-private-key-file: give both or none")
     return options
-
-
-def _is_known(settings: object) -> bool:
-    return all(setting.partition("=")[0] in KNOWN for setting in _as_tuple(settings))
 
 
 def _as_tuple(value: object) -> tuple[Any, ...]:

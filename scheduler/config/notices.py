@@ -1,8 +1,9 @@
 """What of a valid configuration has no effect here: told where it is harmless, else refused."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from scheduler.config.feature_gates import unsupported_gates
 from scheduler.config.problems import Problem
 from scheduler.config.types import (
     ClientConnectionConfiguration,
@@ -28,6 +29,19 @@ def unsupported(
                         ("profiles", i, "plugins", point, "enabled"),
                         f'"{name}" is not part of this version; {_ALLOW}',
                     )
+
+
+def unsupported_settings(feature_gates: Iterable[str]) -> Iterator[Problem]:
+    """The feature gates that are asked for and not there, as `unsupported` does for plugins.
+
+    `feature_gates` are settings such as `Name=true`.
+    """
+    for name, is_on in unsupported_gates(feature_gates):
+        asked, there = (f"{name}={str(value).lower()}" for value in (is_on, not is_on))
+        yield Problem(
+            ("featureGates",),
+            f"{asked} is not part of this version, which behaves as with {there}; {_ALLOW}",
+        )
 
 
 def not_in_effect(config: KubeSchedulerConfiguration) -> Iterator[str]:

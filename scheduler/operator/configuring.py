@@ -24,7 +24,7 @@ from scheduler.bootstrap.reloading import FIXED
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
 from scheduler.config.load import load_object
-from scheduler.config.notices import unsupported
+from scheduler.config.notices import unsupported, unsupported_settings
 from scheduler.config.options import RunOptions
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Path, Problem
@@ -166,6 +166,9 @@ class _Draft:
             turned_on(options.feature_gates),
             options.allow_unsupported,
         )
+        if not options.allow_unsupported:
+            for problem in unsupported_settings(options.feature_gates):
+                self._note(("spec", *problem.path), problem.message)
         for problem in _check(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
         for i, profile in enumerate(self._document["profiles"]):

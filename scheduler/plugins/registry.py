@@ -10,6 +10,7 @@ from scheduler.framework.interface import Plugin
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources import DynamicResources
+from scheduler.plugins.gang_scheduling import GangScheduling
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.keep_room import KeepRoom
@@ -56,3 +57,6 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
     )
 }
 """By the name that configurations use."""
+
+IN_EVERY_PROFILE: Final[tuple[type[Plugin], ...]] = (GangScheduling,)
+"""Those that run first at their extension points, whatever a configuration says."""

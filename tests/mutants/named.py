@@ -50,6 +50,13 @@ _PAUSES: Final = "tests/unit/informers/test_pauses.py::"
 
 FAULTS: Final = (
     NamedFault(
+        "A profile without the default plugins binds members of pod groups one by one.",
+        "bootstrap/frameworks",
+        "if plugin.NAME not in named]",
+        "if plugin.NAME in named]",
+        "tests/scenario/test_placing.py::test_a_member_of_a_pod_group_waits_and_says_why",
+    ),
+    NamedFault(
         "`kubectl label` on a running pod leaves counts stale",
         "cache/cache",
         "            if info.node is not None:\n"

@@ -1,8 +1,13 @@
 """What the daemon does with pods when nothing goes wrong."""
 
 from collections import Counter
+from typing import Any
+
+import pytest
 
 from tests.scenario.world import World, node_object, play, pod_object
+
+BARE_MINIMUM = [{"name": name} for name in ("PrioritySort", "NodeResourcesFit", "DefaultBinder")]
 
 
 def test_a_plain_pod_is_bound() -> None:
@@ -93,6 +98,43 @@ def test_an_empty_cluster_is_said_so() -> None:
         world.node("n")
 
         assert await world.bound("p") == ["n"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        pytest.param({}, id="default plugins"),
+        pytest.param(
+            {"multiPoint": {"disabled": [{"name": "*"}], "enabled": BARE_MINIMUM}}, id="no others"
+        ),
+    ],
+)
+def test_a_member_of_a_pod_group_waits_and_says_why(plugins: dict[str, Any]) -> None:
+    """Bound alone it would hold room for a gang that never runs; no configuration changes that."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        await world.start_daemon({"profiles": [{"schedulerName": "stowage", "plugins": plugins}]})
+        reason = "pods with a scheduling group are not supported by this scheduler"
+        message = f"0/1 nodes are available: {reason}."
+
+        world.pod("member", schedulingGroup={"podGroupName": "train"})
+        world.pod("single")
+
+        assert await world.bound("single") == ["n"]
+        await world.rejected("member")
+        assert world.condition("member") == {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+        }
+        await world.until(lambda: world.events("member"), "the event")
+        [event] = world.events("member")
+        assert (event["reason"], event["note"]) == ("FailedScheduling", message)
+        assert world.bindings() == 1
 
     play(story)
 

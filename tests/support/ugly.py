@@ -75,6 +75,7 @@ POD_SPEC: Final[Object] = {
         {"name": "e", "rbd": {"monitors": ["m"], "image": "i"}},
     ],
     "resourceClaims": [{"name": "r"}],
+    "schedulingGroup": {"podGroupName": "g"},
 }
 
 WHOLE: Final[dict[str, Object]] = {

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from scheduler.bootstrap.configuration import read_configuration
+from scheduler.config.feature_gates import DEFAULTS, OTHERWISE_HERE
 from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError
+from scheduler.observability.feature_gates import GATES
 
 GANGS = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -34,6 +36,54 @@ def test_what_is_asked_for_and_not_done_is_refused(file: str) -> None:
 
     assert [str(problem) for problem in refused.value.problems] == [SENTENCE]
     assert file in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "there"),
+    [
+        ("GangScheduling=true", "GangScheduling=false"),
+        ("AllAlpha=true", "AllAlpha=false"),
+        ("SchedulerQueueingHints=false", "SchedulerQueueingHints=true"),
+    ],
+)
+def test_a_feature_gate_that_is_asked_for_and_not_there_is_refused(
+    setting: str, there: str
+) -> None:
+    sentence = (
+        f"featureGates: {setting} is not part of this version, which behaves as with {there}; "
+        "--allow-unsupported goes on without it"
+    )
+
+    with pytest.raises(ConfigError) as refused:
+        read_configuration(RunOptions(feature_gates=(setting,)), {})
+
+    assert [str(problem) for problem in refused.value.problems] == [sentence]
+    allowed = RunOptions(feature_gates=(setting,), allow_unsupported=True)
+    assert sentence in read_configuration(allowed, {})[1]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "GangScheduling=false",
+        "SchedulerAsyncPreemption=true",
+        "OpportunisticBatching=false",
+        "OpportunisticBatching=true",
+        "StorageCapacityScoring=true",
+        "NodeSwap=false",
+    ],
+)
+def test_a_feature_gate_that_changes_nothing_is_accepted(setting: str) -> None:
+    """A default, what this version does anyway, a switch, and gates of other components."""
+    read_configuration(RunOptions(feature_gates=(setting,)), {})
+
+
+def test_the_metric_of_feature_gates_says_what_is_refused() -> None:
+    """`kubernetes_feature_enabled` and the refusals come from two tables that must agree."""
+    behaviour = {name: is_on for name, (_, is_on) in GATES.items()}
+
+    assert behaviour == {n: OTHERWISE_HERE.get(n, DEFAULTS[n]) for n in behaviour}
+    assert OTHERWISE_HERE.keys() <= behaviour.keys()
 
 
 def test_it_is_said_where_it_is_allowed(file: str) -> None:

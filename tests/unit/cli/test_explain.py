@@ -271,8 +271,13 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
             "Rejected by DynamicResources on all 1 nodes at once: 0/1 nodes are available: pods "
             "with resource claims are not supported by this scheduler.",
         ),
+        pytest.param(
+            [node_manifest("n"), pod_manifest("p", schedulingGroup={"podGroupName": "train"})],
+            "Rejected by GangScheduling on all 1 nodes at once: 0/1 nodes are available: pods "
+            "with a scheduling group are not supported by this scheduler.",
+        ),
     ],
-    ids=["no nodes", "no pods", "devices"],
+    ids=["no nodes", "no pods", "devices", "pod group"],
 )
 def test_there_may_be_nothing_to_look_at(
     tmp_path: Path, objects: list[dict[str, Any]], said: str

@@ -117,7 +117,14 @@ def test_flags_are_read_as_pflag_reads_them(
         pytest.param(["--tls-min-version=1.2"], "VersionTLS12", id="TLS version"),
         pytest.param(["--kube-api-qps=fast"], 'a number, got "fast"', id="number"),
         pytest.param(["--feature-gates=Mine"], 'Name=false, got "Mine"', id="gate"),
-        pytest.param(["--feature-gates=A=1,B=x"], 'true or false, got "x"', id="gate's value"),
+        pytest.param(
+            ["--feature-gates=NodeSwap=1,B=x"], 'true or false, got "x"', id="gate's value"
+        ),
+        pytest.param(
+            ["--feature-gates=GangSheduling=true"],
+            'no feature gate "GangSheduling"; did you mean "GangScheduling"?',
+            id="misspelt gate",
+        ),
         pytest.param(["--tls-cert-file=x"], "give both or none", id="half a key pair"),
         pytest.param(["--secur-port=1"], "'--secure-port'", id="unknown flag"),
     ],
@@ -134,8 +141,8 @@ def test_a_bad_flag_is_one_clear_message(arguments: list[str], message: str) -> 
 def test_flags_without_effect_are_named_once_by_reason() -> None:
     """An existing command line works and its owner learns what is different."""
     options = _understood(
-        "--feature-gates=A=true",
-        "--feature-gates=kube:B=false",
+        "--feature-gates=NodeSwap=false",
+        "--feature-gates=kube:WorkloadWithJob=true,SchedulerAsyncPreemption=true",
         "--emulated-version=1.35",
         "--vmodule=x=3",
         "--authentication-kubeconfig=/k",
@@ -145,8 +152,9 @@ def test_flags_without_effect_are_named_once_by_reason() -> None:
 
     assert [notice.partition(":")[0] for notice in options.notices] == [
         "--vmodule",
-        "--feature-gates, --emulated-version",
+        "--emulated-version",
         "--authorization-kubeconfig",
+        "--feature-gates=NodeSwap, --feature-gates=WorkloadWithJob",
     ]
 
 

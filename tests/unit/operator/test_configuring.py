@@ -276,6 +276,19 @@ def test_feature_gates_are_those_of_the_daemon() -> None:
     assert on[Key("stowage", "stowage")].problems == ()
 
 
+def test_a_feature_gate_that_is_not_there_is_refused() -> None:
+    """As the daemon would, unless its flag allows it."""
+
+    def problems(**spec: Any) -> list[str]:
+        gates = {"GangScheduling": True}
+        [found] = planned(make_scheduler(featureGates=gates, **spec)).configurations.values()
+        return list(map(str, found.problems))
+
+    [refused] = problems()
+    assert refused.startswith("spec.featureGates: GangScheduling=true is not part of this version")
+    assert problems(extraArgs=["--allow-unsupported"]) == []
+
+
 def test_what_takes_a_restart_is_told_apart() -> None:
     """Profiles do not, extenders and other wheels do."""
     place = WheelPlace("stowage", "racks", "racks.whl")

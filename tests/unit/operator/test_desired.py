@@ -109,7 +109,7 @@ def test_what_the_spec_says_of_pods() -> None:
         tolerations=tolerations,
         priorityClassName="important",
         resources={"limits": {"memory": "4Gi"}},
-        featureGates={"StorageCapacityScoring": True, "Other": False},
+        featureGates={"StorageCapacityScoring": True, "NodeSwap": False},
         extraArgs=["--allow-unsupported"],
     )
 
@@ -117,7 +117,7 @@ def test_what_the_spec_says_of_pods() -> None:
     assert container["image"] == "mine:1"
     assert container["resources"] == {"limits": {"memory": "4Gi"}}
     assert container["args"][-2:] == [
-        "--feature-gates=Other=false,StorageCapacityScoring=true",
+        "--feature-gates=NodeSwap=false,StorageCapacityScoring=true",
         "--allow-unsupported",
     ]
     assert pod["nodeSelector"] == {"disk": "ssd"}
