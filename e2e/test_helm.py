@@ -1,7 +1,9 @@
 """Promise: the Helm chart gives what kustomize gives, and helm installs, changes and removes it."""
 
+import re
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -158,6 +160,47 @@ def test_a_plugin_is_deployed_in_one_way(
     assert by_helm(wheel, image) == by_operator(wheel, image)
     assert in_order(by_kustomize) == in_order(by_operator(wheel))
     assert held.startswith("stowage-plugin-")
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        pytest.param({"emptyDir": {}}, id="emptyDir"),
+        pytest.param({"persistentVolumeClaim": {"claimName": "recordings"}}, id="claim"),
+    ],
+)
+def test_recordings_are_written_in_one_way(
+    cluster: Cluster, helm_program: Path, tmp_path: Path, volume: Json
+) -> None:
+    """Into a volume, by the operator, by the chart, and by kustomize as the component says."""
+    written = {
+        "metadata": {"name": "stowage", "namespace": "stowage"},
+        "spec": {"recordings": {"volume": volume}},
+    }
+    scheduler = msgspec.convert(written, Scheduler)
+    configuration = plan([scheduler], [], {}, {}).configurations[scheduler.key]
+    by_operator = pod_of(desired(scheduler, configuration, "stowage:dev"))
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"recordings": {"volume": volume}, "image": {"tag": "dev"}}))
+    by_helm = pod_of(rendered(helm_program, f"--values={values}").values())
+
+    shutil.copytree(CHECKOUT / "deploy", tmp_path / "deploy")
+    overlay = tmp_path / "deploy" / "mine"
+    overlay.mkdir()
+    component = tmp_path / "deploy" / "components" / "recordings" / "kustomization.yaml"
+    comment = re.findall("^# ?(.*)$", component.read_text(), re.MULTILINE)
+    patches = textwrap.dedent("\n".join(comment[comment.index("  patches:") :]))
+    kustomization: Json = {
+        "resources": ["../base"],
+        "components": ["../components/recordings"],
+        **(yaml.safe_load(patches) if "emptyDir" not in volume else {}),
+    }
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    by_kustomize = pod_of(by_name(kubectl(cluster, "kustomize", str(overlay))).values())
+
+    assert by_helm == by_operator
+    assert in_order(by_kustomize) == in_order(by_operator)
+    assert by_operator["volumes"][-1] == {"name": "recordings", **volume}
 
 
 def pod_of(objects: Iterable[Json]) -> Json:

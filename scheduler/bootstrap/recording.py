@@ -1,6 +1,7 @@
 """What a daemon keeps of its decisions, and where."""
 
 import os
+import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -60,7 +61,7 @@ class Recorders:
         """
         self._clock = clock
         header = Header(
-            recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{os.getpid()}",
+            recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{_process_name()}",
             version=stowage_version(),
             configuration=to_object(without_secrets(config)),
             feature_gates=tuple(sorted(turned_on(options.feature_gates))),
@@ -83,7 +84,10 @@ class Recorders:
         """Keep the last minutes for whoever looks for the cause."""
         if self._crash_directory is None:
             return
-        path = self._crash_directory / f"crash-{self._clock.wall():%Y%m%dT%H%M%S}{SUFFIX}"
+        path = (
+            self._crash_directory
+            / f"crash-{self._clock.wall():%Y%m%dT%H%M%S}-{_process_name()}{SUFFIX}"
+        )
         try:
             path.write_bytes(self.flight.dump())
         except (OSError, MemoryError) as problem:
@@ -98,6 +102,12 @@ class Recorders:
             self._to_disk.close()
         if self._decisions is not None:
             self._decisions.close()
+
+
+def _process_name() -> str:
+    """Of no other process that writes into the same volume: in each container the pid is 1."""
+    host = "".join(each if each.isalnum() or each in "-." else "_" for each in socket.gethostname())
+    return f"{host}-{os.getpid()}"
 
 
 def _crash_directory(record: str) -> Path | None:

@@ -32,6 +32,7 @@ _NAME: Final = "stowage"
 _PLUGINS: Final = "/plugins"
 """Where packages of plugins are mounted, and where an image has its own."""
 _SERVING: Final = "/etc/stowage-serving"
+_RECORDINGS: Final = "/var/lib/stowage"
 
 
 class Reference(NamedTuple):
@@ -220,6 +221,8 @@ def _configure_deployment(
         _add_plugins(pod, spec.plugins)
     if spec.serving.secret_name:
         _add_certificate(pod, spec.serving.secret_name)
+    if spec.recordings.volume:
+        _add_recordings(pod, spec.recordings.volume)
 
 
 def image_of(scheduler: Scheduler, default: str) -> str:
@@ -244,6 +247,7 @@ def _arguments(scheduler: Scheduler) -> list[str]:
             else ()
         ),
         *([f"--authentication-token-audiences={audiences}"] if audiences else ()),
+        *([f"--record={_RECORDINGS}"] if spec.recordings.volume else ()),
         *spec.extra_args,
     ]
 
@@ -270,12 +274,24 @@ def _add_plugins(pod: Json, packages: Sequence[PluginPackage]) -> None:
 
 
 def _add_certificate(pod: Json, secret: str) -> None:
-    pod["securityContext"]["fsGroup"] = pod["securityContext"]["runAsGroup"]
+    _share(pod)
     pod["volumes"].append(
         {"name": "serving", "secret": {"secretName": secret, "defaultMode": 0o440}}
     )
     [container] = pod["containers"]
     container["volumeMounts"].append({"name": "serving", "mountPath": _SERVING, "readOnly": True})
+
+
+def _add_recordings(pod: Json, volume: Json) -> None:
+    _share(pod)
+    pod["volumes"].append({"name": "recordings", **volume})
+    [container] = pod["containers"]
+    container["volumeMounts"].append({"name": "recordings", "mountPath": _RECORDINGS})
+
+
+def _share(pod: Json) -> None:
+    """Let volumes belong to the group of the process."""
+    pod["securityContext"]["fsGroup"] = pod["securityContext"]["runAsGroup"]
 
 
 def _configure_monitor(written: Json, scheduler: Scheduler) -> None:

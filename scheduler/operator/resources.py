@@ -69,6 +69,13 @@ class Monitoring(_Written, frozen=True):
     )
 
 
+class Recordings(_Written, frozen=True):
+    """Where recordings are written; nowhere without a volume."""
+
+    volume: Json | None = None
+    """Its source, as in a pod."""
+
+
 class SchedulerSpec(_Written, frozen=True):
     """An instance; None leaves what deploy/base says."""
 
@@ -88,6 +95,7 @@ class SchedulerSpec(_Written, frozen=True):
     tolerations: tuple[Json, ...] | None = None
     priority_class_name: str | None = None
     serving: Serving = Serving()
+    recordings: Recordings = Recordings()
     monitoring: Monitoring = Monitoring()
 
 

@@ -1,5 +1,7 @@
 """The last minutes are kept when the process ends badly, if they can be."""
 
+import os
+import socket
 import tempfile
 from pathlib import Path
 
@@ -27,6 +29,17 @@ def test_the_last_minutes_are_kept(tmp_path: Path) -> None:
     recorders(tmp_path).crashed()
 
     assert len(list(tmp_path.glob("crash-*"))) == 1
+
+
+def test_replicas_may_share_a_volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that crash in the same second leave two files, though the pid of each is 1."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    for name in ("stowage-6c9d5f8f6b-x7x2p", "stowage-6c9d5f8f6b-a/b"):
+        monkeypatch.setattr(socket, "gethostname", lambda name=name: name)
+        recorders(tmp_path).crashed()
+
+    assert len(list(tmp_path.glob("crash-*"))) == 2
+    assert len(list(tmp_path.glob("stowage-*"))) == 2
 
 
 def test_without_a_directory_that_is_writable(

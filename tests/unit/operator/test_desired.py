@@ -197,6 +197,21 @@ def test_a_certificate_is_mounted_and_told() -> None:
     assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
 
 
+def test_recordings_are_written_into_a_volume() -> None:
+    """The directory that is named is the one that is mounted; nothing of it by default."""
+    claim = {"persistentVolumeClaim": {"claimName": "recordings"}}
+
+    pod = pod_of(recordings={"volume": claim}, extraArgs=["--decisions=-"])
+
+    [container] = pod["containers"]
+    assert container["args"][-2:] == ["--record=/var/lib/stowage", "--decisions=-"]
+    assert pod["volumes"][-1] == {"name": "recordings", **claim}
+    [mount] = [each for each in container["volumeMounts"] if each["name"] == "recordings"]
+    assert mount["mountPath"] == "/var/lib/stowage"
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
+    assert "record" not in str(pod_of())
+
+
 def test_monitoring_is_the_instances_own() -> None:
     """Its job, its Service, its Secret; and unwanted where it is not asked for."""
     monitoring = {"serviceMonitor": True, "rules": True, "labels": {"release": "prom"}}
