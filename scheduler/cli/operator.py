@@ -11,7 +11,7 @@ from scheduler.cli.options import cluster_options
 from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
-from scheduler.observability.build_info import stowage_version
+from scheduler.observability.build_info import image_tag
 
 NOT_INSTALLED: Final = (
     "kopf is not installed: pip install 'stowage-scheduler[operator]', or `make install` in a "
@@ -27,14 +27,14 @@ _FAILED: Final = 1
     default="stowage-operator",
     metavar="NAME",
     show_default=True,
-    help="Where the operator's own lease is.",
+    help="Namespace of the operator's Lease.",
 )
 @click.option(
     "--image",
-    default=f"stowage:{stowage_version()}",
+    default=f"stowage:{image_tag()}",
     metavar="IMAGE",
     show_default=True,
-    help="Of Schedulers that name none.",
+    help="Image of Schedulers that name none.",
 )
 @click.option(
     "--health-port",
@@ -42,18 +42,18 @@ _FAILED: Final = 1
     metavar="PORT",
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="Of /healthz; 0 for none.",
+    help="Port of /healthz; 0 for none.",
 )
-@click.option("-v", "level", default=0, type=click.IntRange(0, 10), help="How much is logged.")
+@click.option("-v", "level", default=0, type=click.IntRange(0, 10), help="Log level.")
 @click.option(
     "--logging-format",
     default=logs.TEXT,
     type=click.Choice([logs.TEXT, logs.JSON]),
     show_default=True,
-    help="Of the log.",
+    help="Log format.",
 )
 def operator(level: int, logging_format: str, **given: str | int) -> None:
-    """Look after the Schedulers and SchedulingProfiles of a cluster until told to stop.
+    """Reconcile the Schedulers and SchedulingProfiles of a cluster until told to stop.
 
     Several may run; one of them leads. The exit status is 0 after SIGTERM and 1 when the lease is
     lost.

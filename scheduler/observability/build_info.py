@@ -21,6 +21,14 @@ def stowage_version() -> str:
         return "0.0.0"
 
 
+def image_tag() -> str:
+    """The version as the tag of an image: `make image-push` writes the same one.
+
+    Source: github.com/distribution/reference regexp.go (TagRegexp), which has no plus sign.
+    """
+    return stowage_version().replace("+", "-")
+
+
 def git_commit() -> str:
     """What the installed package was built from: a commit, or the tag of a release.
 

@@ -125,10 +125,10 @@ class Cluster:
             return
 
     async def set_finalizers(self, scheduler: Scheduler, finalizers: Sequence[str]) -> None:
-        """Exchange the finalizers of a Scheduler that nobody has changed meanwhile.
+        """Replace the finalizers of a Scheduler that is still at the version that was read.
 
         Raises:
-            ConflictError: somebody has.
+            ConflictError: it has changed since.
             ApiError: see `scheduler.client.errors`.
             FencedError: another operator may lead.
         """

@@ -2,7 +2,7 @@
 
 Pure: objects in, a plan out. The oldest has the first claim: to the name of a profile, and to room
 in the configuration. A profile that cannot be used is left out, or stays as it last was in force,
-and nobody else notices; an instance whose own configuration is wrong keeps what it has.
+and no other profile is affected; an instance whose own configuration is wrong keeps what it has.
 """
 
 import hashlib
@@ -311,13 +311,13 @@ def _document_of(scheduler: Scheduler) -> Json:
 
 @lru_cache(maxsize=1024)
 def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
-    """What is wrong with a configuration; remembered, since most do not change between looks."""
+    """Problems of a configuration; cached, since few change between two reconciles."""
     declared: Implements = {**own_plugins({}), **dict.fromkeys(rules.plugins, _ANY_POINT)}
     try:
         config = load_object(json.loads(document), out_of_tree=declared, feature_gates=rules.gates)
     except ConfigError as problem:
         return problem.problems
-    except Exception as problem:  # noqa: BLE001 - what one team writes must stop nobody else
+    except Exception as problem:  # noqa: BLE001 - one team's profile must not stop the others
         return (Problem((), f"cannot be read: {type(problem).__name__}: {problem}"),)
     if rules.allows_unsupported:
         return ()

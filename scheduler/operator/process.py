@@ -19,7 +19,7 @@ from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster
 from scheduler.operator.desired import MANAGED_BY
-from scheduler.operator.keeper import Keeper
+from scheduler.operator.reconciler import Reconciler
 from scheduler.operator.resources import GROUP, VERSION
 
 LEASE_NAME: Final = "stowage-operator"
@@ -68,26 +68,26 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
             clock=clock,
             rng=random.Random(),  # noqa: S311 - spreads load, keeps no secret
         )
-        keeper = Keeper(Cluster(session, elector.is_leading), options.image, clock)
+        reconciler = Reconciler(Cluster(session, elector.is_leading), options.image, clock)
         try:
-            return await _until_the_end(options, connection, elector, keeper)
+            return await _until_the_end(options, connection, elector, reconciler)
         finally:
             await elector.release()
 
 
 async def _until_the_end(
-    options: OperatorOptions, connection: Connection, elector: LeaderElector, keeper: Keeper
+    options: OperatorOptions, connection: Connection, elector: LeaderElector, reconciler: Reconciler
 ) -> bool:
     async def keep() -> None:
         await elector.wait_leading()
-        await keeper.run()
+        await reconciler.run()
 
     renewing = connection.keep_fresh(
         lambda problem: log.warning("Credentials not renewed", reason=str(problem))
     )
     # kopf ends what it finds running beside it, but for what was there before.
     others = [asyncio.create_task(each) for each in (elector.run(), keep(), renewing)]
-    watching = asyncio.create_task(_watch(options, connection, keeper.wake))
+    watching = asyncio.create_task(_watch(options, connection, reconciler.wake))
     try:
         done, _ = await asyncio.wait([watching, *others], return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -120,7 +120,7 @@ async def _watch(
 
 
 def handlers(connection: Connection, wake: Callable[[], None]) -> kopf.OperatorRegistry:
-    """What kopf is to do: log in as everything here does, and wake the keeper."""
+    """What kopf is to do: log in as everything here does, and wake the reconciler."""
     registry = kopf.OperatorRegistry()
     used: Access | None = None
 

@@ -25,7 +25,7 @@ def scheduler_status(
 ) -> Json:
     """The status of an instance.
 
-    `scheduler` has its status as it was; None is no Deployment, an empty leader is nobody.
+    `scheduler` carries its previous status; None is no Deployment, an empty leader is no leader.
     """
     found = (deployment or {}).get("status", {})
     status = {

@@ -143,3 +143,17 @@ def test_the_operator_may_make_what_it_makes_and_nothing_else() -> None:
     }
     assert deleted == cluster_wide | optional
     assert not {rule for rule in own if rule[0] in ("escalate", "bind", "impersonate", "*")}
+
+
+def test_operators_are_spread_by_their_own_labels() -> None:
+    """Without a selector, a constraint counts no pod and spreads nothing."""
+    [deployment] = yaml.safe_load_all((OPERATOR / "deployment.yaml").read_text())
+    kustomization = yaml.safe_load((OPERATOR / "kustomization.yaml").read_text())
+    labels = kustomization["labels"][0]["pairs"]
+
+    constraints = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
+
+    assert constraints
+    for each in constraints:
+        assert each["labelSelector"]["matchLabels"].items() <= labels.items()
+        assert each["labelSelector"]["matchLabels"]

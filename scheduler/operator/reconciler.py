@@ -1,7 +1,7 @@
-"""Brings about what is to be: looks at everything, plans, and puts right what differs.
+"""The reconciler: compares the desired state of all Schedulers with the cluster and applies it.
 
-One look after another, each from fresh lists, so nothing that was missed stays missed. Instances
-are independent of each other: what one's objects meet with is told in its status and tried again.
+Each reconcile starts from everything there is, so a missed change is repaired by the next one.
+Schedulers are independent: the status of each reports its failures, and they are retried.
 """
 
 import asyncio
@@ -34,30 +34,30 @@ from scheduler.operator.resources import (
 from scheduler.operator.status import profile_status, scheduler_status
 
 RESYNC_SECONDS: Final = 30.0
-"""How often everything is put right although nothing has told of a change."""
+"""Seconds between reconciles when nothing changes; drift is repaired within this time."""
 RETRY_SECONDS: Final = 5.0
-"""Pause after something has failed."""
+"""Seconds until a failed reconcile is retried."""
 SETTLE_SECONDS: Final = 0.3
-"""Changes that come together are looked at together."""
+"""Seconds after a change until the reconcile, which then takes all changes of a burst."""
 _AT_ONCE: Final = 10
-"""Requests at the same time."""
+"""Concurrent status requests."""
 _REFUSED: Final = (ApiError, FencedError)
-"""What a write may meet with: the server's refusal, or the end of our lease."""
+"""Why a write may fail: the API server refuses it, or the lease is lost."""
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """What was last brought about for an instance."""
+    """What the last successful reconcile of a Scheduler applied."""
 
     objects: str
     at: float
     deployment_generation: int
 
 
-class Keeper:
-    """Looks after all instances and profiles; `image` is for instances that name none."""
+class Reconciler:
+    """Reconciles all Schedulers and SchedulingProfiles; `image` is the default image."""
 
     def __init__(self, cluster: Cluster, image: str, clock: Clock) -> None:
         self._cluster = cluster
@@ -66,29 +66,29 @@ class Keeper:
         self._woken = asyncio.Event()
         self._applied: dict[Key, _Applied] = {}
         self._requests = asyncio.Semaphore(_AT_ONCE)
-        self._told: frozenset[str] = frozenset()
+        self._logged: frozenset[str] = frozenset()
 
     def wake(self) -> None:
-        """Something has changed: look soon."""
+        """Reconcile soon: something changed."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Look again and again; run it as a task, which nothing ends."""
+        """Reconcile again and again; run it as a task, which nothing ends."""
         while True:
             try:
-                is_well = await self.look()
+                succeeded = await self.reconcile()
             except ApiError as problem:
-                self._tell([str(problem)])
-                is_well = False
+                self._log([str(problem)])
+                succeeded = False
             try:
-                async with asyncio.timeout(RESYNC_SECONDS if is_well else RETRY_SECONDS):
+                async with asyncio.timeout(RESYNC_SECONDS if succeeded else RETRY_SECONDS):
                     await self._woken.wait()
                     await asyncio.sleep(SETTLE_SECONDS)
             except TimeoutError:
                 pass
 
-    async def look(self) -> bool:
-        """Bring everything about once; says whether all of it worked.
+    async def reconcile(self) -> bool:
+        """Reconcile everything once; return whether all of it succeeded.
 
         Raises:
             ApiError: what there is cannot be listed.
@@ -107,27 +107,33 @@ class Keeper:
         }
         async with asyncio.TaskGroup() as group:
             kept = [
-                group.create_task(self._keep(each, decided.configurations.get(each.key)))
+                group.create_task(
+                    self._reconcile_scheduler(each, decided.configurations.get(each.key))
+                )
                 for each in schedulers
             ]
-            told = [group.create_task(self._judge(each, decided)) for each in profiles]
+            told = [
+                group.create_task(self._update_profile_status(each, decided)) for each in profiles
+            ]
         failures = [text for task in (*kept, *told) for text in task.result()]
-        self._tell([*unreadable, *more, *failures])
+        self._log([*unreadable, *more, *failures])
         return not failures
 
     # --- instances ------------------------------------------------------------------------------
 
-    async def _keep(self, scheduler: Scheduler, configuration: Configuration | None) -> list[str]:
-        """Look after one instance; gives what has failed."""
+    async def _reconcile_scheduler(
+        self, scheduler: Scheduler, configuration: Configuration | None
+    ) -> list[str]:
+        """Reconcile one Scheduler; return its failures."""
         try:
             if configuration is None:
-                await self._let_go(scheduler)
+                await self._finalize(scheduler)
                 return []
             if FINALIZER not in scheduler.metadata.finalizers:
                 finalizers = (*scheduler.metadata.finalizers, FINALIZER)
                 await self._cluster.set_finalizers(scheduler, finalizers)
             deployment = await self._cluster.read(deployment_of(scheduler))
-            failures = await self._bring_about(scheduler, configuration, deployment)
+            failures = await self._apply(scheduler, configuration, deployment)
             await self._report(scheduler, configuration, failures)
         except ConflictError:
             # It has changed since it was listed; that wakes us.
@@ -136,7 +142,7 @@ class Keeper:
             return [f"Scheduler {scheduler.key}: {problem}"]
         return [f"Scheduler {scheduler.key}: {failure}" for failure in failures]
 
-    async def _bring_about(
+    async def _apply(
         self, scheduler: Scheduler, configuration: Configuration, deployment: Json | None
     ) -> list[str]:
         objects = desired(scheduler, configuration, self._image)
@@ -184,8 +190,8 @@ class Keeper:
         if status != scheduler.status:
             await self._cluster.set_status(reference_of(scheduler), status)
 
-    async def _let_go(self, scheduler: Scheduler) -> None:
-        """Delete what has no owner, then allow the instance to go; the rest goes with it."""
+    async def _finalize(self, scheduler: Scheduler) -> None:
+        """Delete the cluster-scoped objects, then remove the finalizer."""
         if FINALIZER not in scheduler.metadata.finalizers:
             return
         for each in without_owner(scheduler):
@@ -205,8 +211,8 @@ class Keeper:
 
     # --- profiles -------------------------------------------------------------------------------
 
-    async def _judge(self, profile: SchedulingProfile, decided: Plan) -> list[str]:
-        """Tell a profile what has become of it; gives what has failed."""
+    async def _update_profile_status(self, profile: SchedulingProfile, decided: Plan) -> list[str]:
+        """Write the status of a SchedulingProfile; return its failures."""
         status = profile_status(profile, decided.verdicts[profile.key], self._clock.wall())
         if status == profile.status:
             return []
@@ -220,13 +226,13 @@ class Keeper:
     # --- around ---------------------------------------------------------------------------------
 
     async def _namespaces(self, schedulers: Iterable[Scheduler]) -> Mapping[str, Mapping[str, str]]:
-        """Labels of all namespaces, where somebody selects by them."""
+        """Labels of all namespaces, if a Scheduler selects by them."""
         if any(each.spec.profile_namespace_selector is not None for each in schedulers):
             return await self._cluster.namespaces()
         return {}
 
     async def _wheels(self, schedulers: Iterable[Scheduler]) -> Wheels:
-        """All wheels that instances name, or what is wrong with them."""
+        """All wheels that Schedulers name, or the problem with each."""
         found: dict[WheelPlace, Wheel | Problem] = {}
         for place in {place for each in schedulers for place in wheels_wanted(each)}:
             config_map = Reference("v1", "ConfigMap", place.namespace, place.config_map)
@@ -236,14 +242,14 @@ class Keeper:
                 found[place] = Problem(("configMap",), str(problem))
         return found
 
-    def _tell(self, failures: Iterable[str]) -> None:
-        """Log what has failed, once; a failure that stays is not news."""
+    def _log(self, failures: Iterable[str]) -> None:
+        """Log each failure once while it lasts."""
         found = frozenset(failures)
-        for failure in sorted(found - self._told):
-            log.warning("Not brought about; trying again", reason=failure)
-        if self._told and not found:
-            log.info("Everything is brought about again")
-        self._told = found
+        for failure in sorted(found - self._logged):
+            log.warning("Reconcile failed; retrying", reason=failure)
+        if self._logged and not found:
+            log.info("Reconcile succeeded again")
+        self._logged = found
 
 
 def _generation(deployment: Json | None) -> int:

@@ -1,4 +1,4 @@
-"""What is brought about, what is left alone, and what a failure stops."""
+"""What a reconcile applies, what it leaves alone, and what a failure stops."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from scheduler.operator.desired import Reference, deployment_of
-from scheduler.operator.keeper import RESYNC_SECONDS, SETTLE_SECONDS, Keeper
+from scheduler.operator.reconciler import RESYNC_SECONDS, SETTLE_SECONDS, Reconciler
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.operator.fake_cluster import FakeCluster
@@ -16,27 +16,27 @@ CONFIG = Reference("v1", "ConfigMap", "stowage", "stowage-config")
 
 
 class World:
-    """A cluster and who looks after it."""
+    """A cluster and its reconciler."""
 
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
         self.clock = FakeClock()
-        self.keeper = Keeper(cluster, "stowage:1", self.clock)
+        self.reconciler = Reconciler(cluster, "stowage:1", self.clock)
 
-    def look(self, *, after: float = 0.0) -> list[str]:
-        """One look; gives what was written."""
+    def reconcile(self, *, after: float = 0.0) -> list[str]:
+        """One reconcile; return the writes."""
         self.clock.advance(after)
         del self.cluster.asked[:]
-        self.was_well = asyncio.run(self.keeper.look())
+        self.succeeded = asyncio.run(self.reconciler.reconcile())
         return list(self.cluster.asked)
 
 
 def test_an_instance_is_made_and_then_left_alone() -> None:
-    """A second look writes nothing; the status says what there is."""
+    """A second reconcile writes nothing; the status says what there is."""
     scheduler = make_scheduler()
     world = World(FakeCluster(scheduler))
 
-    first, second = world.look(), world.look(after=1)
+    first, second = world.reconcile(), world.reconcile(after=1)
 
     assert len([each for each in first if each.startswith("apply")]) == 13
     assert first[-1] == "status Scheduler stowage/stowage"
@@ -48,24 +48,24 @@ def test_the_finalizer_comes_first() -> None:
     """Before anything is made that nobody owns."""
     cluster = FakeCluster(make_scheduler(finalizers=()))
 
-    assert World(cluster).look()[0] == "finalizers Scheduler stowage/stowage"
+    assert World(cluster).reconcile()[0] == "finalizers Scheduler stowage/stowage"
 
 
 def test_a_change_of_the_configuration_changes_the_configmap_only() -> None:
     """The Deployment is the same: nothing restarts."""
     world = World(FakeCluster(make_scheduler()))
-    world.look()
+    world.reconcile()
     deployment = deployment_of(make_scheduler())
     generation = world.cluster.objects[deployment]["metadata"]["generation"]
 
     world.cluster.replace(make_scheduler(configuration={"podMaxBackoffSeconds": 20}))
-    world.look(after=1)
+    world.reconcile(after=1)
 
     assert "podMaxBackoffSeconds: 20" in world.cluster.objects[CONFIG]["data"]["config.yaml"]
     assert world.cluster.objects[deployment]["metadata"]["generation"] == generation
 
 
-def test_a_wheel_is_read_again_at_each_look() -> None:
+def test_a_wheel_is_read_again_at_each_reconcile() -> None:
     """Missing it is told, put there it is used, changed it rolls the pods."""
     wheel = {"configMap": "racks", "key": "racks.whl"}
     scheduler = make_scheduler(plugins=[{"name": "racks", "wheel": wheel}])
@@ -75,12 +75,12 @@ def test_a_wheel_is_read_again_at_each_look() -> None:
 
     def annotations(content: bytes) -> dict[str, str]:
         world.cluster.objects[place] = make_config_map("racks", {"racks.whl": content})
-        world.look(after=1)
+        world.reconcile(after=1)
         found = world.cluster.objects[deployment]["spec"]["template"]["metadata"]["annotations"]
         assert isinstance(found, dict)
         return found
 
-    world.look()
+    world.reconcile()
     [problem] = world.cluster.status(scheduler)["problems"]
     was_made = deployment in world.cluster.objects
     first, same, other = (annotations(make_wheel(name)) for name in ("A", "A", "B"))
@@ -98,7 +98,7 @@ def test_a_wheel_that_may_not_be_read_stops_nobody_else() -> None:
     world = World(FakeCluster(hidden, make_scheduler("b")))
     world.cluster.refused = {"ConfigMap stowage/racks"}
 
-    world.look()
+    world.reconcile()
 
     [problem] = world.cluster.status(hidden)["problems"]
     assert "no such right" in problem["message"]
@@ -108,18 +108,18 @@ def test_a_wheel_that_may_not_be_read_stops_nobody_else() -> None:
 def test_drift_is_put_right() -> None:
     """At once where a watch tells of it, at the next round elsewhere."""
     world = World(FakeCluster(make_scheduler()))
-    world.look()
+    world.reconcile()
     deployment = deployment_of(make_scheduler())
     service = Reference("v1", "Service", "stowage", "stowage-metrics")
 
     world.cluster.objects[deployment]["spec"]["replicas"] = 0
     world.cluster.objects[deployment]["metadata"]["generation"] += 1
-    world.look(after=1)
+    world.reconcile(after=1)
     replicas = world.cluster.objects[deployment]["spec"]["replicas"]
     del world.cluster.objects[service]
-    world.look(after=1)
+    world.reconcile(after=1)
     is_back_at_once = service in world.cluster.objects
-    world.look(after=RESYNC_SECONDS)
+    world.reconcile(after=RESYNC_SECONDS)
 
     assert replicas == 2
     assert not is_back_at_once
@@ -127,27 +127,27 @@ def test_drift_is_put_right() -> None:
 
 
 def test_a_deployment_that_is_gone_comes_back() -> None:
-    """Its absence is seen at the next look."""
+    """Its absence is seen at the next reconcile."""
     world = World(FakeCluster(make_scheduler()))
-    world.look()
+    world.reconcile()
 
     del world.cluster.objects[deployment_of(make_scheduler())]
-    world.look(after=1)
+    world.reconcile(after=1)
 
     assert deployment_of(make_scheduler()) in world.cluster.objects
 
 
 def test_what_is_not_wanted_any_more_goes() -> None:
-    """When the spec changes, not at each look."""
+    """When the spec changes, not at each reconcile."""
     on = make_scheduler(monitoring={"rules": True})
     world = World(FakeCluster(on))
-    world.look()
+    world.reconcile()
     rules = Reference("monitoring.coreos.com/v1", "PrometheusRule", "stowage", "stowage")
     was_there = rules in world.cluster.objects
 
     world.cluster.replace(make_scheduler())
-    asked = world.look(after=1)
-    later = world.look(after=RESYNC_SECONDS)
+    asked = world.reconcile(after=1)
+    later = world.reconcile(after=RESYNC_SECONDS)
 
     assert was_there
     assert rules not in world.cluster.objects
@@ -159,10 +159,10 @@ def test_leaving_takes_along_what_nobody_owns() -> None:
     """Then the instance may go; the rest has an owner that is gone."""
     scheduler = make_scheduler()
     world = World(FakeCluster(scheduler))
-    world.look()
+    world.reconcile()
 
     world.cluster.replace(make_scheduler(is_leaving=True))
-    asked = world.look(after=1)
+    asked = world.reconcile(after=1)
 
     assert {each.kind for each in world.cluster.objects}.isdisjoint(
         {"ClusterRole", "ClusterRoleBinding"}
@@ -178,10 +178,10 @@ def test_a_refusal_stops_neither_the_rest_nor_the_others() -> None:
     world.cluster.refused = {"PrometheusRule stowage/a"}
 
     with capture_logs() as logs:
-        world.look()
-        world.look(after=5)
+        world.reconcile()
+        world.reconcile(after=5)
 
-    assert not world.was_well
+    assert not world.succeeded
     assert deployment_of(monitored) in world.cluster.objects
     assert deployment_of(make_scheduler("b")) in world.cluster.objects
     found = {each["type"]: each for each in world.cluster.status(monitored)["conditions"]}
@@ -190,26 +190,26 @@ def test_a_refusal_stops_neither_the_rest_nor_the_others() -> None:
     assert len(logs) == 1
     world.cluster.refused = set()
     with capture_logs() as logs:
-        world.look(after=5)
-    assert world.was_well
-    assert [each["event"] for each in logs] == ["Everything is brought about again"]
+        world.reconcile(after=5)
+    assert world.succeeded
+    assert [each["event"] for each in logs] == ["Reconcile succeeded again"]
 
 
-def test_an_instance_that_changed_meanwhile_is_looked_at_again() -> None:
+def test_an_instance_that_changed_meanwhile_is_reconciled_again() -> None:
     """Its change wakes; nothing is made for a version that is gone."""
     cluster = FakeCluster(make_scheduler(finalizers=()))
     cluster.outdated = set(cluster.customs)
 
-    assert World(cluster).look() == []
+    assert World(cluster).reconcile() == []
 
 
 def test_profiles_come_into_force_and_are_told() -> None:
-    """One look does both; the next one has nothing to say."""
+    """One reconcile does both; the next one writes nothing."""
     good, bad = make_profile("good"), make_profile("bad", weights={})
     world = World(FakeCluster(make_scheduler(profileSelector={}), good, bad))
 
-    world.look()
-    again = world.look(after=1)
+    world.reconcile()
+    again = world.reconcile(after=1)
 
     assert "schedulerName: good" in world.cluster.objects[CONFIG]["data"]["config.yaml"]
     assert world.cluster.status(good)["conditions"][0]["reason"] == "InForce"
@@ -221,11 +221,11 @@ def test_a_broken_configuration_leaves_what_runs() -> None:
     """And is told; mended, it is in force."""
     scheduler = make_scheduler()
     world = World(FakeCluster(scheduler))
-    world.look()
+    world.reconcile()
     before = world.cluster.objects[CONFIG]
 
     world.cluster.replace(make_scheduler(configuration={"podMaxBackoffSeconds": -1}))
-    world.look(after=RESYNC_SECONDS)
+    world.reconcile(after=RESYNC_SECONDS)
     reasons = {
         each["type"]: each["reason"] for each in world.cluster.status(scheduler)["conditions"]
     }
@@ -235,30 +235,30 @@ def test_a_broken_configuration_leaves_what_runs() -> None:
     assert deployment_of(scheduler) in world.cluster.objects
 
 
-def test_it_looks_now_and_then_and_when_it_is_woken() -> None:
+def test_it_reconciles_periodically_and_after_changes() -> None:
     """Seldom where nothing happens, and once for changes that come together."""
     world = World(FakeCluster(make_scheduler()))
-    looks: list[tuple[float, bool]] = []
-    look = world.keeper.look
+    reconciles: list[tuple[float, bool]] = []
+    reconcile = world.reconciler.reconcile
 
     async def watched() -> bool:
-        looks.append((world.clock.now, is_well := await look()))
-        return is_well
+        reconciles.append((world.clock.now, succeeded := await reconcile()))
+        return succeeded
 
     async def story() -> None:
         start = world.clock.now
-        world.keeper.look = watched  # type: ignore[method-assign] # when it looks is the point
-        running = asyncio.create_task(world.keeper.run())
+        world.reconciler.reconcile = watched  # type: ignore[method-assign] # when it reconciles is the point
+        running = asyncio.create_task(world.reconciler.run())
         await asyncio.sleep(RESYNC_SECONDS * 2.5)
-        often = [time - start for time, _ in looks]
-        del looks[:]
+        often = [time - start for time, _ in reconciles]
+        del reconciles[:]
         woken = world.clock.now
         for _ in range(3):
-            world.keeper.wake()
+            world.reconciler.wake()
         await asyncio.sleep(SETTLE_SECONDS * 2)
         running.cancel()
 
         assert often == pytest.approx([0, RESYNC_SECONDS, RESYNC_SECONDS * 2])
-        assert [time - woken for time, _ in looks] == pytest.approx([SETTLE_SECONDS])
+        assert [time - woken for time, _ in reconciles] == pytest.approx([SETTLE_SECONDS])
 
     run_in(world.clock, story())
