@@ -2,7 +2,7 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class MonotonicClock(Protocol):
@@ -20,9 +20,20 @@ class Clock(MonotonicClock, Protocol):
         """The time of day in UTC; only for what the API wants as RFC 3339."""
         ...
 
+    def boot(self) -> float:
+        """Seconds that never go back, nor stand still while the machine is suspended.
+
+        For what another machine counts as well (a lease); not to be compared with `monotonic`.
+        """
+        ...
+
     def rest(self, seconds: float) -> None:
         """Hold up the thread, and with it the event loop."""
         ...
+
+
+_SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Source: clock_gettime(2); Linux only, and elsewhere CLOCK_MONOTONIC is the nearest to it."""
 
 
 class SystemClock:
@@ -32,6 +43,10 @@ class SystemClock:
     """See `Clock.monotonic`; read some sixty times for each pod, so there is no step between."""
     rest = staticmethod(time.sleep)
     """See `Clock.rest`."""
+
+    def boot(self) -> float:
+        """See `Clock.boot`."""
+        return time.clock_gettime(_SINCE_BOOT)
 
     def wall(self) -> datetime:
         """See `Clock.wall`."""

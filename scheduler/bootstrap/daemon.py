@@ -8,7 +8,8 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from time import thread_time
 from typing import Any, Final
 
@@ -58,6 +59,7 @@ from scheduler.informers.kinds import (
 from scheduler.informers.whole_objects import KeptObjects
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
+from scheduler.leader_election.renewal import RenewalThread
 from scheduler.observability import tracing
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
@@ -264,7 +266,7 @@ class RunningDaemon:
 
     # --- building -------------------------------------------------------------------------------
 
-    def _open_session(self) -> ApiSession:
+    def _open_session(self, home: asyncio.AbstractEventLoop | None = None) -> ApiSession:
         connection_config = self._config.client_connection
         return ApiSession(
             self._connection,
@@ -272,6 +274,7 @@ class RunningDaemon:
             qps=max(0.0, connection_config.qps),
             burst=connection_config.burst,
             metrics=self.metrics.client,
+            home=home,
         )
 
     def _candidate(self) -> LeaderElector | None:
@@ -285,6 +288,11 @@ class RunningDaemon:
 
         def report(text: str) -> None:
             self.driver.outbox.tell(Tell(lease, "LeaderElection", "LeaderElection", text, profile))
+
+        @asynccontextmanager
+        async def own_lock(home: asyncio.AbstractEventLoop) -> AsyncIterator[LeaseLock]:
+            async with self._open_session(home) as session:
+                yield LeaseLock(session, namespace, name)
 
         status.set(0)
         return LeaderElector(
@@ -302,6 +310,7 @@ class RunningDaemon:
                 on_stopped_leading=lambda: status.set(0),
                 on_event=report,
             ),
+            renewing=RenewalThread(own_lock, self._clock),
         )
 
     def _build_engine(self, builder: FrameworkBuilder, seed: int) -> Engine:

@@ -6,7 +6,7 @@ Short requests go over `direct`; lists, watches and whatever needs a proxy over 
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
@@ -70,6 +70,15 @@ class ApiSession:
     The number of connections is not limited here: who sends many requests at once bounds them.
     Urgent requests have connections of their own, which are open already: a leader that begins
     with many binds must not renew its lease behind their handshakes.
+
+    Args:
+        connection: where to, and as whom.
+        clock: the time.
+        qps: requests a second; 0 for any number.
+        burst: requests at once, where `qps` limits them.
+        user_agent: what the server is told of us.
+        metrics: what requests count.
+        home: the loop that connection and metrics belong to, when this session is another's.
     """
 
     def __init__(
@@ -81,7 +90,9 @@ class ApiSession:
         burst: int = 0,
         user_agent: str = USER_AGENT,
         metrics: ClientMetrics | None = None,
+        home: asyncio.AbstractEventLoop | None = None,
     ) -> None:
+        self._home = home
         self._metrics = metrics or ClientMetrics(Instruments())
         self._connection = connection
         self._clock = clock
@@ -251,12 +262,15 @@ class ApiSession:
         self, method: str, code: str, start: float, sent: int, received: int | None
     ) -> None:
         """Count a request whose answer has begun (a stream, nothing received) or ended."""
-        metrics, host = self._metrics, self._host
-        metrics.requests[code, method, host].inc()
-        metrics.request_duration[method, host].observe(self._clock.monotonic() - start)
-        metrics.request_size[method, host].observe(sent)
-        if received is not None:
-            metrics.response_size[method, host].observe(received)
+        seconds = self._clock.monotonic() - start
+        self._at_home(self._metrics.observe, method, code, self._host, seconds, sent, received)
+
+    def _at_home(self, tell: Callable[..., None], *about: Any) -> None:
+        """Have something done in the loop that connection and metrics belong to."""
+        if self._home is None:
+            tell(*about)
+        else:
+            self._home.call_soon_threadsafe(tell, *about)
 
     def _current(self) -> Access:
         access = self._connection.access
@@ -296,7 +310,7 @@ class ApiSession:
     ) -> ApiError:
         problem = error_from_response(request, status, headers, body)
         if isinstance(problem, UnauthorizedError):
-            self._connection.note_refused()
+            self._at_home(self._connection.note_refused)
         return problem
 
 

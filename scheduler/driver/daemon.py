@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
-from scheduler.driver.driver import Driver
+from scheduler.driver.driver import LONG_SECONDS, Driver
 from scheduler.engine.events import Tick
 from scheduler.errors import SchedulerError
 from scheduler.informers.informers import Informers
@@ -218,7 +218,8 @@ class Daemon:
             spent = self._shares.stalled(late)
             if late > STALL_TOLD_SECONDS:
                 by_work = {work: round(seconds, 3) for work, seconds in spent.items() if seconds}
-                log.info("Loop was held up", seconds=round(late, 3), **by_work)
+                tell = log.warning if late >= LONG_SECONDS else log.info
+                tell("Event loop stalled", seconds=round(late, 3), **by_work)
 
     async def _timed(self, work: str, running: Coroutine[Any, Any, None]) -> None:
         await self._shares.timed(work, running)

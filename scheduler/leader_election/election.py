@@ -44,10 +44,12 @@ class LeaderElectionSettings:
 
 
 class Election:
-    """One candidate's knowledge. Times are seconds of its monotonic clock.
+    """One candidate's knowledge. Times are seconds of its monotonic clock (`Clock.boot`).
 
     Invariant: `is_leading` of two candidates of one Lease is never true at the same moment,
-        whatever is delayed, lost, or frozen between them.
+        whatever is delayed, lost, or frozen between them. A deleted Lease is
+        the exception: a candidate that has never seen it leads at once, and the leader learns of
+        that at its next renewal.
     """
 
     def __init__(self, settings: LeaderElectionSettings) -> None:

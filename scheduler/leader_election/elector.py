@@ -6,33 +6,17 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
-from scheduler.client.errors import ApiError, ConflictError
+from scheduler.client.errors import ApiError, ConflictError, NotFoundError
 from scheduler.client.leases import Lease, LeaseSpec
 from scheduler.clock import Clock
 from scheduler.leader_election.election import Election, LeaderElectionSettings, released
+from scheduler.leader_election.lock import Lock
+from scheduler.leader_election.renewal import Renew, in_this_loop
 from scheduler.observability.logs import get_logger, verbose
 
 log = get_logger(__name__)
-
-
-class Lock(Protocol):
-    """The Lease; `scheduler.client.leases.LeaseLock` is the real one."""
-
-    name: str
-
-    async def get(self, timeout: float) -> Lease | None:
-        """The Lease as it is, or None."""
-        ...
-
-    async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
-        """Makes it; fails when it exists."""
-        ...
-
-    async def update(self, lease: Lease, spec: LeaseSpec, timeout: float) -> Lease:
-        """Replaces it; fails when it is not as `lease` any more."""
-        ...
 
 
 def _nothing() -> None:
@@ -65,7 +49,16 @@ def unique_identity() -> str:
 
 
 class LeaderElector:
-    """One candidate."""
+    """One candidate.
+
+    Args:
+        lock: the Lease, as the loop that this runs in reaches it.
+        settings: who takes part, and with which times.
+        clock: the time.
+        rng: spreads the looks of candidates.
+        callbacks: told what happens, in the loop that this runs in.
+        renewing: runs the renewals, maybe in a thread of their own; by default in this loop.
+    """
 
     def __init__(
         self,
@@ -75,8 +68,10 @@ class LeaderElector:
         clock: Clock,
         rng: random.Random,
         callbacks: ElectionCallbacks | None = None,
+        renewing: Callable[[Renew], Awaitable[None]] | None = None,
     ) -> None:
         self._lock = lock
+        self._renewing = renewing or partial(in_this_loop, lock)
         self._settings = settings
         self._clock = clock
         self._rng = rng
@@ -84,6 +79,8 @@ class LeaderElector:
         self._election = Election(settings)
         self._lease: Lease | None = None
         """The Lease as our last successful write left it; None when it must be read first."""
+        self._has_claimed = False
+        """Whether the Lease may name this process: a claim was sent, answered or not."""
         self._reported_leader = ""
         self._reported_problem = ""
         self._leads = asyncio.Event()
@@ -103,11 +100,11 @@ class LeaderElector:
 
         Right after a freeze too: time has passed on the clock, whatever we have missed.
         """
-        return self._election.is_leading(self._clock.monotonic())
+        return self._election.is_leading(self._clock.boot())
 
     def check_healthy(self) -> str | None:
         """For the health endpoint: None, or what is wrong."""
-        return self._election.check_healthy(self._clock.monotonic())
+        return self._election.check_healthy(self._clock.boot())
 
     async def wait_leading(self) -> None:
         """Waits until this process leads for the first time."""
@@ -119,7 +116,8 @@ class LeaderElector:
         The time of a holder that is gone runs out while this process still gets ready.
         """
         while True:
-            await self._attempt(self._look)
+            await self._attempt(partial(self._look, self._lock))
+            self._report_leader()
             await self._stand_by()
 
     async def run(self) -> None:
@@ -133,7 +131,8 @@ class LeaderElector:
         self._callbacks.on_event(f"{self.identity} became leader")
         self._callbacks.on_started_leading()
         try:
-            await self._renew()
+            await self._renewing(self._renew)
+            self._report_leader()
             log.error("Leader election lost", identity=self.identity, holder=self.leader)
         finally:
             self._callbacks.on_event(f"{self.identity} stopped leading")
@@ -145,7 +144,7 @@ class LeaderElector:
         Fails silently: the lease then runs out.
         """
         self._election.step_down()
-        if self._election.holder != self.identity:
+        if not self._has_claimed:
             return
         timeout = self._settings.renew_deadline_seconds / 2
         try:
@@ -160,27 +159,41 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         while True:
-            await self._attempt(self._acquire_or_renew)
+            await self._attempt(partial(self._acquire_or_renew, self._lock))
+            self._report_leader()
             if self.is_leading():
                 return
             await self._stand_by()
 
     async def _stand_by(self) -> None:
-        await asyncio.sleep(self._election.standby_pause(self._clock.monotonic(), self._rng))
+        await asyncio.sleep(self._election.standby_pause(self._clock.boot(), self._rng))
 
-    async def _renew(self) -> None:
-        started = self._clock.monotonic()
+    async def _renew(self, lock: Lock, silent_seconds: Callable[[], float]) -> None:
+        """Renews until the lease is lost, as long as the main loop turns; see `Renew`.
+
+        Nothing but this changes the election meanwhile, maybe in a thread of its own. Others read
+        one number of it, until when this process leads.
+        """
+        deadline = self._settings.renew_deadline_seconds
+        is_held_back = False
+        started = self._clock.boot()
         while True:
             due = min(started + self._settings.retry_period_seconds, self._election.valid_until)
-            await asyncio.sleep(max(0.0, due - self._clock.monotonic()))
+            await asyncio.sleep(max(0.0, due - self._clock.boot()))
             if not self.is_leading():
                 return
-            started = self._clock.monotonic()
-            await self._attempt(self._acquire_or_renew)
+            started = self._clock.boot()
+            silent = silent_seconds()
+            if silent < deadline:
+                is_held_back = False
+                await self._attempt(partial(self._acquire_or_renew, lock))
+            elif not is_held_back:
+                is_held_back = True
+                log.error("Lease not renewed: event loop stalled", seconds=round(silent, 1))
 
     async def _attempt(self, step: Callable[[float], Awaitable[object]]) -> None:
         """Tries once to see, get or keep the lease. Whatever goes wrong is one failed attempt."""
-        timeout = self._election.attempt_timeout(self._clock.monotonic())
+        timeout = self._election.attempt_timeout(self._clock.boot())
         try:
             async with asyncio.timeout(timeout):
                 await step(timeout)
@@ -192,27 +205,29 @@ class LeaderElector:
             self._report_problem(str(problem) or type(problem).__name__)
         else:
             self._reported_problem = ""
-        self._report_leader()
 
-    async def _look(self, timeout: float) -> Lease | None:
-        lease = await self._lock.get(timeout)
-        self._election.observe(None if lease is None else lease.spec, self._clock.monotonic())
+    async def _look(self, lock: Lock, timeout: float) -> Lease | None:
+        lease = await lock.get(timeout)
+        self._election.observe(None if lease is None else lease.spec, self._clock.boot())
         return lease
 
-    async def _acquire_or_renew(self, timeout: float) -> None:
-        election, lock, clock = self._election, self._lock, self._clock
-        lease = self._lease or await self._look(timeout)
-        spec = election.claim(clock.monotonic(), clock.wall())
+    async def _acquire_or_renew(self, lock: Lock, timeout: float) -> None:
+        election, clock = self._election, self._clock
+        lease = self._lease or await self._look(lock, timeout)
+        spec = election.claim(clock.boot(), clock.wall())
         if spec is None:
             return
         # Until the answer is there, nobody knows what the server has.
         self._lease = None
-        sent_at = clock.monotonic()
-        if lease is None:
-            written = await lock.create(spec, timeout)
-        else:
-            written = await lock.update(lease, spec, timeout)
-        election.claimed(written.spec, sent_at, clock.monotonic())
+        self._has_claimed = True
+        sent_at = clock.boot()
+        try:
+            written = await _write(lock, lease, spec, timeout)
+        except ConflictError:
+            # Another candidate may lead by now; not to look would make two leaders.
+            await self._look(lock, timeout)
+            raise
+        election.claimed(written.spec, sent_at, clock.boot())
         self._lease = written
 
     def _report_problem(self, reason: str) -> None:
@@ -227,3 +242,13 @@ class LeaderElector:
             self._reported_leader = leader
             log.info("New leader", leader=leader)
             self._callbacks.on_new_leader(leader)
+
+
+async def _write(lock: Lock, lease: Lease | None, spec: LeaseSpec, timeout: float) -> Lease:
+    """Replaces the Lease, or makes it; also when it was deleted since it was read."""
+    if lease is not None:
+        try:
+            return await lock.update(lease, spec, timeout)
+        except NotFoundError:
+            log.warning("Lease is gone; making it anew", lease=lock.name)
+    return await lock.create(spec, timeout)

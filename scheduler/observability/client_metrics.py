@@ -55,6 +55,22 @@ class ClientMetrics:
             bounds=_BYTES,
         )
 
+    def observe(
+        self,
+        method: str,
+        code: str,
+        host: str,
+        seconds: float,
+        sent: int,
+        received: int | None,
+    ) -> None:
+        """Count a request whose answer has begun (a stream, nothing received) or ended."""
+        self.requests[code, method, host].inc()
+        self.request_duration[method, host].observe(seconds)
+        self.request_size[method, host].observe(sent)
+        if received is not None:
+            self.response_size[method, host].observe(received)
+
 
 class ReviewMetrics:
     """Metrics of TokenReviews (`authn`) and SubjectAccessReviews (`authz`), by status code.

@@ -46,6 +46,7 @@ _DRIVER: Final = "tests/unit/driver/test_driver.py::"
 _OUTBOX: Final = "tests/unit/driver/test_outbox.py::"
 _TOGETHER: Final = "tests/unit/bootstrap/test_daemon.py::"
 _ENGINE_OF: Final = "tests/unit/bootstrap/test_engine.py::"
+_ELECTOR: Final = "tests/unit/leader_election/test_elector.py::TestElector::"
 _PAUSES: Final = "tests/unit/informers/test_pauses.py::"
 
 FAULTS: Final = (
@@ -199,8 +200,45 @@ FAULTS: Final = (
         "leader_election/elector",
         "                if lease is not None and lease.spec.holder_identity == self.identity:\n",
         "                if lease is not None:\n",
-        "tests/unit/test_leader_election.py::TestElector::"
-        "test_a_lease_that_another_has_by_now_is_not_released",
+        _ELECTOR + "test_a_lease_that_another_has_by_now_is_not_released",
+    ),
+    NamedFault(
+        "a claim under way at the end is left to run out",
+        "leader_election/elector",
+        "        if not self._has_claimed:\n",
+        "        if self._election.holder != self.identity:\n",
+        _ELECTOR + "test_a_claim_under_way_at_the_end_is_given_back",
+    ),
+    NamedFault(
+        "a deleted lease makes two leaders for longer than a retry period",
+        "leader_election/elector",
+        "            await self._look(lock, timeout)\n            raise\n",
+        "            raise\n",
+        _ELECTOR + "test_a_leader_learns_of_a_new_one_at_its_next_renewal",
+    ),
+    NamedFault(
+        "a suspended machine wakes up as the leader",
+        "leader_election/elector",
+        "        return self._election.is_leading(self._clock.boot())\n",
+        "        return self._election.is_leading(self._clock.monotonic())\n",
+        _ELECTOR + "test_a_frozen_leader_knows_at_once_that_its_time_is_over",
+    ),
+    NamedFault(
+        "the lease is renewed for a loop that stands still for ever",
+        "leader_election/elector",
+        "            if silent < deadline:\n",
+        "            if True:\n",
+        "tests/unit/leader_election/test_renewal.py::test_a_step_of_a_minute_costs_the_lease",
+    ),
+    NamedFault(
+        "the lease rides on the longest step",
+        "leader_election/renewal",
+        "        loop = asyncio.new_event_loop()\n",
+        "        async with self._open_lock(home) as lock:\n"
+        "            return await in_this_loop(lock, renew)\n"
+        "        loop = asyncio.new_event_loop()\n",
+        "tests/unit/leader_election/test_renewal.py::"
+        "test_the_thread_goes_on_while_the_main_loop_computes_and_sees_that_it_does",
     ),
     NamedFault(
         "no five-minute flush",

@@ -9,14 +9,19 @@ class FakeClock:
     Attributes:
         now: seconds of the monotonic clock.
         start: the time of day at which the monotonic clock showed 0.
+        suspended: seconds for which the machine has been suspended.
     """
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
+        self.suspended = 0.0
         self.start = datetime(2026, 1, 1, tzinfo=UTC)
 
     def monotonic(self) -> float:
         return self.now
+
+    def boot(self) -> float:
+        return self.now + self.suspended
 
     def wall(self) -> datetime:
         return self.start + timedelta(seconds=self.now)

@@ -1,0 +1,339 @@
+"""The elector on a misbehaving Lease."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from scheduler.client.leases import Lease
+from scheduler.leader_election.elector import (
+    unique_identity,
+)
+from tests.unit.leader_election.fake_leases import (
+    Candidate,
+    FakeLeaseServer,
+    OwnClock,
+    error_500,
+    hang,
+    held_by,
+    leading,
+    never_two,
+    no_trouble,
+    play,
+    unexpected,
+)
+
+
+class TestElector:
+    def test_a_leader_renews_and_tells_its_story(self) -> None:
+        """It leads, stays the leader, and says so in upstream's words."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+            await asyncio.sleep(1.2)
+
+            assert a.elector.is_leading()
+            assert a.elector.leader == "a"
+            assert a.elector.check_healthy() is None
+            # One read, one creation, then one write per retry period: nothing is read again.
+            assert 9 <= a.lock.requests <= 14
+
+            await a.stop()
+            assert a.story == [
+                "leader a",
+                "a became leader",
+                "started",
+                "a stopped leading",
+                "stopped",
+            ]
+
+        play(scenario)
+
+    def test_a_standby_takes_over_soon_after_the_lease_of_a_dead_leader(self) -> None:
+        """And the transition is counted."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a, b = Candidate(server, "a"), Candidate(server, "b")
+            await a.start()
+            await leading(a)
+            await b.start()
+            await asyncio.sleep(0.3)
+            await a.stop()  # without releasing: as if killed
+            last_renewal = server.writes[-1][1]
+
+            await leading(b)
+
+            waited = server.writes[-1][1] - last_renewal
+            assert 1.0 <= waited < 1.25
+            assert server.spec is not None
+            assert server.spec.lease_transitions == 1
+            await b.stop()
+
+        play(scenario)
+
+    def test_a_released_lease_is_taken_at_once(self) -> None:
+        """A restart must not cost the lease duration."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a, b = Candidate(server, "a"), Candidate(server, "b")
+            await a.start()
+            await leading(a)
+            await b.start()
+            await asyncio.sleep(0.1)
+
+            await a.stop()
+            await a.elector.release()
+
+            assert not a.elector.is_leading()
+            assert await leading(b) < 0.3
+            await b.stop()
+
+        play(scenario)
+
+    def test_whoever_observes_writes_nothing_and_need_not_wait_again(self) -> None:
+        """The time of a holder that is gone runs out while a new process gets ready."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            server.spec = held_by("gone", duration=1)
+            b = Candidate(server, "b")
+            observing = asyncio.create_task(b.elector.observe())
+            await asyncio.sleep(5.0)
+            observing.cancel()
+            await asyncio.gather(observing, return_exceptions=True)
+            assert not b.elector.is_leading()
+            assert server.writes == []
+            assert b.story == ["leader gone"]
+
+            await b.start()
+
+            assert await leading(b) < 0.01
+            await b.stop()
+
+        play(scenario)
+
+    def test_releasing_what_is_not_ours_writes_nothing(self) -> None:
+        """A standby that ends leaves the leader alone."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a, b = Candidate(server, "a"), Candidate(server, "b")
+            await a.start()
+            await leading(a)
+            await b.start()
+            await asyncio.sleep(0.1)
+            await b.stop()
+            await b.elector.release()
+
+            assert server.spec is not None
+            assert server.spec.holder_identity == "a"
+            await a.stop()
+
+        play(scenario)
+
+    def test_a_lease_that_another_has_by_now_is_not_released(self) -> None:
+        """Who led and ends must not give away what it lost without noticing."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+            await a.stop()
+            server.store(held_by("b"))
+
+            await a.elector.release()
+
+            assert server.spec == held_by("b")
+
+        play(scenario)
+
+    @pytest.mark.parametrize(
+        "trouble",
+        [
+            pytest.param(hang, id="requests hang"),
+            pytest.param(error_500, id="the server answers 500"),
+            pytest.param(unexpected, id="something unexpected is raised"),
+        ],
+    )
+    def test_a_leader_that_cannot_renew_stops_before_another_starts(
+        self, trouble: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        """At the renew deadline its run returns, and the standby takes over after the lease."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a, b = Candidate(server, "a"), Candidate(server, "b")
+            await a.start()
+            await leading(a)
+            await b.start()
+            await asyncio.sleep(0.2)
+
+            a.lock.trouble = trouble
+            cut = a.clock.monotonic()
+            assert a.task is not None
+            watch = asyncio.create_task(never_two(a, b, 2.0))
+            await a.task
+            stopped_after = a.clock.monotonic() - cut
+            await leading(b)
+            await watch
+
+            assert 0.35 <= stopped_after <= 0.6
+            assert a.story[-2:] == ["a stopped leading", "stopped"]
+            assert b.elector.is_leading()
+            await b.stop()
+
+        play(scenario)
+
+    def test_a_short_outage_costs_nothing(self) -> None:
+        """The leader goes on when a renewal succeeds within the deadline."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+
+            a.lock.trouble = error_500
+            await asyncio.sleep(0.3)
+            a.lock.trouble = no_trouble
+            await asyncio.sleep(0.5)
+
+            assert a.elector.is_leading()
+            await a.stop()
+
+        play(scenario)
+
+    def test_a_renewal_whose_answer_was_lost_is_read_back_and_kept(self) -> None:
+        """The write was made: the next attempt must not take the changed version for a rival's."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+
+            a.lock.trouble_after = error_500
+            await asyncio.sleep(0.15)
+            a.lock.trouble_after = no_trouble
+            await asyncio.sleep(0.6)
+
+            assert a.elector.is_leading()
+            await a.stop()
+
+        play(scenario)
+
+    @pytest.mark.parametrize("how", ["ahead", "suspended"])
+    def test_a_frozen_leader_knows_at_once_that_its_time_is_over(self, how: str) -> None:
+        """Before any timer has had a chance to run, and it writes nothing any more.
+
+        Its process was stopped, or its machine suspended, for which CLOCK_MONOTONIC stands still.
+        """
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            frozen = OwnClock(server.clock)
+            a, b = Candidate(server, "a", frozen), Candidate(server, "b")
+            await a.start()
+            await leading(a)
+            await b.start()
+            await asyncio.sleep(0.2)
+
+            # The loop of `a` stands still while time goes on: its lock hangs, its clock is ahead.
+            a.lock.trouble = hang
+            setattr(frozen, how, 3.0)
+            assert not a.elector.is_leading()
+            await leading(b)
+            a.lock.trouble = no_trouble
+            assert a.task is not None
+            await asyncio.wait_for(a.task, 2.0)
+
+            assert [holder for holder, _ in server.writes if holder == "b"]
+            assert server.writes[-1][0] == "b"
+            await b.stop()
+
+        play(scenario)
+
+    def test_a_claim_under_way_at_the_end_is_given_back(self) -> None:
+        """Whether it was granted was not known yet; others need not wait for its end."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            server.spec = held_by("")
+            a = Candidate(server, "a")
+            looks = a.lock.get
+
+            async def look_then_hang(timeout: float) -> Lease | None:
+                found = await looks(timeout)
+                a.lock.trouble_after = hang
+                return found
+
+            a.lock.get = look_then_hang  # type: ignore[method-assign]
+            await a.start()
+            await asyncio.sleep(0.1)
+            assert server.spec.holder_identity == "a"
+            assert not a.elector.is_leading()
+            await a.stop()
+            a.lock.get = looks  # type: ignore[method-assign]
+            a.lock.trouble_after = no_trouble
+
+            await a.elector.release()
+
+            assert server.spec.holder_identity == ""
+
+        play(scenario)
+
+    def test_a_leader_whose_lease_is_deleted_makes_it_anew_at_its_next_renewal(self) -> None:
+        """A new process has never heard of a leader: it must find one soon."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+
+            server.spec = None
+            await asyncio.sleep(0.11)
+
+            assert server.spec is not None
+            assert server.spec.holder_identity == "a"
+            assert a.elector.is_leading()
+            await a.stop()
+
+        play(scenario)
+
+    def test_a_leader_learns_of_a_new_one_at_its_next_renewal(self) -> None:
+        """A Lease that was deleted and taken makes two leaders for one retry period at most."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+            await asyncio.sleep(0.05)
+
+            server.spec = None
+            new = Candidate(server, "new")
+            await new.start()
+            await leading(new)
+            await asyncio.sleep(0.1)
+
+            assert not a.elector.is_leading()
+            assert new.elector.is_leading()
+            await new.stop()
+
+        play(scenario)
+
+    def test_a_leader_whose_lease_was_taken_stops(self) -> None:
+        """Whoever wrote another holder into the Lease is believed."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+
+            server.store(held_by("somebody", duration=15))
+            assert a.task is not None
+            await asyncio.wait_for(a.task, 1.0)
+
+            assert a.story[-3:] == ["leader somebody", "a stopped leading", "stopped"]
+
+        play(scenario)
+
+
+def test_identities_are_unique() -> None:
+    """Two processes on one host are two candidates."""
+    assert unique_identity() != unique_identity()
