@@ -141,12 +141,13 @@ class SelectorIndex(Generic[S]):
         """The items that speak of a pod with these labels in this namespace."""
         return [
             item
-            for item in self._candidates(labels, namespace)
+            for item in self.candidates(labels, namespace)
             if item.pods.selector.matches(labels)
             and item.pods.matches_namespace(namespace, namespaces)
         ]
 
-    def _candidates(self, labels: Mapping[str, str], namespace: str) -> Iterator[S]:
+    def candidates(self, labels: Mapping[str, str], namespace: str) -> Iterator[S]:
+        """Items that may speak of a pod with these labels; each must still be tried."""
         if not self._filed:
             return
         for place in (namespace, None):

@@ -38,6 +38,7 @@ class NamedFault(msgspec.Struct, frozen=True):
         return (ROOT / self.module).read_text().replace(self.old, self.new)
 
 
+_BUDGETS: Final = "tests/unit/preemption/test_budgets.py::"
 _CHANGES: Final = "tests/unit/engine/test_changes.py::"
 _CYCLES: Final = "tests/unit/engine/test_cycles.py::"
 _HOLDING: Final = "tests/unit/engine/test_holding.py::"
@@ -373,5 +374,26 @@ FAULTS: Final = (
         "        while len(self._events) > MAX_EVENTS:\n",
         "        while False:\n",
         "tests/unit/queue/test_scheduling_queue.py::test_after_very_many_events_no_hint_is_asked",
+    ),
+    NamedFault(
+        "a changed status of a budget has all budgets of its namespace compared again",
+        "preemption/budgets",
+        "    return one is other or one.selector == other.selector\n",
+        "    return one is other\n",
+        _BUDGETS + "test_a_changed_status_compares_nothing_again",
+    ),
+    NamedFault(
+        "one preemption compares all budgets with all label sets",
+        "preemption/budgets",
+        "            left = MAX_COMPARED // len(unknown)\n",
+        "            left = 2**60\n",
+        _BUDGETS + "test_what_one_decision_compares_is_bounded",
+    ),
+    NamedFault(
+        "one namespace with very many budgets delays those of all others",
+        "preemption/budgets",
+        "            left = MAX_COMPARED // len(unknown)\n",
+        "            left = MAX_COMPARED if namespace == next(iter(unknown)) else 0\n",
+        _BUDGETS + "test_what_one_decision_compares_is_bounded",
     ),
 )
