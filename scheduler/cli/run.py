@@ -52,7 +52,7 @@ def run(options: RunOptions) -> None:
 def _run(options: RunOptions) -> int:
     config, notices = read_configuration(options, out_of_tree_plugins())
     if options.write_config_to:
-        Path(options.write_config_to).write_text(to_yaml(config), encoding="utf-8")
+        _write(Path(options.write_config_to), to_yaml(config))
         return 0
     clock = SystemClock()
     logs.configure(clock, options.v, options.logging_format)
@@ -60,6 +60,13 @@ def _run(options: RunOptions) -> int:
     for notice in notices:
         log.warning("Not in effect", notice=notice)
     return _serve(options, config, clock)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise SchedulerError(f"--write-config-to={path}: {problem.strerror}") from problem
 
 
 def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: SystemClock) -> int:

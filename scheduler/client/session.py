@@ -8,6 +8,7 @@ import random
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any, Final, Self
 
 import aiohttp
@@ -98,7 +99,17 @@ class ApiSession:
         self._clock = clock
         self._rng = random.Random()  # noqa: S311 - spreads repetitions, keeps no secret
         self._throttle = TokenBucket(qps, burst, clock) if qps > 0 else None
-        self._session = aiohttp.ClientSession(
+        self._access: Access | None = None
+        self._headers = {
+            "User-Agent": user_agent,
+            "Accept": JSON,
+            "Accept-Encoding": "identity",
+        }
+
+    @cached_property
+    def _session(self) -> aiohttp.ClientSession:
+        """Opened by the first request: a start that fails before has nothing to close."""
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
                 keepalive_timeout=KEEPALIVE_SECONDS,
@@ -108,12 +119,6 @@ class ApiSession:
             auto_decompress=False,
             read_bufsize=_READ_BUFFER_BYTES,
         )
-        self._headers = {
-            "User-Agent": user_agent,
-            "Accept": JSON,
-            "Accept-Encoding": "identity",
-        }
-        self._adopt(connection.access)
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,8 +128,9 @@ class ApiSession:
 
     async def close(self) -> None:
         """Closes all connections."""
-        self._close_direct()
-        await self._session.close()
+        if self._access is not None:
+            self._close_direct()
+            await self._session.close()
 
     async def request(
         self,
@@ -256,6 +262,7 @@ class ApiSession:
         start = self._clock.monotonic()
         await self._throttle.acquire()
         waited = self._clock.monotonic() - start
+        self._current()
         self._metrics.rate_limiter_duration[method, self._host].observe(waited)
 
     def _observe(
@@ -275,7 +282,8 @@ class ApiSession:
     def _current(self) -> Access:
         access = self._connection.access
         if access is not self._access:
-            self._close_direct()
+            if self._access is not None:
+                self._close_direct()
             self._adopt(access)
         return access
 

@@ -13,6 +13,7 @@ from scheduler.client.connection import Access, Connection, load_connection
 from scheduler.client.leases import LeaseLock
 from scheduler.client.session import ApiSession
 from scheduler.clock import Clock
+from scheduler.errors import SchedulerError
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import LeaderElector, unique_identity
 from scheduler.observability.build_info import stowage_version
@@ -56,11 +57,13 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
 
     Raises:
         ConnectionConfigError: the way to the API server cannot be worked out.
+        SchedulerError: the port cannot be listened on.
     """
     connection = await load_connection(
         kubeconfig=options.kubeconfig, context=options.context, clock=clock
     )
     log.info("Starting", server=connection.access.server, image=options.image)
+    await _check_port(options.health_port)
     async with ApiSession(connection, clock=clock, user_agent=USER_AGENT) as session:
         elector = LeaderElector(
             LeaseLock(session, options.namespace, LEASE_NAME),
@@ -73,6 +76,18 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
             return await _until_the_end(options, connection, elector, reconciler)
         finally:
             await elector.release()
+
+
+async def _check_port(port: int) -> None:
+    """Kopf would tell of it in a traceback, and go on for a while."""
+    if not port:
+        return
+    try:
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, "0.0.0.0", port)  # noqa: S104 - probes come from the node
+    except OSError as problem:
+        raise SchedulerError(f"--health-port={port}: {problem.strerror}") from problem
+    server.close()
+    await server.wait_closed()
 
 
 async def _until_the_end(
