@@ -14,20 +14,25 @@ from typing import ClassVar
 import msgspec
 from typing_extensions import override
 
-from scheduler.api.nodes import NodeInfo
-from scheduler.api.objects import Node, Pod
-from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from scheduler.plugin import (
+    SUCCESS,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
+    CycleState,
+    EnqueueExtensions,
     EventResource,
+    Handle,
+    Node,
+    NodeFilterPlugin,
+    NodeInfo,
+    NodeScorePlugin,
+    Pod,
+    PodInfo,
     QueueingHint,
+    Status,
+    unresolvable,
 )
-from scheduler.framework.handle import Handle
-from scheduler.framework.interface import EnqueueExtensions, NodeFilterPlugin, NodeScorePlugin
-from scheduler.framework.status import SUCCESS, Status, unresolvable
 
 UNKNOWN = 50
 """The score of a node whose temperature nobody knows."""

@@ -14,11 +14,17 @@ import msgspec
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.handle import Handle
-from scheduler.framework.interface import Reads, ScorePlugin, Scores, SignPlugin
-from scheduler.snapshot import Rows, Snapshot
+from scheduler.plugin import (
+    CycleState,
+    Handle,
+    PodInfo,
+    Reads,
+    Rows,
+    ScorePlugin,
+    Scores,
+    SignPlugin,
+    Snapshot,
+)
 
 
 class PackGpusArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

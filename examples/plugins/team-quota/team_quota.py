@@ -15,22 +15,28 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
-from scheduler.api.resources import whole_units
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from scheduler.plugin import (
     POD_KIND,
+    SKIP,
+    SUCCESS,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
+    CycleState,
+    EnqueueExtensions,
     EventResource,
+    Handle,
     ObjectKind,
+    PodInfo,
+    PreFilterPlugin,
+    PreFilterResult,
     QueueingHint,
+    SharedState,
+    Snapshot,
+    Status,
+    unresolvable,
+    whole_units,
 )
-from scheduler.framework.handle import Handle, SharedState
-from scheduler.framework.interface import EnqueueExtensions, PreFilterPlugin, PreFilterResult
-from scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
-from scheduler.snapshot import Snapshot
 
 TEAM = "acme.com/team"
 

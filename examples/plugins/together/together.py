@@ -15,20 +15,26 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from scheduler.plugin import (
     POD_KIND,
+    SUCCESS,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
+    Code,
+    CycleState,
+    EnqueueExtensions,
     EventResource,
+    Handle,
     ObjectKind,
+    PermitPlugin,
+    PodInfo,
     QueueingHint,
+    ReservePlugin,
+    SharedState,
+    Status,
+    unschedulable,
 )
-from scheduler.framework.handle import Handle, SharedState
-from scheduler.framework.interface import EnqueueExtensions, PermitPlugin, ReservePlugin
-from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
 
 GROUP = "acme.com/group"
 SIZE = "acme.com/group-size"

@@ -3,7 +3,9 @@
 import pytest
 from cool_racks import CoolRacks
 
-from scheduler.config.problems import ConfigError
+from scheduler.plugin import (
+    ConfigError,
+)
 from scheduler.testing import Cluster, Manifest, node, pod
 
 

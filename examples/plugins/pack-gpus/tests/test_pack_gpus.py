@@ -5,7 +5,9 @@ import random
 import pytest
 from pack_gpus import PackGpus
 
-from scheduler.config.problems import ConfigError
+from scheduler.plugin import (
+    ConfigError,
+)
 from scheduler.testing import Cluster, Manifest, node, pod
 
 GPU = "nvidia.com/gpu"

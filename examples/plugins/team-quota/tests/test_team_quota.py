@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from team_quota import TEAM, TeamQuota, TeamUsage
 
-from scheduler.config.problems import ConfigError
+from scheduler.plugin import (
+    ConfigError,
+)
 from scheduler.testing import Cluster, Manifest, node, pod
 
 OVER = "team red would exceed its quota of cpu"
