@@ -4,6 +4,9 @@ It also is the kubelets (pods being deleted go), the pod collector (pods of node
 and the volume controller (a volume that was promised to a claim is bound to it) of the cluster.
 Each second it looks at what is there and mends it, so it minds no fault, not even a cluster that
 is set back. From a seed, every pod can run at any time, but for those labelled ``MAY_WAIT``.
+
+Some pods belong to groups of four that the plugin `together` holds in Permit until all have a node,
+some name the profile of a team, and PodDisruptionBudgets cover most of them.
 """
 
 import asyncio
@@ -21,12 +24,17 @@ from e2e.support.objects import Json, make_node, make_pod
 NAMESPACE: Final = "chaos"
 MAY_WAIT: Final = "chaos.stowage.dev/may-wait"
 FOREIGN: Final = "default-scheduler"
+TEAM: Final = "team-a"
+"""The profile of a team: it packs where the other one spreads."""
+GROUP: Final = "acme.com/group"
+GROUP_SIZE: Final = "acme.com/group-size"
 
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLAIMS: Final = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
 _NODES: Final = "/api/v1/nodes"
 _CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_BUDGETS: Final = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 _STORAGE_CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
 
 _GROUPS: Final = ("apart-a", "apart-b", "apart-c")
@@ -40,6 +48,10 @@ _MOST_OF_A_KIND: Final = 6
 _LOW_PODS: Final = 4
 _HIGH_PODS: Final = 2
 _NEVER_FIT: Final = 3
+_MEMBERS: Final = 4
+"""Pods of a group that is bound together."""
+_MOST_GROUPS: Final = 6
+_TEAM_SHARE: Final = 0.2
 _MOST_WAITING: Final = 120
 _TICK_SECONDS: Final = 1.0
 _CLAIM_SECONDS: Final = 5.0
@@ -74,6 +86,7 @@ class Load:
         local["volumeBindingMode"] = "WaitForFirstConsumer"
         await self._api.post(_STORAGE_CLASSES, {"metadata": {"name": "chaos"}, **local})
         await self._api.create_all(_NODES, self._stable_nodes())
+        await self._api.create_all(_BUDGETS, map(_budget, ("plain", "spread", "low", "group")))
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -91,7 +104,7 @@ class Load:
         """Deletes some pods and creates others under their names at once."""
         pods = await self.pods()
         for pod in self._draw.sample(pods, min(count, len(pods))):
-            if "claim" in pod["metadata"]["labels"] or MAY_WAIT in pod["metadata"]["labels"]:
+            if pod["metadata"]["labels"].keys() & {"claim", MAY_WAIT, GROUP}:
                 continue
             name = pod["metadata"]["name"]
             await self._try(self._delete(f"{PODS}/{name}"))
@@ -123,6 +136,9 @@ class Load:
             pods, nodes = await self.pods(), await self._api.list_items(_NODES)
         names = {node["metadata"]["name"] for node in nodes}
         work = [*self._leave(pods, names), *self._come(pods), *self._change_nodes(names)]
+        work += self._groups(pods)
+        if self._ticks % 5 == 0:
+            work.append(self._allow_disruptions())
         if self._ticks % 2:
             work.append(self._bind_volumes(pods))
         pause = _TICK_SECONDS / (len(work) + 1)
@@ -162,6 +178,31 @@ class Load:
                 nodeSelector={"chaos.stowage.dev/nowhere": self._name("x")},
             )
             yield self._api.post(PODS, pod)
+
+    def _groups(self, pods: list[Json]) -> Iterator[Coroutine[Any, Any, object]]:
+        """Missing members of groups that wait, as a Job controller makes them, and new groups."""
+        members: dict[str, list[Json]] = {}
+        for pod in pods:
+            if group := pod["metadata"]["labels"].get(GROUP):
+                members.setdefault(group, []).append(pod)
+        for group, there in members.items():
+            if any(not pod["spec"].get("nodeName") for pod in there):
+                names = {pod["metadata"]["name"] for pod in there}
+                for number in range(_MEMBERS):
+                    if f"{group}-{number}" not in names:
+                        yield self._api.post(PODS, self._member(group, number))
+        if self._ticks % 5 == 1 and len(members) < _MOST_GROUPS:
+            group = self._name("group")
+            for number in range(_MEMBERS):
+                yield self._api.post(PODS, self._member(group, number))
+
+    async def _allow_disruptions(self) -> None:
+        """What the disruption controller does: the number of pods that may go changes."""
+        for budget in await self._api.list_items(_BUDGETS):
+            counts = {"disruptionsAllowed": self._draw.randrange(3), "expectedPods": 3}
+            status = {**counts, "currentHealthy": 3, "desiredHealthy": 1}
+            path = f"{_BUDGETS}/{budget['metadata']['name']}/status"
+            await self._api.patch(path, {"status": status})
 
     def _change_nodes(self, names: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
         """Nodes in flux come and go; a stable one changes a label."""
@@ -252,12 +293,20 @@ class Load:
             spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": int(kind)}]
         elif self._draw.random() < self.foreign_share:
             spec["schedulerName"] = FOREIGN
+        elif self._draw.random() < _TEAM_SHARE:
+            spec["schedulerName"] = TEAM
         await self._api.post(PODS, pod)
 
     def _plain(self, name: str) -> Json:
         cpu = self._draw.choice(("50m", "100m", "200m", "400m"))
         requests = {"cpu": cpu, "memory": "64Mi"}
         return make_pod(name, namespace=NAMESPACE, labels={"kind": "plain"}, requests=requests)
+
+    def _member(self, group: str, number: int) -> Json:
+        pod = self._plain(f"{group}-{number}")
+        labels = {"kind": "group", GROUP: group, GROUP_SIZE: str(_MEMBERS)}
+        pod["metadata"]["labels"] = labels
+        return pod
 
     def _tight(self, kind: str, priority: str) -> Json:
         """A pod of the few nodes on which there is room for none but by preemption."""
@@ -331,6 +380,13 @@ def _claim(name: str) -> Json:
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": "1Gi"}},
         },
+    }
+
+
+def _budget(kind: str) -> Json:
+    return {
+        "metadata": {"name": kind, "namespace": NAMESPACE},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"kind": kind}}},
     }
 
 

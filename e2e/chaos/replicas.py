@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from e2e.chaos.clocks import move
+from e2e.chaos.load import TEAM
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.kubeconfig import write_kubeconfig
@@ -37,6 +38,28 @@ _TOKEN_SECONDS = 6 * 3600
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _PAUSE_SECONDS = 1.0
 """Before a replica that ended is started again."""
+
+_HOLDING = {
+    "schedulerName": "stowage",
+    "plugins": {"multiPoint": {"enabled": [{"name": "Together"}]}},
+    "pluginConfig": [{"name": "Together", "args": {"patienceSeconds": 5}}],
+}
+"""The profile of most pods, with the plugin that holds groups in Permit."""
+_TEAM = {
+    "schedulerName": TEAM,
+    "plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 3}]}},
+    "pluginConfig": [
+        {
+            "name": "NodeResourcesFit",
+            "args": {
+                "scoringStrategy": {
+                    "type": "MostAllocated",
+                    "resources": [{"name": "cpu", "weight": 1}],
+                }
+            },
+        }
+    ],
+}
 
 
 class Kind(StrEnum):
@@ -105,38 +128,33 @@ class Replica:
         return self.directory / "recordings"
 
     def start(self) -> None:
-        flags = [
-            f"--leader-elect-lease-duration={LEASE_SECONDS:g}s",
-            f"--leader-elect-renew-deadline={_RENEW_SECONDS:g}s",
-            f"--leader-elect-retry-period={_RETRY_SECONDS:g}s",
-            f"--leader-elect-resource-name={LEASE}",
-            f"--leader-elect-resource-namespace={ACCOUNTS}",
-        ]
+        election = {
+            "leaderElect": True,
+            "leaseDuration": f"{LEASE_SECONDS:g}s",
+            "renewDeadline": f"{_RENEW_SECONDS:g}s",
+            "retryPeriod": f"{_RETRY_SECONDS:g}s",
+            "resourceName": LEASE,
+            "resourceNamespace": ACCOUNTS,
+            "resourceLock": "leases",
+        }
         if self.kind is Kind.STOWAGE:
-            flags.append(f"--record={self.recordings}")
-            flags.append("--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics")
             self.program = start_stowage(
                 self.kubeconfig,
                 self.directory,
                 name=self.name,
                 leader_elect=True,
-                arguments=flags,
+                configuration={"leaderElection": election, "profiles": [_HOLDING, _TEAM]},
+                arguments=[
+                    f"--record={self.recordings}",
+                    "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
+                ],
                 wait=False,
                 command=(sys.executable, "-m", "e2e.chaos.clocks", str(self._offset_file), "run"),
             )
         else:
-            # With a file, flags about leader election do not count.
-            election = {
-                "leaderElect": True,
-                "leaseDuration": f"{LEASE_SECONDS:g}s",
-                "renewDeadline": f"{_RENEW_SECONDS:g}s",
-                "retryPeriod": f"{_RETRY_SECONDS:g}s",
-                "resourceName": LEASE,
-                "resourceNamespace": ACCOUNTS,
-                "resourceLock": "leases",
-            }
+            profiles = [{"schedulerName": "stowage"}, _TEAM]
             self.program = self.control_plane.start_kube_scheduler(
-                {"leaderElection": election, "profiles": [{"schedulerName": "stowage"}]},
+                {"leaderElection": election, "profiles": profiles},
                 kubeconfig=self.kubeconfig,
                 name=self.name,
                 wait=False,

@@ -1,5 +1,6 @@
 """What faults happen to: a control plane, two replicas of a scheduler, and the load on them."""
 
+import os
 import time
 from collections.abc import Coroutine
 from contextlib import ExitStack
@@ -11,11 +12,13 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from e2e.chaos.checker import AUDIT_RULES, Census, Rewind
-from e2e.chaos.load import FOREIGN, MAY_WAIT, PODS, Load
+from e2e.chaos.load import FOREIGN, MAY_WAIT, PODS, TEAM, Load
 from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json
+from e2e.support.plugins import announce
 from e2e.support.waiting import wait_for
 
 Result = TypeVar("Result")
@@ -81,6 +84,7 @@ class World:
         self.control_plane = self._stack.enter_context(ControlPlane(options))
         self.directory = self.control_plane.directory / "chaos"
         self.directory.mkdir()
+        self._install_plugin()
         self.cluster = self._stack.enter_context(
             Cluster(
                 "chaos",
@@ -102,6 +106,22 @@ class World:
             self._stack.callback(replica.close)
             replica.open()
             self.replicas.append(replica)
+
+    def _install_plugin(self) -> None:
+        """The plugin `together`, for every process of Stowage that this one starts."""
+        folder = self.directory / "plugins"
+        folder.mkdir()
+        announce(CHECKOUT / "examples" / "plugins" / "together", folder)
+        before = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), before)))
+
+        def restore() -> None:
+            if before is None:
+                del os.environ["PYTHONPATH"]
+            else:
+                os.environ["PYTHONPATH"] = before
+
+        self._stack.callback(restore)
 
     def start(self) -> None:
         """Starts the replicas, then the load."""
@@ -155,7 +175,10 @@ class World:
     def waiting(self) -> list[Json]:
         """The pods that could run and have no node."""
         return [
-            pod for pod in self._unbound("stowage") if MAY_WAIT not in pod["metadata"]["labels"]
+            pod
+            for scheduler in ("stowage", TEAM)
+            for pod in self._unbound(scheduler)
+            if MAY_WAIT not in pod["metadata"]["labels"]
         ]
 
     def count(self) -> None:
