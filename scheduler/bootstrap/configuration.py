@@ -22,10 +22,8 @@ def read_configuration(
     config, notices = effective_configuration(
         options, own_plugins(out_of_tree), args_types_of(out_of_tree)
     )
-    lacking = (
-        *unsupported_settings(options.feature_gates),
-        *unsupported(config, implemented_plugins(out_of_tree).keys()),
-    )
+    implemented = implemented_plugins(out_of_tree).keys()
+    lacking = (*unsupported_settings(options.feature_gates), *unsupported(config, implemented))
     if lacking and not options.allow_unsupported:
         raise ConfigError(options.config or "command line", lacking)
-    return config, (*notices, *not_in_effect(config), *map(str, lacking))
+    return config, (*notices, *not_in_effect(config, implemented), *map(str, lacking))

@@ -56,7 +56,17 @@ def out_of_tree_plugins() -> dict[str, type[Plugin]]:
 def implemented_plugins(
     out_of_tree: Mapping[str, type[Plugin]],
 ) -> dict[str, frozenset[ExtensionPoint]]:
-    """The extension points of every plugin that exists here, by name."""
+    """The extension points of every plugin that exists here, by name.
+
+    Raises:
+        PluginLoadError: an out-of-tree plugin has none.
+    """
+    for name, cls in out_of_tree.items():
+        if not extension_points(cls):
+            raise PluginLoadError(
+                f'plugin "{name}" ({cls.__qualname__}): it runs at no extension point; expected a '
+                "class derived from NodeFilterPlugin, NodeScorePlugin, PermitPlugin, ..."
+            )
     return {
         name: frozenset(ExtensionPoint(point) for point in extension_points(cls))
         for name, cls in {**IN_TREE, **out_of_tree}.items()

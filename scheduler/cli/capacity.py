@@ -7,7 +7,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import print_note
-from scheduler.cli.inputs import refuse
+from scheduler.cli.inputs import read_documents, refuse
 from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table
@@ -16,6 +16,7 @@ from scheduler.framework.runtime import Framework
 from scheduler.offline import alterations
 from scheduler.offline.capacity import Capacity, capacity_of
 from scheduler.offline.cluster import Profiles
+from scheduler.offline.documents import items_of
 from scheduler.offline.reading import ClusterObjects, InputError
 
 _NODES_SHOWN: Final = 10
@@ -67,14 +68,18 @@ def capacity(*, source: Source, like: str | None, output: Output) -> None:
 def _read(
     source: Source, like: str | None
 ) -> tuple[ClusterObjects, PodInfo, Profiles, tuple[str, ...]]:
-    given = msgspec.structs.replace(source, recorded=None) if source.files else source
-    objects, profiles, notices = given.read(is_whole=False)
-    if not source.files or objects.nodes:
-        if source.files and source.recorded is not None:
+    documents = read_documents(source.files) if source.files else []
+    if any(raw.get("kind") == "Node" for doc in documents for _, raw in items_of(doc[1], doc[0])):
+        if source.recorded is not None:
             raise InputError("-f: files with nodes are a cluster, --daemon or --recording another")
+        objects, profiles, notices = source.read(documents=documents)
         return objects, _pod(objects, like), profiles, notices
-    described, pod = objects, _pod(objects, like)
-    objects, profiles, notices = msgspec.structs.replace(source, files=()).read()
+    beside = msgspec.structs.replace(source, files=())
+    objects, profiles, notices = beside.read()
+    if not documents:
+        return objects, _pod(objects, like), profiles, notices
+    described = beside.read_beside(documents, objects)
+    pod = _pod(described, like)
     described.pods = []
     alterations.apply(objects, described)
     return objects, pod, profiles, notices

@@ -82,13 +82,11 @@ def _print(
     allow_unsupported: bool,
 ) -> None:
     effective = _read(file, plugins, turned_on(feature_gates))
-    lacking = (
-        *unsupported_settings(feature_gates),
-        *unsupported(effective, implemented_plugins(plugins).keys()),
-    )
+    implemented = implemented_plugins(plugins).keys()
+    lacking = (*unsupported_settings(feature_gates), *unsupported(effective, implemented))
     if lacking and not allow_unsupported:
         raise ConfigError(_called(file), lacking)
-    for notice in (*map(str, lacking), *not_in_effect(effective)):
+    for notice in (*map(str, lacking), *not_in_effect(effective, implemented)):
         print_note(notice)
     click.echo(to_yaml(effective), nl=False)
 

@@ -20,6 +20,7 @@ from scheduler.config.load import default_configuration, load
 from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.errors import SchedulerError
+from scheduler.offline.admission import Admission
 from scheduler.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
 from scheduler.offline.reading import (
     ClusterObjects,
@@ -47,10 +48,17 @@ def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
     sys.exit(BAD_INPUT)
 
 
-def read_files(files: Iterable[str], *, is_whole: bool = True) -> ClusterObjects:
-    """The objects of all files together; `-` is standard input.
+def read_files(files: Iterable[str]) -> ClusterObjects:
+    """The whole cluster that files describe together; `-` is standard input.
 
-    With `is_whole` they are to be a whole cluster; without it nodes may be elsewhere.
+    Raises:
+        InputError: there are no files, or one cannot be read.
+    """
+    return objects_from_documents(read_documents(files), admission=Admission())
+
+
+def read_documents(files: Iterable[str]) -> list[tuple[str, Any]]:
+    """The documents of all files, each with its place; `-` is standard input.
 
     Raises:
         InputError: there are no files, or one cannot be read.
@@ -63,7 +71,7 @@ def read_files(files: Iterable[str], *, is_whole: bool = True) -> ClusterObjects
     documents: list[tuple[str, Any]] = []
     for name in files:
         documents.extend(documents_from_text(_text(name), _source(name)))
-    return objects_from_documents(documents, makes_pods=True, is_whole=is_whole)
+    return documents
 
 
 class _FeatureGates(click.ParamType[tuple[str, ...]]):
@@ -128,7 +136,7 @@ def read_profiles(
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
     lacking = map(str, unsupported(config, implemented.keys()))
-    return profiles, (*settings, *lacking, *not_in_effect(config))
+    return profiles, (*settings, *lacking, *not_in_effect(config, implemented.keys()))
 
 
 def _source(name: str) -> str:

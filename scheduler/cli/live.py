@@ -17,6 +17,7 @@ from scheduler.errors import SchedulerError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
 from scheduler.informers.listing import list_all
+from scheduler.offline.admission import KINDS, Admission
 from scheduler.offline.reading import ClusterObjects
 from scheduler.offline.strictness import missing_nodes
 
@@ -77,6 +78,36 @@ def read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
             answer.
     """
     return uvloop.run(_read_daemon(place, daemon))
+
+
+def read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
+    """What submitted objects are completed from in a cluster, and what of it cannot be read.
+
+    Raises:
+        SchedulerError: it cannot be worked out how to reach the cluster, or there is no answer.
+    """
+    return uvloop.run(_read_admission(place))
+
+
+async def _read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
+    clock, admission = SystemClock(), Admission()
+    connection = await load_connection(
+        kubeconfig=place.kubeconfig, context=place.context, clock=clock
+    )
+    kinds = [Kind[dict[str, Any]](kind.plural, kind, dict[str, Any]) for kind in KINDS.values()]
+    async with ApiSession(connection, clock=clock) as session:
+        lists = [list_all(session, kind) for kind in kinds]
+        answers = await asyncio.gather(*lists, return_exceptions=True)
+    problems: list[str] = []
+    for kind, answer in zip(kinds, answers, strict=True):
+        if isinstance(answer, ForbiddenError):
+            problems.append(f"{_called(kind)} may not be listed; pods are completed without them")
+        elif isinstance(answer, BaseException):
+            raise LiveError(_refusal(connection.access.server, {_called(kind): answer}))
+        else:
+            for raw in answer[0]:
+                admission.take(kind.declared.kind, raw)
+    return admission, tuple(problems)
 
 
 async def _read_daemon(place: Place, daemon: DaemonAddress) -> bytes:

@@ -1,6 +1,6 @@
 """Where the commands that look at a cluster take it from: files, or the cluster of a kubeconfig."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,13 @@ from typing import Any
 import click
 import msgspec
 
-from scheduler.cli.inputs import NOT_ASKED, feature_gates_option, read_files, read_profiles
+from scheduler.cli.inputs import NOT_ASKED, feature_gates_option, read_documents, read_profiles
 from scheduler.cli.options import cluster_options
 from scheduler.cli.recordings import RecordedSource
 from scheduler.framework.runtime.shared_states import kinds_to_watch
+from scheduler.offline.admission import Admission
 from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects, InputError
+from scheduler.offline.reading import ClusterObjects, InputError, objects_from_documents
 from scheduler.offline.recorded import recorded_profiles
 
 
@@ -39,15 +40,15 @@ class Source(msgspec.Struct, frozen=True):
     def read(
         self,
         *,
+        documents: Sequence[tuple[str, Any]] = (),
         tries_all_nodes: bool = False,
-        is_whole: bool = True,
         asks_extenders: bool = False,
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
         """The cluster, who decides, and what of the configuration has no effect.
 
         Args:
+            documents: what the files hold, where they have been read already.
             tries_all_nodes: as for `Profiles`.
-            is_whole: as for `read_files`.
             asks_extenders: whether the command asks them; they want whole objects.
 
         Raises:
@@ -64,7 +65,8 @@ class Source(msgspec.Struct, frozen=True):
         if has_extenders and not asks_extenders:
             notices = (*notices, NOT_ASKED)
         if self.files:
-            return read_files(self.files, is_whole=is_whole), profiles, notices
+            found = documents or read_documents(self.files)
+            return objects_from_documents(found, admission=Admission()), profiles, notices
         from scheduler.cli.live import Place, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
 
         objects = read_cluster(
@@ -73,6 +75,27 @@ class Source(msgspec.Struct, frozen=True):
             keeps_written=has_extenders and asks_extenders,
         )
         return objects, profiles, notices
+
+    def read_beside(
+        self, documents: Iterable[tuple[str, Any]], cluster: ClusterObjects
+    ) -> ClusterObjects:
+        """Submitted objects, completed as the API server of the cluster that was read would.
+
+        A recording has no priority classes and the like; the cluster of a daemon is asked for them.
+
+        Raises:
+            SchedulerError: a document, or the cluster, cannot be read.
+        """
+        admission, problems = cluster.admission, tuple[str, ...]()
+        if not self.files and (self.recorded is None or self.recorded.daemon):
+            from scheduler.cli.live import Place, read_admission  # noqa: PLC0415 - half a second that files need not wait for
+
+            admission, problems = read_admission(Place(self.kubeconfig, self.context))
+        found = objects_from_documents(
+            documents, admission=admission, nodes=cluster.nodes, is_whole=False
+        )
+        found.warnings += problems
+        return found
 
     def _read_recorded(
         self, recorded: RecordedSource

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from scheduler.cli.explain_text import print_note
-from scheduler.cli.inputs import read_files, refuse
+from scheduler.cli.inputs import read_documents, refuse
 from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_by_reason, print_table, print_use
@@ -116,17 +116,17 @@ def what_if(  # noqa: PLR0913 - one argument per option
             *_added(count, like),
             *(_scaling(each) for each in scaled),
             *(partial(alterations.delete, what=each) for each in deleted),
-            *(
-                partial(alterations.apply, others=read_files([file], is_whole=False))
-                for file in applied
-            ),
         ]
-        if not changes:
+        if not (changes or applied):
             raise InputError(
                 "nothing would change: give --drain, --remove-taint, --add-nodes, --scale, "
                 "--delete or --apply (`stowage simulate` places the pods that wait as things are)"
             )
+        documents = [read_documents([file]) for file in applied]
         objects, profiles, notices = source.read()
+        for each in documents:
+            added = source.read_beside(each, objects)
+            changes.append(partial(alterations.apply, others=added))
         found = find_out(profiles, objects, changes, seed)
     except SchedulerError as problem:
         refuse("what-if", problem)

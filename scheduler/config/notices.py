@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from scheduler.config.feature_gates import unsupported_gates
-from scheduler.config.problems import Problem
+from scheduler.config.plugin_sets import IN_TREE, named_in_vain
+from scheduler.config.problems import Problem, render_path
 from scheduler.config.types import (
     ClientConnectionConfiguration,
     ExtensionPoint,
@@ -44,8 +45,14 @@ def unsupported_settings(feature_gates: Iterable[str]) -> Iterator[Problem]:
         )
 
 
-def not_in_effect(config: KubeSchedulerConfiguration) -> Iterator[str]:
+def not_in_effect(
+    config: KubeSchedulerConfiguration, implemented: Collection[str]
+) -> Iterator[str]:
     """What is accepted and changes nothing, one sentence each."""
+    known = {*implemented, *IN_TREE}
+    for i, profile in enumerate(config.profiles):
+        for place, name in named_in_vain(profile, known, ("profiles", i)):
+            yield f'{render_path(place)}: no effect, there is no plugin "{name}"'
     if config.delay_cache_until_active:
         yield (
             "delayCacheUntilActive has no effect: a standby always keeps its cache warm, so that "

@@ -4,12 +4,19 @@ Source: pkg/scheduler/apis/config/v1 default_plugins.go; the plugins' own interf
 (1.36.3, default feature gates).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from scheduler.config.types import ExtensionPoint, Plugin, Plugins, PluginSet
+from scheduler.config.problems import Path
+from scheduler.config.types import (
+    ExtensionPoint,
+    KubeSchedulerProfile,
+    Plugin,
+    Plugins,
+    PluginSet,
+)
 
 EVERYTHING: Final = "*"
 
@@ -75,6 +82,20 @@ IN_TREE: Final[Implements] = {
     "VolumeZone": _points("preFilter filter"),
 }
 """Every plugin kube-scheduler 1.36 knows, whether Stowage has it or not; KeepRoom is our own."""
+
+
+def named_in_vain(
+    profile: KubeSchedulerProfile, known: Collection[str], path: Path
+) -> Iterator[tuple[Path, str]]:
+    """The plugins that are disabled or configured and do not exist, with their places."""
+    sets = [(point.value, profile.plugins.at(point)) for point in ExtensionPoint]
+    for point, plugin_set in (("multiPoint", profile.plugins.multi_point), *sets):
+        for i, plugin in enumerate(plugin_set.disabled):
+            if plugin.name not in known and plugin.name != EVERYTHING:
+                yield (*path, "plugins", point, "disabled", i, "name"), plugin.name
+    for i, config in enumerate(profile.plugin_config):
+        if config.name not in known:
+            yield (*path, "pluginConfig", i, "name"), config.name
 
 
 def merge(custom: Plugins) -> Plugins:

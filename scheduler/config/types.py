@@ -79,7 +79,7 @@ class ClientConnectionConfiguration(ConfigStruct, frozen=True):
 
     kubeconfig: str = ""
     accept_content_types: str = ""
-    content_type: str = "application/vnd.kubernetes.protobuf"
+    content_type: str = "application/json"
     """Accepted and kept for kube-scheduler; Stowage speaks JSON."""
     qps: float = UNLIMITED_QPS
     burst: Int32 = 100

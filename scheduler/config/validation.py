@@ -10,7 +10,7 @@ from scheduler.config.args_validation import check_least, check_range, validate_
 from scheduler.config.duration import format_duration
 from scheduler.config.expansion import check_expansion
 from scheduler.config.names import extended_resource_error
-from scheduler.config.plugin_sets import Implements
+from scheduler.config.plugin_sets import Implements, named_in_vain
 from scheduler.config.problems import Path, Problems
 from scheduler.config.types import (
     Extender,
@@ -19,6 +19,7 @@ from scheduler.config.types import (
     KubeSchedulerProfile,
     LeaderElectionConfiguration,
 )
+from scheduler.config.walker import nearest
 
 _PERCENT_MAX: Final = 100
 
@@ -29,6 +30,9 @@ _RETRY_JITTER: Final = 1.2
 
 _REMOVED: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
 """Source: invalidPluginsByVersion."""
+
+_ALMOST: Final = 0.85
+"""How like a plugin's a name must be to be taken for a slip: old plugins have similar names."""
 
 _FIT: Final = "NodeResourcesFit"
 
@@ -52,6 +56,7 @@ def validate(
     for i, profile in enumerate(config.profiles):
         path: Path = ("profiles", i)
         _profile(profile, path, problems)
+        _misspelt_plugins(profile, known, path, problems)
         as_written = written.profiles[i].plugins if written and written.profiles else None
         check_expansion(profile.plugins, known, (*path, "plugins"), problems, as_written)
     _distinct_names(config, problems)
@@ -123,6 +128,19 @@ def _removed_plugins(profile: KubeSchedulerProfile, path: Path, problems: Proble
     for i, config in enumerate(profile.plugin_config):
         if config.name in _REMOVED:
             problems.add((*path, "pluginConfig", i, "name"), _removed(config.name))
+
+
+def _misspelt_plugins(
+    profile: KubeSchedulerProfile, known: Implements, path: Path, problems: Problems
+) -> None:
+    """Refuse names that are almost a plugin's where kube-scheduler takes any name.
+
+    What was to be disabled would run on, what was to be configured would run with its defaults.
+    """
+    for place, name in named_in_vain(profile, known, path):
+        meant = nearest(name, known, _ALMOST)
+        if meant is not None and name not in _REMOVED:
+            problems.add(place, f'there is no plugin "{name}"; did you mean "{meant}"?')
 
 
 def _removed(name: str) -> str:

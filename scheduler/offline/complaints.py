@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from scheduler.api.objects import Node, NodeSelectorTerm, Pod
+from scheduler.api.objects import Node, NodeSelectorTerm, Pod, PodSpec
 from scheduler.api.quantity import QuantityError, parse
 
 _EXPECTED: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`")
@@ -34,6 +34,41 @@ _Word: TypeAlias = tuple[str, str, frozenset[str]]
 _TOLERATION_OPERATORS: Final = frozenset({"", "Equal", "Exists", "Lt", "Gt"})
 _EFFECTS: Final = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
 _ACTIONS: Final = frozenset({"DoNotSchedule", "ScheduleAnyway"})
+
+
+def of_required(pod: Pod) -> str | None:
+    """Say which field of a pod an API server requires and is missing or empty, or None.
+
+    Source: kubernetes pkg/apis/core/validation (ValidatePodSpec, validatePodAffinityTerm,
+    ValidateTopologyKeySpreadConstraint).
+    """
+    spec = pod.spec
+    if not spec.containers:
+        return "spec.containers: required"
+    for path, key in _topology_keys(spec):
+        if not key:
+            return f"{path}.topologyKey: required"
+    return None
+
+
+def _topology_keys(spec: PodSpec) -> Iterator[tuple[str, str]]:
+    for i, constraint in enumerate(spec.topology_spread_constraints):
+        yield f"spec.topologySpreadConstraints[{i}]", constraint.topology_key
+    affinity = spec.affinity
+    if affinity is None:
+        return
+    for name, side in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        if side is not None:
+            for i, term in enumerate(side.required_during_scheduling_ignored_during_execution):
+                at = f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution[{i}]"
+                yield at, term.topology_key
+            preferred = side.preferred_during_scheduling_ignored_during_execution
+            for i, weighted in enumerate(preferred):
+                at = f"spec.affinity.{name}.preferredDuringSchedulingIgnoredDuringExecution[{i}]"
+                yield f"{at}.podAffinityTerm", weighted.pod_affinity_term.topology_key
 
 
 def of_words(pod_or_node: Pod | Node) -> str | None:

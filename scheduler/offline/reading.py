@@ -1,6 +1,7 @@
 """Kubernetes objects from files: YAML or JSON, single, List, or many documents.
 
-Objects are completed as an API server would have completed them, as far as scheduling reads them.
+Objects are completed as an API server would have completed them, as far as scheduling reads them:
+defaults always, and what admission and controllers add where people have submitted the objects.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +17,7 @@ from scheduler.api.storage import InvalidStorageError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import FOR_PLUGINS
 from scheduler.offline import complaints
+from scheduler.offline.admission import KINDS, Admission, is_complete
 from scheduler.offline.defaults import completed_pod, in_namespace
 from scheduler.offline.documents import InputError, documents_from_text, items_of
 from scheduler.offline.strictness import missing_nodes, unknown_fields, unknown_kind
@@ -33,9 +35,13 @@ CLUSTER_WIDE: Final = frozenset(
         "CSINode",
         "CSIDriver",
         "VolumeAttachment",
+        "PriorityClass",
+        "RuntimeClass",
     }
 )
 """Kinds without namespaces."""
+_ADMITTED: Final = frozenset({"Pod", "PersistentVolumeClaim"})
+"""Kinds that admission completes: from all other objects, so they are read last."""
 _CORE: Final = "v1"
 
 Written: TypeAlias = bytes | Mapping[str, Any]
@@ -53,6 +59,8 @@ class ClusterObjects:
         written_nodes: nodes by name as they were written.
         written_pods: pods by UID as they were written.
         warnings: what looks like a slip: it is read all the same, or left out.
+        left_out: those of the warnings that are about objects which are not read.
+        admission: what submitted pods and claims are completed from.
     """
 
     def __init__(self) -> None:
@@ -63,10 +71,12 @@ class ClusterObjects:
         self.written_nodes: dict[str, Written] = {}
         self.written_pods: dict[str, Written] = {}
         self.warnings: list[str] = []
+        self.left_out: list[str] = []
+        self.admission = Admission()
 
 
-class _UnknownWordError(Exception):
-    """A field holds a word that means nothing there."""
+class _FieldError(Exception):
+    """A field is required and empty, or holds a word that means nothing there."""
 
 
 _Object = TypeVar("_Object", Pod, Node)
@@ -75,7 +85,7 @@ _Object = TypeVar("_Object", Pod, Node)
 def _with_known_words(checked: _Object) -> _Object:
     problem = complaints.of_words(checked)
     if problem is not None:
-        raise _UnknownWordError(problem)
+        raise _FieldError(problem)
     return checked
 
 
@@ -83,14 +93,20 @@ class _Collector:
     """Decodes objects one by one.
 
     Args:
-        makes_pods: whether hand-written workloads are taken as the pods that they would make.
+        admission: completes submitted objects, and is told of more to complete from; None where
+            objects are as an API server holds them. With it workloads are taken as the pods that
+            they would make.
+        known: nodes beside those that are read.
     """
 
-    def __init__(self, *, makes_pods: bool) -> None:
-        self._makes_pods = makes_pods
+    def __init__(self, admission: Admission | None, known: Iterable[Node]) -> None:
+        self._admission = admission
+        self._known_nodes = {node.metadata.name: node for node in known}
+        self._admitted: list[tuple[Mapping[str, Any], str, str]] = []
         self._workloads: list[tuple[Mapping[str, Any], str]] = []
         self._places: dict[tuple[str, str, str], str] = {}
         self._warnings: dict[str, None] = {}
+        self._left_out: dict[str, str] = {}
         self._nodes: dict[str, Node] = {}
         self._pods: dict[tuple[str, str], PodInfo] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -112,16 +128,18 @@ class _Collector:
         kind = raw.get("kind")
         if not isinstance(kind, str):
             raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
-        makes_pods = self._makes_pods and is_workload(raw)
-        is_read = kind in self._takers or kind in _WATCHED
+        makes_pods = self._admission is not None and is_workload(raw)
+        is_read = kind in self._takers or kind in _WATCHED or kind in KINDS
         version = raw.get("apiVersion", _api_version(kind))
         if not (is_read or makes_pods):
             problem = unknown_kind(kind, is_core=_is_core(str(version)))
             if problem is not None:
-                self._warn(place, problem)
+                self._leave_out(place, problem)
             return
         if is_read and version != _api_version(kind):
-            # Somebody else's Service.
+            expected = _api_version(kind)
+            problem = f"{kind}: apiVersion: expected {expected}, got {version}: left out"
+            self._leave_out(place, problem)
             return
         raw = without_nulls(raw)
         metadata = raw.get("metadata")
@@ -138,14 +156,31 @@ class _Collector:
             self._take(raw, kind, at)
 
     def _take(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
+        if kind not in CLUSTER_WIDE:
+            raw = in_namespace(raw)
+        if kind in _ADMITTED:
+            self._admitted.append((raw, kind, place))
+        else:
+            self._decode(raw, kind, place)
+
+    def _admit(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
+        """Take a pod or a claim, completed by all other objects."""
+        if self._admission is not None and not is_complete(raw):
+            named = {**raw, "kind": kind}
+            raw = self._admission.completed(named, lambda problem: self._warn(place, problem))
+        self._decode(raw, kind, place)
+
+    def _decode(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
         try:
+            if self._admission is not None and kind in KINDS:
+                self._admission.take(kind, raw)
             if kind in _WATCHED:
-                self._take_watched(kind, raw if kind in CLUSTER_WIDE else in_namespace(raw))
-            else:
+                self._take_watched(kind, raw)
+            elif kind in self._takers:
                 self._takers[kind](dict(raw))
         except msgspec.ValidationError as problem:
             raise InputError(f"{place}: {complaints.of_type(problem, raw)}") from problem
-        except _UnknownWordError as problem:
+        except _FieldError as problem:
             raise InputError(f"{place}: {problem}") from problem
         except (InvalidPodError, InvalidNodeError, InvalidStorageError) as problem:
             cause = problem.__cause__
@@ -160,6 +195,8 @@ class _Collector:
         """
         for raw, place in self._workloads:
             self._make_pods(raw, place)
+        for admitted in self._admitted:
+            self._admit(*admitted)
         objects = ClusterObjects()
         objects.nodes = [node for _, node in sorted(self._nodes.items())]
         objects.pods = [pod for _, pod in sorted(self._pods.items())]
@@ -171,7 +208,15 @@ class _Collector:
         objects.written_nodes = self._written_nodes
         objects.written_pods = self._written_pods
         objects.warnings = list(self._warnings)
+        objects.left_out = [f"{place}: {problem}" for problem, place in self._left_out.items()]
+        objects.admission = self._admission or objects.admission
         return objects
+
+    def _leave_out(self, place: str, problem: str) -> None:
+        """Warn of the first of many objects that are not read for the same reason."""
+        if problem not in self._left_out:
+            self._left_out[problem] = place
+            self._warn(place, problem)
 
     def _warn(self, place: str, problem: str) -> None:
         self._warnings[f"{place}: {problem}"] = None
@@ -189,7 +234,8 @@ class _Collector:
     def _make_pods(self, raw: Mapping[str, Any], place: str) -> None:
         """Take the objects that a workload's controller would make; claims only where none is."""
         try:
-            for made in pods_of(raw, [node for _, node in sorted(self._nodes.items())]):
+            nodes = {**self._known_nodes, **self._nodes}
+            for made in pods_of(raw, [node for _, node in sorted(nodes.items())]):
                 metadata = made["metadata"]
                 key = (made["kind"], metadata.get("namespace", ""), metadata["name"])
                 if key not in self._places:
@@ -208,6 +254,10 @@ class _Collector:
     def _take_pod(self, raw: dict[str, Any]) -> None:
         completed = completed_pod(raw)
         pod = _with_known_words(msgspec.convert(completed, Pod))
+        if self._admission is not None and not is_complete(raw):
+            problem = complaints.of_required(pod)
+            if problem is not None:
+                raise _FieldError(problem)
         self._written_pods[pod.metadata.uid] = completed
         key = (pod.metadata.namespace, pod.metadata.name)
         if is_terminal(pod):
@@ -225,17 +275,26 @@ class _Collector:
 
 
 def objects_from_documents(
-    documents: Iterable[tuple[str, Any]], *, makes_pods: bool = False, is_whole: bool = True
+    documents: Iterable[tuple[str, Any]],
+    *,
+    admission: Admission | None = None,
+    nodes: Iterable[Node] = (),
+    is_whole: bool = True,
 ) -> ClusterObjects:
     """The objects in parsed documents, each with the place it comes from.
 
-    `makes_pods`: hand-written workloads are taken as the pods that they would make. `is_whole`: it
-    is to be a whole cluster, so that a lack of nodes is worth a word.
+    Args:
+        documents: place and content of each.
+        admission: given where people have submitted the objects: they are completed by it, and
+            workloads are taken as the pods that they would make. None where the objects are as an
+            API server holds them.
+        nodes: that there are beside the documents; DaemonSets have pods on them.
+        is_whole: whether it is to be a whole cluster, so that a lack of nodes is worth a word.
 
     Raises:
         InputError: a document cannot be read.
     """
-    collector = _Collector(makes_pods=makes_pods)
+    collector = _Collector(None if admission is None else admission.copy(), nodes)
     for place, document in documents:
         for item_place, raw in items_of(document, place):
             collector.take(raw, item_place)
@@ -252,4 +311,6 @@ def _is_core(api_version: str) -> bool:
 
 
 def _api_version(kind: str) -> str:
+    if kind in KINDS:
+        return KINDS[kind].api_version
     return _WATCHED[kind].api_version if kind in _WATCHED else _CORE

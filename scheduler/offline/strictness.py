@@ -29,6 +29,18 @@ class _Known(msgspec.Struct, frozen=True):
 
 _FIELDS: Final = "fields.json"
 _NAMED: Final = 3
+_GROUPS: Final = "pod groups"
+_CLAIMS: Final = "resource claims"
+_NOT_SUPPORTED: Final[Mapping[str, str]] = {
+    "Workload": _GROUPS,
+    "PodGroup": _GROUPS,
+    "CompositePodGroup": _GROUPS,
+    "ResourceClaim": _CLAIMS,
+    "ResourceClaimTemplate": _CLAIMS,
+    "ResourceSlice": _CLAIMS,
+    "DeviceClass": _CLAIMS,
+}
+"""Kinds that kube-scheduler decides by and that are not read here."""
 
 
 @cache
@@ -56,7 +68,9 @@ def unknown_kind(kind: str, *, is_core: bool) -> str | None:
     `is_core` says whether its API is one of Kubernetes' own.
     """
     kinds = _known().kinds
-    if kind in kinds:
+    if is_core and kind in _NOT_SUPPORTED:
+        return f"{kind}: {_NOT_SUPPORTED[kind]} are not supported by this scheduler: left out"
+    if is_core and kind in kinds:
         return None
     if not is_core:
         return f"{kind} is a kind of another API, which scheduling does not read: left out"

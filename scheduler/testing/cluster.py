@@ -1,5 +1,6 @@
 """A cluster in memory: objects are added, pods scheduled, time passes when it is told to."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from scheduler.config.types import API_VERSION, KIND
 from scheduler.engine.events import Activate, ObjectGone, Tick
 from scheduler.framework.handle import StateT
 from scheduler.framework.interface import Plugin
+from scheduler.offline.admission import Admission
 from scheduler.offline.cluster import (
     DEFAULT_PROFILE,
     Profiles,
@@ -49,6 +51,7 @@ class Cluster:
         self._source = "configuration"
         self._plugins: dict[str, type[Plugin]] = {}
         self._world: World | None = None
+        self._admission = Admission()
 
     # --- configuration --------------------------------------------------------------------------
 
@@ -246,15 +249,24 @@ class Cluster:
         if not isinstance(given, Mapping):
             source, text = _text(given)
             documents = list(documents_from_text(text, source))
-        objects = objects_from_documents(documents)
         items = [item for place, document in documents for item in items_of(document, place)]
+        objects = objects_from_documents(
+            [(place, item) for place, item in items if not self._ready.is_of_plugins(item)],
+            admission=self._admission,
+            nodes=self._ready.nodes,
+            is_whole=False,
+        )
+        self._admission = objects.admission
         slips = [
             f"{place}: {problem}"
             for place, item in items
             for problem in unknown_fields(item, str(item.get("kind")))
         ]
+        slips += [each for each in objects.warnings if each not in {*slips, *objects.left_out}]
         if slips:
             raise ClusterError("; ".join(slips))
+        for warning in objects.left_out:
+            warnings.warn(warning, stacklevel=4)
         self._ready.take(events_of(objects))
         self._ready.take(self._ready.of_plugins(item for _, item in items))
         return objects

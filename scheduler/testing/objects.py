@@ -47,7 +47,7 @@ def pod(
     node: str = "",
     labels: Mapping[str, str] | None = None,
     requests: Mapping[str, str | int] | None = None,
-    priority: int = 0,
+    priority: int | None = None,
     **spec: Any,
 ) -> Manifest:
     """A pod with one container.
@@ -58,13 +58,16 @@ def pod(
         node: where it runs; without one it waits.
         labels: its labels.
         requests: what its container asks for.
-        priority: what decides who goes first, and who may evict whom.
+        priority: decides the order of the queue and who may evict whom; without it that of its
+            PriorityClass, or 0.
         spec: further fields of its specification, spelled as in a manifest: `nodeSelector={...}`.
     """
     container: Manifest = {"name": "main", "image": "example/app:1"}
     if requests:
         container["resources"] = {"requests": dict(requests)}
-    said: Manifest = {"containers": [container], "priority": priority, **spec}
+    said: Manifest = {"containers": [container], **spec}
+    if priority is not None:
+        said["priority"] = priority
     if node:
         said["nodeName"] = node
     return {

@@ -7,12 +7,13 @@ from typing import Any, Final
 from typing_extensions import override
 
 from scheduler.answers.explainer import Explainer
+from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.engine.instructions import Bind, Evict, Instruction, Report
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime.shared_states import kinds_to_watch
-from scheduler.informers.kinds import FOR_PLUGINS, watched_kind
+from scheduler.informers.kinds import FOR_PLUGINS, Kind, watched_kind
 from scheduler.offline.cluster import ARRIVAL_SECONDS, Profiles
 from scheduler.offline.driving import Driving
 from scheduler.testing.decision import Decision
@@ -43,6 +44,13 @@ class World(Driving):
             if kind not in FOR_PLUGINS.values() and kind.name not in _ENGINES_OWN
         }
 
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that there are."""
+        self.engine.core.catch_up()
+        snapshot = self.engine.core.snapshot
+        return [snapshot.node(row) for row in snapshot.table.live_rows().tolist()]
+
     def take(self, events: Iterable[ObjectSet]) -> None:
         """Add objects, one after the other; kinds that nobody reads are left out."""
         for event in events:
@@ -53,9 +61,16 @@ class World(Driving):
     def of_plugins(self, items: Iterable[Mapping[str, Any]]) -> Iterator[ObjectSet]:
         """The objects of kinds that only an out-of-tree plugin knows."""
         for item in items:
-            kind = self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
+            kind = self._kind_of_plugins(item)
             if kind is not None:
                 yield ObjectSet(kind.name, kind.convert(item))
+
+    def is_of_plugins(self, item: Mapping[str, Any]) -> bool:
+        """Whether an object is of a kind that only an out-of-tree plugin knows."""
+        return self._kind_of_plugins(item) is not None
+
+    def _kind_of_plugins(self, item: Mapping[str, Any]) -> Kind[Any] | None:
+        return self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
 
     def settle(self) -> None:
         """Decide until nobody is ready.

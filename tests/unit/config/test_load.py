@@ -161,6 +161,30 @@ def test_expand_refuses_a_plugin_that_went_away() -> None:
         expand(profile, IN_TREE)
 
 
+@pytest.mark.parametrize(
+    ("profile", "place"),
+    [
+        (
+            {"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourceFit"}]}}},
+            "profiles[0].plugins.multiPoint.disabled[0].name",
+        ),
+        (
+            {"pluginConfig": [{"name": "NodeResourceFit", "args": {}}]},
+            "profiles[0].pluginConfig[0].name",
+        ),
+    ],
+)
+def test_a_misspelt_plugin_is_refused_where_kube_scheduler_takes_any_name(
+    profile: dict[str, object], place: str
+) -> None:
+    """What was to be off would run on, and arguments would be those by default."""
+    with pytest.raises(ConfigError) as refused:
+        load_object({**HEAD, "profiles": [profile]})
+
+    said = 'there is no plugin "NodeResourceFit"; did you mean "NodeResourcesFit"?'
+    assert [str(problem) for problem in refused.value.problems] == [f"{place}: {said}"]
+
+
 def test_notices_name_what_has_no_effect() -> None:
     """Each is a sentence; a configuration that is fully in effect has none."""
     config = load_object(
@@ -169,13 +193,21 @@ def test_notices_name_what_has_no_effect() -> None:
             "delayCacheUntilActive": True,
             "parallelism": 4,
             "clientConnection": {"contentType": "application/cbor"},
+            "profiles": [
+                {
+                    "plugins": {"score": {"disabled": [{"name": "*"}, {"name": "OldOne"}]}},
+                    "pluginConfig": [{"name": "Another", "args": {}}],
+                }
+            ],
         }
     )
 
-    notices = not_in_effect(config)
+    notices = not_in_effect(config, IN_TREE)
     lacking = unsupported(config, IN_TREE.keys() - {"VolumeZone", "VolumeBinding"})
 
     assert [notice.split()[0] for notice in notices] == [
+        "profiles[0].plugins.score.disabled[1].name:",
+        "profiles[0].pluginConfig[0].name:",
         "delayCacheUntilActive",
         "parallelism",
         "clientConnection.contentType",
@@ -184,5 +216,5 @@ def test_notices_name_what_has_no_effect() -> None:
         'profiles[0].plugins.multiPoint.enabled: "VolumeBinding" is not part of this version',
         'profiles[0].plugins.multiPoint.enabled: "VolumeZone" is not part of this version',
     ]
-    assert list(not_in_effect(default_configuration())) == []
+    assert list(not_in_effect(default_configuration(), IN_TREE)) == []
     assert list(unsupported(default_configuration(), IN_TREE)) == []

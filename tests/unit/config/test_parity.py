@@ -21,6 +21,10 @@ BROKEN = sorted((HERE / "broken").glob("*.yaml"))
 OUR_DEFAULTS = {
     ("leaderElection", "resourceName"): ("kube-scheduler", "stowage"),
     ("clientConnection", "qps"): (50, -1),
+    ("clientConnection", "contentType"): (
+        "application/vnd.kubernetes.protobuf",
+        "application/json",
+    ),
 }
 """Where Stowage chooses another default, with upstream's and ours."""
 
@@ -57,7 +61,7 @@ def _without_zeros(value: Any) -> Any:
 
 @pytest.mark.parametrize("path", ACCEPTED, ids=lambda path: path.stem)
 def test_effective_configuration_equals_kube_schedulers(path: Path) -> None:
-    """Everything kube-scheduler fills in is filled in alike, but for our own two defaults."""
+    """Everything kube-scheduler fills in is filled in alike, but for our own defaults."""
     recorded = RECORDED[f"accepted/{path.name}"]
     expected = _comparable(recorded["config"])
 

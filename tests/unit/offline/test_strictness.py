@@ -5,14 +5,23 @@ from typing import Any
 
 import pytest
 
-from scheduler.offline.reading import ClusterObjects, documents_from_text, objects_from_documents
+from scheduler.offline.admission import Admission
+from scheduler.offline.reading import (
+    ClusterObjects,
+    InputError,
+    documents_from_text,
+    objects_from_documents,
+)
 from tests.support.manifests import node_manifest, pod_manifest
 from tests.unit.offline.known_fields import PAGE, written
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def read(*objects: dict[str, Any]) -> ClusterObjects:
     documents = [d for o in objects for d in documents_from_text(json.dumps(o), "f")]
-    return objects_from_documents(documents, makes_pods=True)
+    return objects_from_documents(documents, admission=Admission())
 
 
 def warnings(*objects: dict[str, Any]) -> list[str]:
@@ -58,7 +67,7 @@ def test_the_fields_are_those_of_the_package() -> None:
                 "apiVersion": "apps/v1",
                 "kind": "Deployment",
                 "metadata": {"name": "d"},
-                "spec": {"replica": 3, "template": {"spec": {"containers": []}}},
+                "spec": {"replica": 3, "template": {"spec": {"containers": [{"name": "c"}]}}},
             },
             "Deployment d: spec.replica: unknown field (did you mean replicas?)",
             id="workload",
@@ -96,6 +105,31 @@ def test_nothing_is_said_about_what_is_right() -> None:
             id="somebody else's",
         ),
         pytest.param("Secret", "v1", "", id="known, and not read"),
+        pytest.param(
+            "Pod",
+            "v2",
+            "f: Pod: apiVersion: expected v1, got v2: left out",
+            id="another version",
+        ),
+        pytest.param(
+            "PodGroup",
+            "scheduling.k8s.io/v1alpha2",
+            "f: PodGroup: pod groups are not supported by this scheduler: left out",
+            id="pod group",
+        ),
+        pytest.param(
+            "PodGroup",
+            "scheduling.x-k8s.io/v1alpha1",
+            "f: PodGroup is a kind of another API, which scheduling does not read: left out",
+            id="somebody else's pod group",
+        ),
+        pytest.param(
+            "ResourceClaimTemplate",
+            "resource.k8s.io/v1",
+            "f: ResourceClaimTemplate: resource claims are not supported by this scheduler: "
+            "left out",
+            id="template of claims",
+        ),
         pytest.param("Event", "events.k8s.io/v1", "", id="of two groups"),
     ],
 )
@@ -125,3 +159,32 @@ def test_nodes_that_are_missing_are_said() -> None:
     named = "default/p0, default/p1, default/p2 and 2 more"
     assert warnings(*pods) == [f"there is no node gone, on which there are pods: {named}"]
     assert read(*pods).warnings == ["there are no nodes: no pod can have one"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param({"containers": []}, "spec.containers: required", id="containers"),
+        pytest.param(
+            {"topologySpreadConstraints": [{"topologyKey": "", "maxSkew": 1}]},
+            "spec.topologySpreadConstraints[0].topologyKey: required",
+            id="spread",
+        ),
+        pytest.param(
+            {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": ""}]}}},
+            f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey: required",
+            id="anti-affinity",
+        ),
+        pytest.param(
+            {"affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": {}}]}}},
+            f"spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm.topologyKey: required",
+            id="preferred affinity",
+        ),
+    ],
+)
+def test_what_an_api_server_requires_is_required(spec: dict[str, Any], said: str) -> None:
+    """It would refuse the pod; scheduling would take it for one without the constraint."""
+    with pytest.raises(InputError) as refused:
+        read(node_manifest("n"), pod_manifest("p", **spec))
+
+    assert said in str(refused.value)

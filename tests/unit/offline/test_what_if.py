@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from scheduler.offline import alterations
+from scheduler.offline.admission import Admission
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import (
     ClusterObjects,
@@ -24,7 +25,7 @@ HASH = "5d8c7"
 
 def read(*objects: Manifest) -> ClusterObjects:
     text = json.dumps({"kind": "List", "items": objects})
-    return objects_from_documents(documents_from_text(text, "test"), makes_pods=True)
+    return objects_from_documents(documents_from_text(text, "test"), admission=Admission())
 
 
 def owned(name: str, kind: str, owner: str, node: str = "", **fields: Any) -> Manifest:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from scheduler.api.pods import PodInfo
+from scheduler.offline.admission import Admission
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import (
     ClusterObjects,
@@ -33,9 +34,11 @@ def workload(kind: str, api_version: str = APPS, **spec: Any) -> dict[str, Any]:
     }
 
 
-def read(*objects: dict[str, Any], makes_pods: bool = True) -> ClusterObjects:
+def read(*objects: dict[str, Any], submitted: bool = True) -> ClusterObjects:
     text = json.dumps({"kind": "List", "items": objects})
-    return objects_from_documents(documents_from_text(text, "f"), makes_pods=makes_pods)
+    return objects_from_documents(
+        documents_from_text(text, "f"), admission=Admission() if submitted else None
+    )
 
 
 def pods(*objects: dict[str, Any]) -> list[PodInfo]:
@@ -90,7 +93,7 @@ def test_what_an_api_server_has_written_stands_for_nothing() -> None:
     known["metadata"]["uid"] = "u1"
 
     assert pods(known) == []
-    assert read(node_manifest("n"), workload("ReplicaSet"), makes_pods=False).pods == []
+    assert read(node_manifest("n"), workload("ReplicaSet"), submitted=False).pods == []
 
 
 def test_the_pods_of_a_deployment_spread_by_its_replica_set() -> None:
