@@ -13,6 +13,7 @@ from e2e.conftest import StartStowage
 from e2e.support.cluster import Cluster
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json, make_node, make_pod
+from e2e.support.processes import Program
 from e2e.support.waiting import wait_for
 
 CONTROLLERS = (
@@ -167,3 +168,29 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
     cluster.run(cluster.api.patch(f"{path}/web", {"spec": {"replicas": 0}}))
     cluster.run(cluster.api.patch(f"{path}/apart", {"spec": {"replicas": 0}}))
     wait_for(lambda: not cluster.pods(namespace), "the pods to be gone", 40)
+
+
+def test_what_is_applied_has_the_priority_of_its_class(
+    cluster: Cluster, stowage: Program, namespace: str, tmp_path: Path
+) -> None:
+    """The class is the cluster's: whom the pod evicts is foretold, and then happens."""
+    cluster.create_nodes([make_node("only")])
+    cluster.create_pods([make_pod("running", namespace=namespace, requests={"cpu": "3"})])
+    cluster.wait_until_bound(namespace)
+    urgent = make_pod(
+        "urgent", namespace=namespace, requests={"cpu": "3"}, priorityClassName="foretold"
+    )
+    file = tmp_path / "urgent.json"
+    file.write_text(json.dumps(urgent))
+
+    with cluster.priority_classes({"foretold": 1000}):
+        foretold = ask(cluster, f"--apply={file}")
+        cluster.create_pods([urgent])
+        cluster.wait_until_bound(namespace)
+
+    assert [(p["pod"], p["node"]) for p in foretold["placements"]] == [
+        (f"{namespace}/urgent", "only")
+    ]
+    assert foretold["victims"] == [f"{namespace}/running"]
+    assert [pod["metadata"]["name"] for pod in cluster.pods(namespace)] == ["urgent"]
+    assert stowage.is_running()
