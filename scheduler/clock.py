@@ -27,6 +27,10 @@ class Clock(MonotonicClock, Protocol):
         """
         ...
 
+    def cpu(self) -> float:
+        """Seconds of processor time that this thread has taken."""
+        ...
+
     def rest(self, seconds: float) -> None:
         """Hold up the thread, and with it the event loop."""
         ...
@@ -41,6 +45,8 @@ class SystemClock:
 
     monotonic = staticmethod(time.monotonic)
     """See `Clock.monotonic`; read some sixty times for each pod, so there is no step between."""
+    cpu = staticmethod(time.thread_time)
+    """See `Clock.cpu`."""
     rest = staticmethod(time.sleep)
     """See `Clock.rest`."""
 

@@ -44,7 +44,7 @@ SLICE_SECONDS: Final = 0.001
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
 LONG_SECONDS: Final = 1.0
-"""A pod whose decision takes longer is tried last from then on."""
+"""A pod whose decision takes more processor time twice in a row is tried last for a while."""
 
 _WORKING: Final = frozenset({AttemptState.PREBINDING, AttemptState.BINDING})
 
@@ -81,7 +81,7 @@ class Driver:
         engine.from_outside = self.submit
         self._clock = clock
         self._event_logs = event_logs
-        self.questions = Questions(self._ask, self._submit_timed)
+        self.questions = Questions(self._ask, self._submit_answer)
         self.on_configured = lambda _: None
         self._ready = asyncio.Event()
         self._ready.set()  # whoever decides looks first: nobody needs to until then
@@ -114,14 +114,26 @@ class Driver:
         if not self._ready.is_set() and self.engine.has_ready and self.outbox.has_room_again:
             self._ready.set()
 
-    def _submit_timed(self, event: Event, start: float | None = None) -> float:
-        """Tell the engine what makes it decide; gives the time of the end."""
-        now = self._clock.monotonic
-        start = now() if start is None else start
+    def _submit_answer(self, event: Event) -> None:
+        """Tell the engine what an extender has said: it decides at once."""
+        self._submit_timed(event, self._clock.monotonic(), self._clock.cpu())
+
+    def _submit_timed(self, event: Event, start: float, cpu: float) -> float:
+        """Tell the engine what makes it decide; gives the time of the end.
+
+        Args:
+            event: what it is told.
+            start: the time.
+            cpu: processor time taken so far, or as it was up to a slice earlier: reading it is
+                dear. Only what takes long by the clock is measured by it; that may also be for a
+                process that was stopped, or had no processor.
+        """
         self.submit(event)
-        end = now()
+        end = self._clock.monotonic()
         if end - start > LONG_SECONDS:
-            self.submit(TookLong(end - start))
+            used, uid = self._clock.cpu() - cpu, self.engine.attempts.decided
+            if uid and used > LONG_SECONDS:
+                self.submit(TookLong(uid, used))
         return end
 
     # --- loops ----------------------------------------------------------------------------------
@@ -132,9 +144,9 @@ class Driver:
         while not is_stopping():
             self._ready.clear()
             deadline = now() + SLICE_SECONDS
-            start = now()
+            start, cpu = now(), self._clock.cpu()
             while start < deadline and engine.has_ready and outbox.has_room:
-                start = self._submit_timed(Decide(), start)
+                start = self._submit_timed(Decide(), start, cpu)
             if engine.has_ready and outbox.has_room:
                 await asyncio.sleep(0)
             else:

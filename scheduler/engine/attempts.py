@@ -51,6 +51,7 @@ from scheduler.framework.interface import PostFilterResult
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.status import Code, unschedulable
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue import PUT_LAST_SECONDS
 
 PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
@@ -70,7 +71,11 @@ MAX_QUESTIONS: Final = 16
 
 
 class Attempts:
-    """All attempts that have not come to their end."""
+    """All attempts that have not come to their end.
+
+    Attributes:
+        decided: UID of the pod that the last decision was about; empty if it was about none.
+    """
 
     def __init__(self, core: Core, make_room: Callable[[PodInfo, PostFilterResult], None]) -> None:
         self._core = core
@@ -82,7 +87,7 @@ class Attempts:
         self._bound: dict[int, Attempt] = {}
         """Those in BOUND in the order in which they came there."""
         self._last_id = 0
-        self._last_uid = ""
+        self.decided = ""
         self._runs = Runs(core)
         self._hearings = Hearings(core, self._advance)
         self.question = self._hearings.question
@@ -114,6 +119,7 @@ class Attempts:
     def decide(self) -> None:
         """Let an attempt go on that waited to ask extenders, or try the next ready pod."""
         core = self._core
+        self.decided = ""
         if core.waiting.settled:
             return  # Their turn comes after each event; what they give back is there for the next.
         attempt = self._hearings.next_in_line()
@@ -124,7 +130,7 @@ class Attempts:
         if queued is None:
             return
         pod = queued.pod_info
-        self._last_uid = uid = pod.uid
+        uid = pod.uid
         if pod.is_terminating or core.cache.is_assumed_pod(uid):
             self._skip(pod)
             return
@@ -145,7 +151,7 @@ class Attempts:
     def _cycle(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:
         """A step in which plugins are asked, measured."""
         core, calls, pod = self._core, attempt.framework.calls, attempt.pod
-        self._last_uid = core.waiting.deciding = pod.uid
+        self.decided = core.waiting.deciding = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
         start = core.stopwatch()
         self._guarded(attempt, step)
@@ -253,6 +259,7 @@ class Attempts:
 
     def answered(self, number: int, answer: Answer) -> None:
         """An extender has answered a question, or has not."""
+        self.decided = ""
         attempt = self._hearings.asked_by(number)
         if attempt is not None and attempt.hearing is not None:
             hearing = attempt.hearing
@@ -453,12 +460,15 @@ class Attempts:
         else:
             self.leave(attempt, "not bound after all")
 
-    def took_long(self, seconds: float) -> None:
-        """The last decision took so long that its pod has to wait for others from now on."""
-        queued = self._core.queue.put_last(self._last_uid)
+    def took_long(self, uid: str, seconds: float) -> None:
+        """A decision took long: the second time in a row the pod is put last, and says so."""
+        queued = self._core.queue.took_long(uid)
         if queued is None:
             return
-        message = f"{queued.last_failure} Tried last from now on: deciding took {seconds:.1f} s."
+        message = (
+            f"{queued.last_failure} Tried last for {PUT_LAST_SECONDS // 60:.0f} minutes: "
+            f"deciding took {seconds:.1f} s of processor time, for the second time in a row."
+        )
         rejected = bool(queued.unschedulable_plugins or queued.pending_plugins)
         failure = Failure(message, is_rejection=rejected, nominated_node_name=None)
         self._patch(queued.pod_info, failure)

@@ -192,7 +192,7 @@ class Engine:
             EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             Say: lambda e: self.core.out.append(e.tell),
-            TookLong: lambda e: self.attempts.took_long(e.seconds),
+            TookLong: lambda e: self.attempts.took_long(e.uid, e.seconds),
             Configure: lambda e: self._configure(e.configuration),
         }
 

@@ -145,8 +145,9 @@ class Configure(_Event, frozen=True):
 
 
 class TookLong(_Event, frozen=True):
-    """The last decision kept everybody waiting for so long."""
+    """The decision about a pod took this thread so many seconds of processor time."""
 
+    uid: str
     seconds: float
 
 

@@ -39,6 +39,7 @@ class QueuedPodInfo:
         gate_failed: whether that plugin failed, and so no event is due for the pod.
         last_failure: the message of the last failed attempt, for `explain` and people.
         is_slow: whether deciding about it took so long that others go first.
+        slow_attempt: the number of the last attempt whose decision took long; -1 for none.
         was_flushed: whether the five-minute flush put it back last.
         excess: why no node could ever hold it, if the last rejection found that.
     """
@@ -55,6 +56,7 @@ class QueuedPodInfo:
         "last_failure",
         "pending_plugins",
         "pod_info",
+        "slow_attempt",
         "timestamp",
         "unschedulable_count",
         "unschedulable_plugins",
@@ -75,6 +77,7 @@ class QueuedPodInfo:
         self.gate_failed = False
         self.last_failure = ""
         self.is_slow = False
+        self.slow_attempt = -1
         self.was_flushed = False
         self.excess: Excess | None = None
 

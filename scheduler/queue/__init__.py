@@ -10,11 +10,12 @@ from scheduler.queue.backoff import BackoffSettings
 from scheduler.queue.dump import Place
 from scheduler.queue.groups import Kind, kind_of
 from scheduler.queue.nominator import Nominator
-from scheduler.queue.scheduling_queue import SchedulingQueue
+from scheduler.queue.scheduling_queue import PUT_LAST_SECONDS, SchedulingQueue
 from scheduler.queue.settings import QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.validation import QueueInvariantError
 
 __all__ = [
+    "PUT_LAST_SECONDS",
     "BackoffSettings",
     "Kind",
     "Nominator",

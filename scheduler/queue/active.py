@@ -55,12 +55,14 @@ class ActiveQueue:
     def push(self, uid: str, queued: QueuedPodInfo, key: Any) -> None:
         """Add a pod that is not here."""
         self._by_importance.push(uid, queued, key)
-        failures = queued.unschedulable_count + queued.consecutive_errors_count
-        self._by_failures.push(uid, queued, (queued.is_slow, failures, -queued.timestamp))
+        self._by_failures.push(uid, queued, _fairness(queued))
 
     def rekey(self, uid: str, key: Any) -> None:
         """Give a pod another importance; its arrival stays."""
         self._by_importance.rekey(uid, key)
+        queued = self._by_importance.get(uid)
+        if queued is not None:
+            self._by_failures.rekey(uid, _fairness(queued))
 
     def remove(self, uid: str) -> QueuedPodInfo | None:
         """Take out the pod with this UID, if it is here."""
@@ -109,3 +111,9 @@ class ActiveQueue:
             return False
         self._is_fair_turn = not self._is_fair_turn
         return self._is_fair_turn
+
+
+def _fairness(queued: QueuedPodInfo) -> tuple[bool, int, float]:
+    """Sorts those first that have failed least often, and of these the newest."""
+    failures = queued.unschedulable_count + queued.consecutive_errors_count
+    return queued.is_slow, failures, -queued.timestamp

@@ -26,7 +26,7 @@ Differs: pods are told apart by UID. Newer versions of a pod in flight, and its 
 until it comes back. The flush of pods that waited too long does not concern pods in flight.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final, TypeAlias
@@ -72,6 +72,8 @@ from scheduler.queue.validation import validate_queue
 
 _QUESTIONS_AT_ONCE: Final = 256
 """So many times waiting pods are asked at once what an event means to them: some 5 ms."""
+PUT_LAST_SECONDS: Final = 300.0
+"""For so long all others go before a pod whose decisions take long."""
 _FLUSHED_AT_ONCE: Final = 512
 """So many pods become active at once when their back-off ends: some 5 ms."""
 
@@ -119,6 +121,8 @@ class SchedulingQueue:
         self._in_flight = InFlightPods()
         self.done_scheduling_cycle = self._in_flight.stop_collecting
         self.nominator = Nominator()
+        self._put_last: OrderedDict[str, float] = OrderedDict()
+        """Pods that all others go before, and until when."""
         self._begin(sort_key, profiles, settings.backoff)
 
     def _begin(
@@ -382,6 +386,7 @@ class SchedulingQueue:
 
         Where they are very many, the others follow with the next pops.
         """
+        self._forgive()
         self._wake_some()
         self._is_flushing = True
         self._flush_some()
@@ -414,15 +419,39 @@ class SchedulingQueue:
             if is_due:
                 self._unschedulable.make_due(pod.uid)
 
-    def put_last(self, uid: str) -> QueuedPodInfo | None:
-        """Let a waiting pod come after all others from now on; None when it does not wait."""
+    def took_long(self, uid: str) -> QueuedPodInfo | None:
+        """A decision took long: the second time in a row all others go first, for a while.
+
+        Returns:
+            The pod, if it is put last now; None also for one that does not wait.
+        """
         queued = self._find(uid)
-        if queued is not None:
-            queued.is_slow = True
-            if uid in self._active:
-                self._active.rekey(uid, self._sort_key(queued))
-            self._backoff.rekey(uid, self._sort_key(queued))
+        if queued is None:
+            return None
+        in_a_row = queued.slow_attempt == queued.attempts - 1
+        queued.slow_attempt = queued.attempts
+        if not in_a_row:
+            return None
+        self._put_last[uid] = self._clock.monotonic() + PUT_LAST_SECONDS
+        self._put_last.move_to_end(uid)
+        self._set_slow(queued, is_slow=True)
         return queued
+
+    def _forgive(self) -> None:
+        """Pods that were put last long enough ago wait like all others."""
+        now = self._clock.monotonic()
+        while self._put_last and next(iter(self._put_last.values())) <= now:
+            uid, _ = self._put_last.popitem(last=False)
+            queued = self._find(uid) or self._in_flight.queued(uid)
+            if queued is not None:
+                self._set_slow(queued, is_slow=False)
+
+    def _set_slow(self, queued: QueuedPodInfo, *, is_slow: bool) -> None:
+        queued.is_slow = is_slow
+        uid = queued.pod_info.uid
+        if uid in self._active:
+            self._active.rekey(uid, self._sort_key(queued))
+        self._backoff.rekey(uid, self._sort_key(queued))
 
     # --- looking in -------------------------------------------------------------------------------
 

@@ -396,4 +396,18 @@ FAULTS: Final = (
         "            left = MAX_COMPARED if namespace == next(iter(unknown)) else 0\n",
         _BUDGETS + "test_what_one_decision_compares_is_bounded",
     ),
+    NamedFault(
+        "a pod whose decision was interrupted for a second is tried last",
+        "driver/driver",
+        "            if uid and used > LONG_SECONDS:\n",
+        "            if uid:\n",
+        _DRIVER + "test_time_without_the_processor_is_not_the_pods",
+    ),
+    NamedFault(
+        "a pod that is decided quickly by now is tried last for ever",
+        "queue/scheduling_queue",
+        "        self._forgive()\n",
+        "",
+        "tests/unit/queue/test_scheduling_queue.py::test_a_pod_that_took_long_is_forgiven",
+    ),
 )

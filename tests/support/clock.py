@@ -8,6 +8,7 @@ class FakeClock:
 
     Attributes:
         now: seconds of the monotonic clock.
+        used: seconds of processor time.
         start: the time of day at which the monotonic clock showed 0.
         suspended: seconds for which the machine has been suspended.
     """
@@ -15,6 +16,7 @@ class FakeClock:
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
         self.suspended = 0.0
+        self.used = 0.0
         self.start = datetime(2026, 1, 1, tzinfo=UTC)
 
     def monotonic(self) -> float:
@@ -25,6 +27,9 @@ class FakeClock:
 
     def wall(self) -> datetime:
         return self.start + timedelta(seconds=self.now)
+
+    def cpu(self) -> float:
+        return self.used
 
     def rest(self, seconds: float) -> None:
         self.advance(seconds)

@@ -83,16 +83,18 @@ class Preparing(Everything):
 
 
 class Slow(Plain):
-    """Each node takes so long."""
+    """Each node takes so long, and so much of the processor."""
 
-    def __init__(self, clock: FakeClock, seconds: float) -> None:
+    def __init__(self, clock: FakeClock, seconds: float, cpu: float) -> None:
         super().__init__()
         self._clock = clock
         self._seconds = seconds
+        self._cpu = cpu
 
     @override
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         self._clock.advance(self._seconds)
+        self._clock.used += self._cpu
         return Status()
 
 
@@ -213,7 +215,7 @@ def test_decisions_make_way_for_others() -> None:
             await asyncio.sleep(0)
             decided.append(len(world.heard(Decide)))
 
-    play(story, lambda world: Slow(world.clock, SLICE_SECONDS / 2))
+    play(story, lambda world: Slow(world.clock, SLICE_SECONDS / 2, SLICE_SECONDS / 2))
 
     steps = [after - before for before, after in pairwise(decided)]
     assert decided[-1] == 8
@@ -277,11 +279,46 @@ def test_a_decision_that_takes_long_is_told() -> None:
         world.add_pods(2)
         await settle()
 
-    slow = play(story, lambda world: Slow(world.clock, LONG_SECONDS + 0.5))
-    quick = play(story, lambda world: Slow(world.clock, LONG_SECONDS - 0.5))
+    slow = play(story, lambda world: Slow(world.clock, LONG_SECONDS + 1, LONG_SECONDS + 0.5))
+    quick = play(story, lambda world: Slow(world.clock, LONG_SECONDS - 0.5, LONG_SECONDS - 0.5))
 
-    assert slow.heard(TookLong) == [TookLong(LONG_SECONDS + 0.5)] * 2
+    took = LONG_SECONDS + 0.5
+    assert slow.heard(TookLong) == [TookLong("default/p0", took), TookLong("default/p1", took)]
     assert quick.heard(TookLong) == []
+
+
+def test_time_without_the_processor_is_not_the_pods() -> None:
+    """The process was stopped, or others had the processor."""
+
+    async def story(world: World) -> None:
+        world.add_node()
+        world.add_pods(2)
+        await settle()
+
+    stopped = play(story, lambda world: Slow(world.clock, 60.0, 0.001))
+
+    assert stopped.heard(TookLong) == []
+
+
+def test_what_takes_long_and_is_about_no_pod_is_nobodys() -> None:
+    """The pod of an earlier decision has nothing to do with it."""
+
+    async def story(world: World) -> None:
+        world.add_node()
+        world.add_pods(1)
+        await settle()
+        queue = world.engine.core.queue
+
+        def pop_nothing() -> None:
+            world.clock.advance(60.0)
+            world.clock.used += 60.0
+
+        queue.pop = pop_nothing  # type: ignore[method-assign]
+        world.add_pods(2)
+        await settle()
+        world.stop()
+
+    assert play(story).heard(TookLong) == []
 
 
 # --- time ---------------------------------------------------------------------------------------

@@ -268,7 +268,12 @@ class Cluster:
         is_open = self.engine.attempts.get(attempt) is not None
         uid = self._any() or "nobody"
         late = (BindFailed(attempt, "late"), PreBound(attempt), Bound(attempt), PodRead(attempt))
-        events = (Activate((uid,)), TookLong(2.0), ReadFailed(attempt), *(() if is_open else late))
+        events = (
+            Activate((uid,)),
+            TookLong(self.engine.attempts.decided, 2.0),
+            ReadFailed(attempt),
+            *(() if is_open else late),
+        )
         self.handle(self.draw.choice(events))
 
     # --- the watch and the answers --------------------------------------------------------------

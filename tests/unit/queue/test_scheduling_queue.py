@@ -14,7 +14,7 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.status import SUCCESS, Status, error, unschedulable
-from scheduler.queue import QueueCounts, QueueInvariantError
+from scheduler.queue import PUT_LAST_SECONDS, QueueCounts, QueueInvariantError
 from scheduler.queue.in_flight import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
@@ -80,17 +80,43 @@ def test_the_queue_says_whether_there_is_something_to_pop() -> None:
     assert said == [False, True, False, True, False]
 
 
+def heavy_and_light(under_test: QueueUnderTest) -> None:
+    """A pod whose decision took long twice, and one of a lower priority; both are ready."""
+    queue = under_test.queue
+    queue.add(make_pod_info("heavy", priority=9))
+    for last in (False, True):
+        under_test.fail(under_test.pop(), "Fit")
+        assert (queue.took_long("default/heavy") is not None) is last
+        queue.activate(["default/heavy"])
+    queue.add(make_pod_info("light"))
+    assert queue.took_long("default/nobody") is None
+
+
 def test_a_pod_that_took_long_comes_last() -> None:
     """Whatever its priority, while it waits and when it comes back."""
     under_test = QueueUnderTest()
-    queue = under_test.queue
-    for name, priority in (("heavy", 9), ("light", 0)):
-        queue.add(make_pod_info(name, priority=priority))
+    heavy_and_light(under_test)
 
-    assert queue.put_last("default/heavy") is not None
-
-    assert queue.put_last("default/nobody") is None
     assert under_test.pop_names() == ["light", "heavy"]
+
+
+def test_a_pod_that_took_long_is_forgiven() -> None:
+    """After a while, whether it is ready by then, on its way, or comes back later."""
+    under_test = QueueUnderTest()
+    queue = under_test.queue
+    heavy_and_light(under_test)
+    under_test.clock.advance(PUT_LAST_SECONDS - 1)
+    queue.flush_backoff_completed()
+    light = under_test.pop()
+
+    under_test.clock.advance(1)
+    queue.flush_backoff_completed()
+    queue.validate()
+    under_test.fail(light)
+    queue.activate(["default/light"])
+
+    assert light.pod_info.name == "light"
+    assert under_test.pop_names() == ["heavy", "light"]
 
 
 # --- failures -------------------------------------------------------------------------------------

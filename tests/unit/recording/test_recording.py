@@ -138,7 +138,7 @@ EVENTS: list[Event] = [
     Rejected("u", "P", "m"),
     Activate(("u", "v")),
     Say(TELL),
-    TookLong(1.5),
+    TookLong("u", 1.5),
     Configure({"profiles": [{"schedulerName": "a"}]}),
 ]
 
