@@ -87,8 +87,8 @@ cover: $(VENV)/dev.stamp ## Show which branches no test reaches
 	$(BIN)/coverage report
 
 .PHONY: e2e
-e2e: $(VENV)/dev.stamp ## Test against a real API server (HARNESS=kubeconfig, kind or own; else the first that is there)
-	$(BIN)/python -m pytest e2e $(addprefix --harness=,$(HARNESS))
+e2e: $(VENV)/dev.stamp ## Test against a real API server (HARNESS=kubeconfig, kind, own, or nodes with real nodes; else the first of three)
+	$(BIN)/python -m $(if $(filter nodes,$(HARNESS)),e2e.nodes,pytest e2e $(addprefix --harness=,$(HARNESS)))
 
 .PHONY: chaos
 chaos: $(VENV)/dev.stamp ## Let things go wrong under load, and print what came of it (SEED=1 MINUTES=20)

@@ -1,8 +1,9 @@
 """Which cluster the tests run against, the daemon under test, and what a failure shows.
 
 The cluster is that of the harness named by `--harness`: `kubeconfig` (the cluster of KUBECONFIG),
-`kind` (docker and kind), or `own` (a control plane built from Go modules). Without a name it is the
-first of these that is there. Who names one wants every test: one that is skipped has failed.
+`kind` (docker and kind), `own` (a control plane built from Go modules), or `nodes` (that one and
+real nodes, `python -m e2e.nodes`). Without a name it is the first of the first three that is there.
+With a named one every test is wanted: one that is skipped has failed.
 """
 
 import os
@@ -29,9 +30,13 @@ StartStowage = Callable[..., Program]
 ASKED_ELSEWHERE = pytest.StashKey[list[AuditEvent]]()
 """In the session's configuration: what daemons asked of clusters that are gone by the end."""
 
-HARNESSES = ("kubeconfig", "kind", "own")
+HARNESSES = ("kubeconfig", "kind", "own", "nodes")
 
-_REPORTERS = pytest.StashKey[list[Callable[[], str]]]()
+_NODES = Path(__file__).parent / "nodes"
+"""Tests that need real nodes, and bring them."""
+
+REPORTERS = pytest.StashKey[list[Callable[[], str]]]()
+"""What a failed test's report shows besides."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +48,14 @@ def pytest_report_header(config: pytest.Config) -> str:
     """Says where tests run."""
     named = config.getoption("--harness")
     return f"harness: {_harness(config)} ({'as told' if named else 'the first that is there'})"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Keeps tests of real nodes and all others apart: only the former run inside namespaces."""
+    if config.getoption("--harness") is None or collection_path.is_dir():
+        return None
+    is_of_nodes = collection_path.is_relative_to(_NODES)
+    return True if is_of_nodes != (config.getoption("--harness") == "nodes") else None
 
 
 def _harness(config: pytest.Config) -> str:
@@ -93,7 +106,7 @@ def cluster_with_controllers(
 @pytest.fixture
 def cluster(shared_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster without nodes and pods of other tests."""
-    request.node.stash.setdefault(_REPORTERS, []).append(shared_cluster.report)
+    request.node.stash.setdefault(REPORTERS, []).append(shared_cluster.report)
     yield shared_cluster
     shared_cluster.reset()
 
@@ -129,7 +142,7 @@ def run_stowage(
         name = options.pop("name", f"stowage-{len(started)}")
         program = start_stowage(kubeconfig, tmp_path, name=name, **options)
         started.append(program)
-        request.node.stash[_REPORTERS].append(lambda: f"--- {name}\n{program.tail(60)}")
+        request.node.stash[REPORTERS].append(lambda: f"--- {name}\n{program.tail(60)}")
         return program
 
     yield start
@@ -146,6 +159,9 @@ def stowage(run_stowage: StartStowage) -> Program:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the test of what the whole run asked for at its end."""
     items.sort(key=lambda item: item.path.name == "test_rights.py")
+    for item in items:
+        if item.path.is_relative_to(_NODES) and not item.config.getoption("--harness"):
+            item.add_marker(pytest.mark.skip(reason="on real nodes: make e2e HARNESS=nodes"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -157,7 +173,7 @@ def pytest_runtest_makereport(
     if report.skipped and item.config.getoption("--harness"):
         report.outcome = "failed"
     if report.failed:
-        for reporter in item.stash.get(_REPORTERS, []):
+        for reporter in item.stash.get(REPORTERS, []):
             try:
                 report.sections.append(("cluster", reporter()))
             except Exception as error:  # noqa: BLE001 -- the test's own failure matters more

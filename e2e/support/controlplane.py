@@ -53,6 +53,8 @@ class Options:
     """Static bearer tokens: token to user and groups."""
     api_server_arguments: Sequence[str] = ()
     """Further arguments for kube-apiserver; they win over the harness' own."""
+    address: str = ""
+    """The address of this machine at which real nodes reach the API server; none has no nodes."""
     directory: Path | None = None
     """Where to put everything; by default a temporary folder that is removed at the end."""
 
@@ -119,11 +121,19 @@ class ControlPlane:
         if self._temporary is not None:
             self._temporary.cleanup()
 
-    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
+    def kubeconfig_for(
+        self, user: str, groups: Sequence[str] = (), *, server: str | None = None
+    ) -> Path:
         """Writes a kubeconfig with a client certificate for ``user`` in ``groups``."""
         path = self.directory / f"{user.replace(':', '.')}.kubeconfig"
         certificate = self._authority.client(user, groups)
-        return write_kubeconfig(path, self.server, authority=self.ca, certificate=certificate)
+        server = server or self.server
+        return write_kubeconfig(path, server, authority=self.ca, certificate=certificate)
+
+    @property
+    def server_for_nodes(self) -> str:
+        """Where real nodes reach the API server."""
+        return f"https://{self.options.address}:{self._port}"
 
     @property
     def ca(self) -> bytes:
@@ -326,6 +336,7 @@ class ControlPlane:
             "--delete-collection-workers=16",
             *self._admission_arguments(),
             *self._audit_arguments(),
+            *self._node_arguments(),
             *self.options.api_server_arguments,
         )
         for path in ("/readyz", "/api/v1/namespaces/default"):
@@ -345,6 +356,22 @@ class ControlPlane:
             f"--audit-log-path={self.audit_log}",
             # Written before the answer is sent: a test reads its own requests without waiting.
             "--audit-log-mode=blocking",
+        ]
+
+    def _node_arguments(self) -> list[str]:
+        """What real nodes need; they win over what a cluster without nodes has."""
+        if not self.options.address:
+            return []
+        return [
+            "--bind-address=0.0.0.0",
+            f"--advertise-address={self.options.address}",
+            "--endpoint-reconciler-type=lease",
+            "--authorization-mode=Node",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",
+            f"--kubelet-client-certificate={self.directory / 'admin.crt'}",
+            f"--kubelet-client-key={self.directory / 'admin.key'}",
+            "--kubelet-preferred-address-types=InternalIP",
         ]
 
     def _start_controller_manager(self, binary: Path) -> None:
@@ -388,7 +415,7 @@ class ControlPlane:
     def _write_files(self) -> None:
         serving = self._authority.serving(
             ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"],
-            ["127.0.0.1", "10.0.0.1"],
+            ["127.0.0.1", "10.0.0.1", *filter(None, [self.options.address])],
         )
         self._write("ca.crt", self.ca)
         self._write("ca.key", self._authority.key)

@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from e2e.support.go_programs import CACHE
@@ -37,16 +38,51 @@ def program(name: str, *packages: str) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not any(path.exists() for path in places):
-            _fetch(packages, folder)
+            _fetch(["apt-get", "download", *packages], folder)
     for path in places:
         if path.exists():
             return path
     raise NotHereError(f"there is no {name} in {', '.join(packages)}")
 
 
-def library_folders() -> list[Path]:
+def environment(programs: Mapping[str, str]) -> dict[str, str]:
+    """Variables with which all of some programs are found and run, whichever were here before.
+
+    Args:
+        programs: each with the package that has it; packages are fetched with all they depend on.
+
+    Raises:
+        NotHereError: a program is nowhere.
+    """
+    folder = CACHE / "debian-tools"
+    folder.mkdir(parents=True, exist_ok=True)
+    places = ["usr/local/sbin", "usr/sbin", "usr/bin", "sbin", "bin", "usr/lib/cni"]
+    here = [Path("/") / place for place in places]
+    unpacked = [folder / place for place in places]
+    path = os.pathsep.join([os.environ.get("PATH", ""), *map(str, [*here, *unpacked])])
+
+    def missing() -> list[str]:
+        return [package for name, package in programs.items() if not shutil.which(name, path=path)]
+
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if packages := missing():
+            archives = f"Dir::Cache::archives={folder}"
+            (folder / "partial").mkdir(exist_ok=True)
+            download = ["apt-get", "install", "--download-only", "--yes", "--no-install-recommends"]
+            _fetch([*download, "-o", archives, *packages], folder)
+    if packages := missing():
+        raise NotHereError(f"no program in {', '.join(packages)}")
+    variables = {"PATH": path}
+    if libraries := library_folders(folder):
+        variables["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, libraries))
+        variables["DEBOOTSTRAP_DIR"] = str(folder / "usr" / "share" / "debootstrap")
+    return variables
+
+
+def library_folders(folder: Path = CACHE / "debian") -> list[Path]:
     """Where unpacked libraries are."""
-    return sorted((CACHE / "debian" / "usr" / "lib").glob("*-linux-gnu*"))
+    return sorted((folder / "usr" / "lib").glob("*-linux-gnu*"))
 
 
 def libraries() -> dict[str, str]:
@@ -55,16 +91,16 @@ def libraries() -> dict[str, str]:
     return {"LD_LIBRARY_PATH": os.pathsep.join(map(str, found))} if found else {}
 
 
-def _fetch(packages: tuple[str, ...], folder: Path) -> None:
+def _fetch(command: list[str], folder: Path) -> None:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise NotHereError(f"this is no Debian: nothing to fetch {', '.join(packages)} with")
-    if _run(["apt-get", "download", *packages], folder):
+        raise NotHereError(f"this is no Debian: nothing to run {' '.join(command)} with")
+    if _run(command, folder):
         # The lists may be old or missing; only root can renew them.
         if os.geteuid() == 0:
             _run(["apt-get", "update", "--quiet"], folder)
-        said = _run(["apt-get", "download", *packages], folder)
+        said = _run(command, folder)
         if said:
-            raise NotHereError(f"apt-get download {' '.join(packages)}: {said}")
+            raise NotHereError(f"{' '.join(command)}: {said}")
     for archive in folder.glob("*.deb"):
         said = _run(["dpkg-deb", "--extract", str(archive), str(folder)], folder)
         archive.unlink()

@@ -64,6 +64,17 @@ CONTROL_PLANE = GoProgram(
 )
 """One binary that becomes each program of a control plane by the name it is started by."""
 
+NODE = GoProgram(
+    name="node",
+    module=CHECKOUT / "e2e" / "node",
+    linker_flags=version_flags(KUBERNETES_VERSION),
+    also_named=("kubelet", "kube-proxy"),
+)
+"""One binary that becomes each program of Kubernetes on a node by the name it is started by."""
+
+PAUSE = GoProgram(name="pause", module=CHECKOUT / "e2e" / "node", package="./pause")
+"""What runs in the containers of pods that do nothing."""
+
 KUBELETS = GoProgram(
     name="kwok",
     module=CHECKOUT / "e2e" / "kwok",

@@ -1,0 +1,98 @@
+"""``python -m e2e.nodes``: tests on real nodes, in namespaces of their own on this machine.
+
+What needs the network is done first: programs are built from Go modules, images from the
+Dockerfile. Then pytest runs inside namespaces, with the control plane and the nodes; whatever
+happens to it, the kernel ends all of them.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from e2e.nodes import machine
+from e2e.nodes.images import build_all
+from e2e.nodes.lab import VARIABLE
+from e2e.nodes.namespaces import CommandError, Namespaces
+from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, NODE, BuildError, build
+
+_TESTS = Path(__file__).parent.relative_to(CHECKOUT)
+_ANY = {"ignore_unknown_options": True}
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Run Stowage as pods on real nodes; without a command, the tests."""
+    if context.invoked_subcommand is None:
+        context.invoke(test)
+
+
+@main.command(context_settings=_ANY)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def test(arguments: Sequence[str]) -> None:
+    """Run the tests; ARGUMENTS are pytest's."""
+    paths = [] if any(not each.startswith("-") for each in arguments) else [str(_TESTS)]
+    _inside([sys.executable, "-m", "pytest", "--harness=nodes", *paths, *arguments])
+
+
+@main.command(name="build")
+def build_() -> None:
+    """Build what is not there yet: programs and images."""
+    _prepare()
+
+
+@main.command()
+def shell() -> None:
+    """Start a cluster with two nodes and a shell that reaches it with kubectl."""
+    _inside([sys.executable, "-m", "e2e.nodes.shell"])
+
+
+def _prepare() -> list[Path]:
+    try:
+        machine.prepare()
+        build(CONTROL_PLANE)
+        build(NODE)
+        return build_all()
+    except (machine.CannotError, BuildError, CommandError) as error:
+        sys.exit(f"error: {error}")
+
+
+def _inside(command: Sequence[str]) -> None:
+    """Runs a command inside namespaces and ends with its status."""
+    archives = _prepare()
+    machine.remove_leftovers()
+    with machine.left_as_it_was(), tempfile.TemporaryDirectory(prefix=machine.prefix()) as made:
+        world = Path(made)
+        (world / "images").mkdir()
+        for archive in archives:
+            # A link of its own: another checkout may tidy up the cache meanwhile.
+            _link(archive, world / "images" / archive.name)
+        try:
+            with Namespaces("lab", world) as namespaces:
+                # Disks in memory: fast to fill, and gone with the namespaces.
+                (world / "disk").mkdir()
+                namespaces.run("mount", "-t", "tmpfs", "none", str(world / "disk"))
+                # Entering a mount namespace goes to its root.
+                words = namespaces.command("env", f"--chdir={CHECKOUT}", *command)
+                variables = {**os.environ, VARIABLE: made}
+                status = subprocess.run(words, check=False, env=variables).returncode
+        finally:
+            machine.CgroupTree(world.name).remove()
+    sys.exit(status)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy(source, target)
+
+
+if __name__ == "__main__":
+    main()

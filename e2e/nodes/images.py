@@ -1,0 +1,240 @@
+"""The images that real nodes run: built from the checkout's Dockerfile, without a registry.
+
+Every image is an OCI archive below ``.cache``, named after what it was built from, so that only a
+change pays for the build, and several checkouts can share the cache. Building needs the network;
+running what was built does not.
+"""
+
+import fcntl
+import hashlib
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from e2e.nodes.namespaces import CommandError, run
+from e2e.support.go_programs import CACHE, CHECKOUT, PAUSE, build as build_program
+
+FOLDER = CACHE / "nodes"
+
+SUITE = "trixie"
+"""The Debian release whose Python is the one of the Dockerfile's base image."""
+
+_PYTHON = "3.13"
+_PACKAGES = ("ca-certificates", "python3", "python3-venv", "tzdata")
+_BASE = f"localhost/stowage-base:{SUITE}"
+_KEPT = 6
+"""Archives of each image that are kept, newest first: checkouts that share a cache have theirs."""
+
+_BUILD_SECONDS = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that nodes import.
+
+    Args:
+        name: as manifests write it, with the tag.
+        recipe: the Dockerfile's text.
+        context: what the recipe copies: a path in the context to a file or folder here.
+        arguments: build arguments.
+        target: the stage; by default the last one.
+        wheels: the lock file whose wheels the build installs.
+    """
+
+    name: str
+    recipe: str
+    context: Mapping[str, Path]
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    target: str = ""
+    wheels: Path | None = None
+
+
+def images() -> list[Image]:
+    """All images: Stowage's two, and what pods of tests and examples run."""
+    return [
+        _stowage("stowage:dev", "daemon", "requirements.lock"),
+        _stowage("stowage-operator:dev", "operator", "requirements-operator.lock"),
+        Image(
+            "registry.k8s.io/pause:3.10",
+            'FROM scratch\nCOPY pause /pause\nENTRYPOINT ["/pause"]\n',
+            {"pause": build_program(PAUSE)},
+        ),
+        Image("box:1", _box(), {"busybox": Path(shutil.which("busybox") or "busybox")}),
+    ]
+
+
+def _stowage(name: str, target: str, lock: str) -> Image:
+    return Image(
+        name,
+        (CHECKOUT / "Dockerfile").read_text(),
+        dict(_context()),
+        {"BASE": _BASE, "LOCK": lock, "PIP_NO_INDEX": "1", "VERSION": "0.0.1"},
+        target,
+        CHECKOUT / lock,
+    )
+
+
+def _context() -> Iterator[tuple[str, Path]]:
+    """What .dockerignore lets through: all but what it takes back is left out."""
+    first, *others = (CHECKOUT / ".dockerignore").read_text().split()
+    assert first == "*"
+    for pattern in others:
+        for path in sorted(CHECKOUT.glob(pattern.removeprefix("!"))):
+            yield str(path.relative_to(CHECKOUT)), path
+
+
+def _box() -> str:
+    """A shell and small programs, for pods of tests."""
+    return (
+        "FROM scratch\n"
+        "COPY busybox /bin/busybox\n"
+        'RUN ["/bin/busybox", "--install", "-s", "/bin"]\n'
+        'ENTRYPOINT ["/bin/sh"]\n'
+    )
+
+
+def build_all() -> list[Path]:
+    """Builds what is not there yet and returns the archives of all images.
+
+    Raises:
+        CommandError: a build failed; carries what it said.
+    """
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return [_archive(image) for image in images()]
+
+
+def _archive(image: Image) -> Path:
+    short = image.name.rpartition("/")[2].replace(":", "-")
+    archive = FOLDER / f"{short}.{_fingerprint(image)}.tar"
+    if archive.exists():
+        archive.touch()
+        return archive
+    print(f"building {image.name} ...", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix="build-") as made:
+        _build(image, Path(made), archive)
+    others = sorted(FOLDER.glob(f"{short}.*.tar"), key=lambda path: -path.stat().st_mtime)
+    for old in others[_KEPT:]:
+        old.unlink()
+    return archive
+
+
+def _build(image: Image, directory: Path, archive: Path) -> None:
+    context = directory / "context"
+    context.mkdir()
+    for name, source in image.context.items():
+        target = context / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    (directory / "Dockerfile").write_text(image.recipe)
+    words = ["--layers", "--isolation=chroot", "--pull-never", f"--file={directory}/Dockerfile"]
+    if image.wheels is not None:
+        _make_base()
+        words.append(f"--build-context=wheels={_wheels(image.wheels)}")
+    words += [f"--build-arg={key}={value}" for key, value in image.arguments.items()]
+    if image.target:
+        words.append(f"--target={image.target}")
+    _buildah("build", *words, f"--tag={image.name}", str(context))
+    unfinished = directory / "image.tar"
+    _buildah("push", image.name, f"oci-archive:{unfinished}:{_full(image.name)}")
+    unfinished.replace(archive)
+
+
+def _full(name: str) -> str:
+    """A name as containerd has it."""
+    first, _, rest = name.partition("/")
+    if not rest:
+        return f"docker.io/library/{name}"
+    return name if "." in first else f"docker.io/{name}"
+
+
+def _fingerprint(image: Image) -> str:
+    """Digests everything an image is made of."""
+    parts = (image.name, image.recipe, image.target, sorted(image.arguments.items()), _PACKAGES)
+    digest = hashlib.sha256(repr(parts).encode())
+    for name, source in image.context.items():
+        for path in sorted(source.rglob("*")) if source.is_dir() else [source]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(f"\0{name}\0{path.relative_to(source)}\0".encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _make_base() -> None:
+    """Makes the image that stands for the Dockerfile's base: Debian's own Python of that version.
+
+    There is no registry to pull from; what a build takes from its base is Python and pip.
+    """
+    with suppress(CommandError):
+        _buildah("inspect", "--type=image", _BASE)
+        return
+    print(f"building {_BASE} ...", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix="build-") as made:
+        root = Path(made) / "root"
+        words = ["debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}"]
+        run([*words, SUITE, str(root), _mirror()], timeout=_BUILD_SECONDS)
+        recipe = Path(made) / "Dockerfile"
+        recipe.write_text("FROM scratch\nCOPY root /\n")
+        _buildah("build", f"--file={recipe}", f"--tag={_BASE}", made)
+
+
+def _mirror() -> str:
+    """Where this machine gets Debian from."""
+    found = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Label: Debian"])
+    return found.split()[0]
+
+
+def _wheels(lock: Path) -> Path:
+    """The folder with the wheels that the base's Python installs from a lock file.
+
+    pip judges markers by the Python it runs in, so they are judged here.
+    """
+    wanted = "".join(_for_python(lock.read_text()))
+    folder = FOLDER / f"wheels.{hashlib.sha256(wanted.encode()).hexdigest()[:16]}"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=FOLDER, prefix="build-") as made:
+            requirements, wheels = Path(made) / "requirements.txt", Path(made) / "wheels"
+            requirements.write_text(wanted)
+            words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            words += ["--require-hashes", "--only-binary=:all:", f"--python-version={_PYTHON}"]
+            words += [f"--dest={wheels}", f"--requirement={requirements}"]
+            run(words, timeout=_BUILD_SECONDS)
+            wheels.rename(folder)
+    return folder
+
+
+def _for_python(lock: str) -> Iterator[str]:
+    """Yields the entries of a lock file whose marker holds there, without the marker."""
+    there = {"python_version": _PYTHON, "python_full_version": f"{_PYTHON}.0"}
+    for entry in re.split(r"^(?=\w)", lock, flags=re.MULTILINE):
+        first, _, rest = entry.partition("\\\n")
+        if not first.strip() or first.startswith("#"):
+            continue
+        requirement = Requirement(first)
+        if requirement.marker is None or requirement.marker.evaluate(there):
+            requirement.marker = None
+            yield f"{requirement} \\\n{rest}"
+
+
+def _buildah(*words: str) -> str:
+    """Runs buildah with storage of its own, and with mounts that go with it."""
+    policy = FOLDER / "policy.json"
+    policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}]}))
+    place = ["--storage-driver=overlay", f"--root={FOLDER / 'storage'}"]
+    place += [f"--runroot={FOLDER / 'storage-run'}"]
+    private = ["unshare", "--mount", "--propagation=private"]
+    signed = [f"--signature-policy={policy}"] if words[0] in ("build", "push") else []
+    command = [*private, "buildah", *place, words[0], *signed, *words[1:]]
+    return run(command, timeout=_BUILD_SECONDS)

@@ -1,0 +1,185 @@
+"""What a machine has to offer for real nodes, and what it must look like when they are gone."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e.nodes.namespaces import CommandError, run
+from e2e.support import debian
+from e2e.support.go_programs import CACHE
+
+PROGRAMS = {
+    "buildah": "buildah",
+    "busybox": "busybox-static",
+    "containerd": "containerd",
+    "debootstrap": "debootstrap",
+    "ip": "iproute2",
+    "nft": "nftables",
+    "runc": "runc",
+}
+"""What nodes and images are made with, and the Debian packages that have it."""
+
+NETWORK_PLUGINS = "containernetworking-plugins"
+
+CGROUPS = Path("/sys/fs/cgroup")
+CONTROLLERS = (
+    "blkio",
+    "cpu",
+    "cpuacct",
+    "cpuset",
+    "devices",
+    "freezer",
+    "memory",
+    "pids",
+    "systemd",
+)
+"""The hierarchies of cgroup v1 in which kubelet and runc make groups."""
+
+SETTINGS = (
+    "kernel/keys/root_maxbytes",
+    "kernel/keys/root_maxkeys",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "net/bridge/bridge-nf-call-iptables",
+    "net/ipv4/conf/all/route_localnet",
+    "net/ipv4/ip_forward",
+    "net/ipv4/vs/conntrack",
+    "net/netfilter/nf_conntrack_max",
+    "net/netfilter/nf_conntrack_tcp_timeout_established",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+)
+"""What kubelet and kube-proxy write, below /proc/sys."""
+
+_NAME = "stowage-nodes"
+
+
+class CannotError(RuntimeError):
+    """This machine cannot have real nodes; the message says why and what would help."""
+
+
+def prepare() -> None:
+    """Makes sure that the machine can have real nodes; puts the programs they need on the PATH.
+
+    Raises:
+        CannotError: it cannot.
+    """
+    if os.geteuid() != 0:
+        raise CannotError("real nodes need root: namespaces, mounts and cgroups are made for them")
+    if not shutil.which("unshare") or not shutil.which("nsenter"):
+        raise CannotError("real nodes need unshare and nsenter, which util-linux has")
+    try:
+        run(["unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--mount-proc", "true"])
+    except CommandError as error:
+        raise CannotError(f"namespaces cannot be made here: {error}") from error
+    if not has_unified_cgroups():
+        missing = [name for name in CONTROLLERS if not (CGROUPS / name / "cgroup.procs").exists()]
+        if missing:
+            raise CannotError(f"these cgroup hierarchies are not mounted: {', '.join(missing)}")
+        if not os.access(CGROUPS / "memory" / "cgroup.procs", os.W_OK):
+            raise CannotError("cgroups cannot be made here: /sys/fs/cgroup is read-only")
+    try:
+        os.environ.update(debian.environment({**PROGRAMS, "ptp": NETWORK_PLUGINS}))
+    except debian.NotHereError as error:
+        raise CannotError(f"real nodes need {', '.join(PROGRAMS)}: {error}") from error
+
+
+def has_unified_cgroups() -> bool:
+    """True on cgroup v2, false on v1 and on a mixture, which counts as v1."""
+    return (CGROUPS / "cgroup.controllers").exists()
+
+
+def network_plugins() -> Path:
+    """The folder with the programs that connect pods to the network."""
+    found = shutil.which("ptp")
+    assert found is not None, "the machine was prepared"
+    return Path(found).resolve().parent
+
+
+class CgroupTree:
+    """A folder of cgroups in every hierarchy, for one lab.
+
+    Args:
+        name: the folder's; all that kubelets make is below it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._roots = (
+            [CGROUPS] if has_unified_cgroups() else [CGROUPS / each for each in CONTROLLERS]
+        )
+
+    def make(self, child: str) -> str:
+        """Makes the folder of a node and returns its path as kubelet's `cgroupRoot` has it."""
+        for root in self._roots:
+            for path in (root / self.name, root / self.name / child):
+                path.mkdir(exist_ok=True)
+                if root.name == "cpuset":
+                    # Empty in a new folder, and nothing runs in it until they are filled in.
+                    for name in ("cpuset.cpus", "cpuset.mems"):
+                        (path / name).write_text((path.parent / name).read_text())
+                if has_unified_cgroups():
+                    controllers = (path.parent / "cgroup.controllers").read_text().split()
+                    wanted = " ".join(f"+{name}" for name in controllers)
+                    (path.parent / "cgroup.subtree_control").write_text(wanted)
+        return f"/{self.name}/{child}"
+
+    def remove(self) -> None:
+        """Removes every folder; what ran in them has ended."""
+        # runc makes some where no controller is, too.
+        for root in (CGROUPS, *CGROUPS.iterdir()):
+            for folder, _, _ in os.walk(root / self.name, topdown=False):
+                Path(folder).rmdir()
+
+
+def remove_leftovers() -> None:
+    """Removes the cgroups of labs whose process was killed before it could."""
+    for path in (*CGROUPS.glob(f"{_NAME}-*"), *CGROUPS.glob(f"*/{_NAME}-*")):
+        owner = re.match(rf"{_NAME}-(\d+)-", path.name)
+        if owner and not Path(f"/proc/{owner[1]}").exists():
+            CgroupTree(path.name).remove()
+
+
+def prefix() -> str:
+    """What names of this process' lab begin with."""
+    return f"{_NAME}-{os.getpid()}-"
+
+
+@contextmanager
+def left_as_it_was() -> Iterator[None]:
+    """Holds the machine after what is done against the machine before.
+
+    Raises:
+        AssertionError: a setting, rule, mount or cgroup is another one.
+    """
+    before = _seen()
+    yield
+    after = _seen()
+    changed = [
+        f"{key}: was {before[key]!r}, is {after[key]!r}"
+        for key in before
+        if before[key] != after[key]
+    ]
+    assert not changed, "the lab changed this machine:\n" + "\n".join(changed)
+
+
+def _seen() -> dict[str, str]:
+    """What could stay behind of a lab, and of no other one."""
+    seen = {name: _text(Path("/proc/sys") / name) for name in SETTINGS}
+    mounts = _text(Path("/proc/self/mounts")).splitlines()
+    seen["mounts"] = "\n".join(each for each in mounts if prefix() in each or str(CACHE) in each)
+    groups = {path.name for path in CGROUPS.glob("*/*") if path.is_dir()}
+    ours = re.compile(rf"{prefix()}.*|kubepods.*|buildah.*")
+    seen["cgroups"] = " ".join(sorted(name for name in groups if ours.fullmatch(name)))
+    seen["rules"] = run(["nft", "--stateless", "list", "ruleset"])
+    return seen
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""

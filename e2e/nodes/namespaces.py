@@ -1,0 +1,101 @@
+"""Linux namespaces that are held by one process: when it ends, the kernel ends all that is in them.
+
+A node of the lab is one set of them, and the whole lab is another one around its nodes.
+"""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from e2e.support.go_programs import PAUSE, build
+from e2e.support.processes import Program
+from e2e.support.waiting import wait_for
+
+_TIMEOUT_SECONDS = 120
+
+
+class CommandError(RuntimeError):
+    """A command failed; carries the command and what it said."""
+
+
+def run(
+    command: Sequence[str],
+    *,
+    stdin: str = "",
+    timeout: float = _TIMEOUT_SECONDS,
+    directory: Path | None = None,
+) -> str:
+    """Runs a command to its end and returns what it printed.
+
+    Raises:
+        CommandError: its exit status is not 0, or the time is up.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+            cwd=directory,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"{' '.join(command)} took longer than {timeout:g} s") from error
+    if done.returncode:
+        said = f"{done.stdout}{done.stderr}"[-4000:]
+        raise CommandError(f"{' '.join(command)} ended with {done.returncode}:\n{said}")
+    return done.stdout
+
+
+class Namespaces:
+    """Mount, network, process, and host name namespaces of their own.
+
+    Invariant: mounts inside are not seen outside; every process inside ends with ``kill``, with
+    the process that made this object, and when that is killed itself.
+    """
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self._directory = directory
+        words = ["unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--kill-child"]
+        words += ["--mount-proc", "--propagation=private", str(build(PAUSE))]
+        self._holder = Program(f"{name}-holder", words, directory / f"{name}-holder.log")
+        self.pid: int = wait_for(self._first_process, f"the first process of {name}")
+        self.run("hostname", name)
+        self.run("ip", "link", "set", "lo", "up")
+
+    def command(self, *words: str) -> list[str]:
+        """The command line that runs a command inside."""
+        enter = ["nsenter", f"--target={self.pid}", "--mount", "--net", "--pid", "--uts"]
+        return [*enter, "--", *words]
+
+    def run(self, *words: str, stdin: str = "") -> str:
+        """Runs a command inside to its end and returns what it printed."""
+        return run(self.command(*words), stdin=stdin)
+
+    def start(self, name: str, *words: str) -> Program:
+        """Starts a program inside, which ends with the namespaces at the latest."""
+        return Program(name, self.command(*words), self._directory / f"{name}.log")
+
+    def kill(self) -> None:
+        """Ends every process inside at once, as a power cut does."""
+        self._holder.kill()
+        wait_for(lambda: not Path(f"/proc/{self.pid}").exists(), "the namespaces to end")
+
+    def _first_process(self) -> int:
+        """The id, as seen from here, of the first process; 0 until it has its own /proc."""
+        pid = self._holder.pid
+        if not self._holder.is_running():
+            raise CommandError(f"no namespaces could be made:\n{self._holder.tail()}")
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        # The child of unshare becomes what holds the namespaces when all of them are set up.
+        if not children or Path(f"/proc/{children[0]}/comm").read_text().strip() != PAUSE.name:
+            return 0
+        return int(children[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
