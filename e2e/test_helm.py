@@ -97,6 +97,24 @@ def test_a_release_of_another_name_shares_nothing(helm_program: Path) -> None:
     assert (election.resource_name, election.resource_namespace) == ("second", "second")
 
 
+def test_ports_that_are_reached(cluster: Cluster, helm_program: Path, tmp_path: Path) -> None:
+    """As a value, and in an overlay as the comment in deploy/base says."""
+    by_helm = rendered(helm_program, "--set=networkPolicy.ports={443,6443,16443}")
+
+    shutil.copytree(CHECKOUT / "deploy" / "base", tmp_path / "base")
+    overlay = tmp_path / "mine"
+    overlay.mkdir()
+    comment = (tmp_path / "base" / "networkpolicy.yaml").read_text().partition("apiVersion")[0]
+    lines = re.findall("^# ?(.*)$", comment, re.MULTILINE)
+    patches = textwrap.dedent("\n".join(lines[lines.index("  patches:") :]))
+    (overlay / "kustomization.yaml").write_text(f"resources: [../base]\n{patches}\n")
+    by_kustomize = by_name(kubectl(cluster, "kustomize", str(overlay)))
+
+    found = by_helm["NetworkPolicy", "stowage"]["spec"]["egress"]
+    assert found == by_kustomize["NetworkPolicy", "stowage"]["spec"]["egress"]
+    assert 16443 in [port["port"] for port in found[1]["ports"]]
+
+
 def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
     """Monitoring is found by kube-prometheus-stack; flags and mounts go together."""
     values = ("serving.secretName=tls", "serving.tokenAudiences={stowage}", "monitoring.rules=true")
@@ -223,6 +241,7 @@ def in_order(pod: Json) -> Json:
     [
         pytest.param("plugins[0].name=x", "plugins/0", id="a plugin from nowhere"),
         pytest.param("replicas=0", "replicas", id="no replica"),
+        pytest.param("networkPolicy.ports={0}", "ports", id="no port"),
         pytest.param("image.digest=latest", "digest", id="no digest"),
         pytest.param("replica=1", "replica", id="misspelt"),
         pytest.param("monitoring.serviceMonitor=true", "needs serving.secretName", id="no secret"),

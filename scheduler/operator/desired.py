@@ -73,6 +73,8 @@ def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> l
     for each in made:
         if each["kind"] == "Deployment":
             _configure_deployment(each, scheduler, configuration, image)
+        elif each["kind"] == "NetworkPolicy":
+            _configure_policy(each, scheduler)
         elif each["kind"] == "ServiceMonitor":
             _configure_monitor(each, scheduler)
         elif each["kind"] == "PrometheusRule":
@@ -292,6 +294,12 @@ def _add_recordings(pod: Json, volume: Json) -> None:
 def _share(pod: Json) -> None:
     """Let volumes belong to the group of the process."""
     pod["securityContext"]["fsGroup"] = pod["securityContext"]["runAsGroup"]
+
+
+def _configure_policy(written: Json, scheduler: Scheduler) -> None:
+    _, reached = written["spec"]["egress"]
+    ports = scheduler.spec.network_policy.ports
+    reached["ports"] = [{"protocol": "TCP", "port": port} for port in ports]
 
 
 def _configure_monitor(written: Json, scheduler: Scheduler) -> None:

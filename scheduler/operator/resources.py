@@ -69,6 +69,13 @@ class Monitoring(_Written, frozen=True):
     )
 
 
+class NetworkPolicy(_Written, frozen=True):
+    """What the daemon reaches."""
+
+    ports: tuple[int, ...] = (443, 6443)
+    """TCP, at any address."""
+
+
 class Recordings(_Written, frozen=True):
     """Where recordings are written; nowhere without a volume."""
 
@@ -95,6 +102,7 @@ class SchedulerSpec(_Written, frozen=True):
     tolerations: tuple[Json, ...] | None = None
     priority_class_name: str | None = None
     serving: Serving = Serving()
+    network_policy: NetworkPolicy = NetworkPolicy()
     recordings: Recordings = Recordings()
     monitoring: Monitoring = Monitoring()
 

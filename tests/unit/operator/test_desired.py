@@ -1,8 +1,10 @@
 """The objects of an instance: those of deploy/base, named and changed as the spec says."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scheduler.operator.desired import (
     RESTART,
@@ -16,6 +18,7 @@ from scheduler.operator.packages import Wheel, WheelPlace
 from scheduler.operator.resources import Json, Scheduler
 from tests.unit.operator.objects import make_scheduler, planned
 
+DEPLOY = Path(__file__).parents[3] / "deploy"
 IMAGE = "registry.example:5000/stowage:1.2.3"
 
 
@@ -210,6 +213,20 @@ def test_recordings_are_written_into_a_volume() -> None:
     assert mount["mountPath"] == "/var/lib/stowage"
     assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
     assert "record" not in str(pod_of())
+
+
+def test_what_is_reached_can_be_said() -> None:
+    """Ports of API servers, extenders and collectors; by default what deploy/base lets out."""
+    default, named = (
+        made(make_scheduler("fast", "team", networkPolicy=policy))["NetworkPolicy", "fast"]
+        for policy in ({}, {"ports": [16443, 4317]})
+    )
+    base = yaml.safe_load((DEPLOY / "base" / "networkpolicy.yaml").read_text())
+
+    assert default["spec"]["egress"] == base["spec"]["egress"]
+    dns, reached = named["spec"]["egress"]
+    assert dns == base["spec"]["egress"][0]
+    assert [each["port"] for each in reached["ports"]] == [16443, 4317]
 
 
 def test_monitoring_is_the_instances_own() -> None:

@@ -49,6 +49,7 @@ def rules(*files: Path, role: str = "") -> Iterator[Rule]:
         pytest.param((), resources.SchedulerSpec, id="spec"),
         pytest.param(("serving",), resources.Serving, id="serving"),
         pytest.param(("monitoring",), resources.Monitoring, id="monitoring"),
+        pytest.param(("networkPolicy",), resources.NetworkPolicy, id="networkPolicy"),
         pytest.param(("recordings",), resources.Recordings, id="recordings"),
     ],
 )
@@ -63,7 +64,7 @@ def test_fields_and_defaults_are_those_of_the_types(
     assert set(found["properties"]) == set(kind.__struct_encode_fields__)
     defaults = {k: v["default"] for k, v in found["properties"].items() if "default" in v}
     plain = msgspec.to_builtins(kind())
-    nested = {"serving", "recordings", "monitoring"}
+    nested = {"serving", "networkPolicy", "recordings", "monitoring"}
     assert {k: v for k, v in defaults.items() if k not in nested} == {
         k: list(v) if isinstance(v, tuple) else v
         for k, v in plain.items()
