@@ -180,6 +180,16 @@ dist: $(VENV)/run.stamp sbom ## Make what is released in dist/: wheels, chart, k
 deploy: ## Apply the base manifests to the current cluster
 	kubectl apply -k deploy/base
 
+.PHONY: kind
+kind: image ## Create a kind cluster with Stowage in it (needs docker, kind and kubectl)
+	kind get clusters | grep -qx stowage || kind create cluster --name stowage --config deploy/overlays/kind/cluster.yaml --wait 180s
+	kind load docker-image stowage:dev --name stowage
+	kubectl --context kind-stowage apply -k deploy/overlays/kind
+	kubectl --context kind-stowage -n stowage rollout restart deployment/stowage
+	kubectl --context kind-stowage -n stowage rollout status deployment/stowage --timeout 180s
+	@echo 'Next: kubectl --context kind-stowage apply -k deploy/examples'
+	@echo 'Then: kubectl --context kind-stowage get pods -o wide; kind delete cluster --name stowage'
+
 .PHONY: undeploy
 undeploy: ## Remove what deploy applied
 	kubectl delete -k deploy/base
