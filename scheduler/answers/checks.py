@@ -14,7 +14,7 @@ from scheduler.answers.judgement import rejection_of
 from scheduler.answers.model import Check, NearNode, Rejection
 from scheduler.api.pods import PodInfo
 from scheduler.framework.obstacles import Obstacle
-from scheduler.framework.runtime import Feasibility, Framework, answers
+from scheduler.framework.runtime import Feasibility, Framework
 from scheduler.framework.runtime.judging import FilterAttempt
 from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.framework.runtime.verdicts import FEASIBLE, Verdicts
@@ -77,10 +77,8 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
         """
         attempt = self.attempt
         for each in () if attempt is None else attempt.filters:
-            if attempt is not None and name == each.plugin.NAME:
-                asked = attempt.state, self.pod, self.world, rows
-                ask, check = each.plugin.obstacles, answers.obstacles
-                return tuple(attempt.calls.call(each.plugin, "Filter", check, None, ask, *asked))
+            if attempt is not None and name == each.name:
+                return tuple(each.obstacles(attempt.state, self.pod, self.world, rows))
         return ()
 
 
@@ -199,7 +197,7 @@ def _foremost(keys: Sequence[NDArray[Any]], count: int) -> NDArray[np.intp]:
 def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verdicts]]:
     """What each filter says, with its name."""
     filters = () if found.attempt is None else found.attempt.filters
-    names = [each.plugin.NAME for each in sorted(filters, key=lambda f: f.index)]
+    names = [each.name for each in sorted(filters, key=lambda f: f.index)]
     return zip(names, every, strict=True)
 
 

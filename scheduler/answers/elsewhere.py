@@ -166,8 +166,8 @@ def _clearable(every: EveryCheck, rows: Rows) -> Rows:
     """Those of the rows on which the pod might fit if nobody else ran there."""
     attempt = every.attempt
     for each in () if attempt is None else attempt.filters:
-        if each.plugin.READS is Reads.NODE:
-            rows = np.setdiff1d(rows, every.rejected_by(each.plugin.NAME))
+        if each.reads is Reads.NODE:
+            rows = np.setdiff1d(rows, every.rejected_by(each.name))
     table = every.snapshot.table
     for name, amount in every.pod.shape.requests.items():
         column = table.resources.get(name)

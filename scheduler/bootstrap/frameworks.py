@@ -19,8 +19,8 @@ from scheduler.errors import SchedulerError
 from scheduler.framework.handle import Backing, Handle, watched_kinds
 from scheduler.framework.interface import Plugin
 from scheduler.framework.runtime import Framework, PluginError, PluginSet
+from scheduler.framework.runtime.bound import PluginCalls, TimeLimit
 from scheduler.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
-from scheduler.framework.runtime.plugin_calls import PluginCalls, TimeLimit
 from scheduler.framework.runtime.plugin_set import extension_points
 from scheduler.framework.runtime.shared_states import SharedStates
 from scheduler.observability.framework_metrics import FrameworkMetrics
@@ -159,14 +159,16 @@ class FrameworkBuilder:
         *,
         has_extenders: bool,
     ) -> Framework:
+        calls = PluginCalls(
+            profile.scheduler_name,
+            self._metrics,
+            self._now,
+            time_limit=self._time_limit,
+            on_failed=self._on_failed,
+        )
         return Framework(
-            PluginSet(enabled, lambda plugin: self._plugin(plugin, profile), trusted=self._trusted),
-            PluginCalls(
-                profile.scheduler_name,
-                self._metrics,
-                self._now,
-                time_limit=self._time_limit,
-                on_failed=self._on_failed,
+            PluginSet(
+                enabled, lambda plugin: self._plugin(plugin, profile), calls, trusted=self._trusted
             ),
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             class_cache_bytes=self._class_cache_bytes,

@@ -12,15 +12,15 @@ from scheduler.observability.metrics import SchedulerMetrics
 def counted(plugins: PluginSet) -> dict[str, list[str]]:
     """The plugins whose evaluations and errors are counted, by extension point."""
     return {
-        "PreEnqueue": [plugin.NAME for plugin in plugins.pre_enqueue],
-        "PreFilter": [plugin.NAME for plugin in plugins.pre_filter],
-        "Filter": [plugin.NAME for plugin in plugins.filter],
-        "PreScore": [plugin.NAME for plugin in plugins.pre_score],
-        "Score": [scored.plugin.NAME for scored in plugins.score],
-        "Reserve": [plugin.NAME for plugin in plugins.reserve],
-        "Permit": [plugin.NAME for plugin in plugins.permit],
-        "PreBind": [plugin.NAME for plugin in plugins.pre_bind],
-        "Bind": [plugin.NAME for plugin in plugins.bind],
+        "PreEnqueue": [plugin.name for plugin in plugins.pre_enqueue],
+        "PreFilter": [plugin.name for plugin in plugins.pre_filter],
+        "Filter": [plugin.name for plugin in plugins.filter],
+        "PreScore": [plugin.name for plugin in plugins.pre_score],
+        "Score": [scored.name for scored in plugins.score],
+        "Reserve": [plugin.name for plugin in plugins.reserve],
+        "Permit": [plugin.name for plugin in plugins.permit],
+        "PreBind": [plugin.name for plugin in plugins.pre_bind],
+        "Bind": [plugin.name for plugin in plugins.bind],
     }
 
 

@@ -224,7 +224,7 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
     best = best_nodes(answer)
     if not best:
         return
-    weights = {scored.plugin.NAME: scored.weight for scored in report.framework.plugins.score}
+    weights = {scored.name: scored.weight for scored in report.framework.plugins.score}
     plugins = [name for name in weights if name in best[0].scores]
     shown = best if report.nodes else best[: report.top]
     click.echo()

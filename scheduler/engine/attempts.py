@@ -352,7 +352,7 @@ class Attempts:
 
     def _send_bind(self, attempt: Attempt) -> None:
         out, binder = self._core.out, attempt.binder
-        by_plugins = binder is None and not attempt.framework.binds_plainly
+        by_plugins = binder is None and not attempt.framework.plugins.binds_plainly
         for each in attempt.placed:
             pod, meta = each.pod, each.pod.metadata
             bind = Bind(
@@ -400,7 +400,7 @@ class Attempts:
         self._ask(attempt)
 
     def _report_bind(self, attempt: Attempt, code: Code) -> None:
-        if attempt.framework.binds_plainly:
+        if attempt.framework.plugins.binds_plainly:
             attempt.framework.bound_plainly(code, self._core.now - attempt.since)
 
     def _finish(self, attempt: Attempt) -> None:

@@ -13,7 +13,7 @@ Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap com
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from enum import Flag
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -32,7 +32,6 @@ from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Excess, QueuedPodInfo
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
-from scheduler.snapshot.topology import Topology
 
 MAX_NODE_SCORE: Final = 100
 MIN_NODE_SCORE: Final = 0
@@ -41,8 +40,6 @@ Bits: TypeAlias = NDArray[np.uint64]
 """Per row a set of reasons, bit i standing for `reasons(...)[i]`; 0 where the node fits."""
 Scores: TypeAlias = NDArray[np.float64]
 """Per row a score, whole numbers; 0 to 100 once normalised."""
-FittingDomains: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
-"""By domain of a topology, whether any node of it fits."""
 
 
 class Reads(Flag):
@@ -166,10 +163,6 @@ NOT_REACHED: Final[StateKey[frozenset[str]]] = StateKey("not reached")
 
 class PreFilterPlugin(Plugin, Protocol):
     """Prepares an attempt, may reject the pod or narrow the nodes."""
-
-    NEEDS_VOLUMES: ClassVar[bool] = False
-    """Whether the plugin has no use for pods without volumes: it skips them, scores all nodes alike
-    for them and reserves nothing. Then it is not asked about them, except to give back."""
 
     @abstractmethod
     def pre_filter(
@@ -378,15 +371,6 @@ class PreScorePlugin(Plugin, Protocol):
         row must not look at them.
         """
 
-    def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether `pre_score` would skip the pod whatever nodes fit; must be quick.
-
-        Asked of plugins that read the cluster: when all of them skip a pod, its class's totals are
-        used as they are, without looking for the feasible nodes.
-        """
-        del pod, snapshot
-        return False
-
 
 class ScorePlugin(Plugin, Protocol):
     """Column form of Score."""
@@ -396,28 +380,6 @@ class ScorePlugin(Plugin, Protocol):
     @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """Per given row a score, before normalisation."""
-
-
-class DomainScorePlugin(ScorePlugin, Protocol):
-    """Column form of Score where often nothing but a node's domain decides, such as its zone.
-
-    For plugins that read the cluster: rows then need not be looked at one by one.
-    """
-
-    @abstractmethod
-    def score_by_domain(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: FittingDomains
-    ) -> tuple[Topology, Scores] | None:
-        """A topology, and by domain what its nodes get from PreScore, Score and NormalizeScore.
-
-        None where more than one topology has a say, or it has many domains. PreScore has not run.
-
-        Args:
-            state: the state of the attempt.
-            pod: the pod.
-            snapshot: the cluster.
-            fitting: which domains the nodes form that fit; nobody looks at the scores of others.
-        """
 
 
 class NormalizeScorePlugin(Plugin, Protocol):
@@ -471,9 +433,6 @@ class PreBindPlugin(Plugin, Protocol):
 
 class BindPlugin(Plugin, Protocol):
     """Binds pods to nodes."""
-
-    IS_PLAIN: ClassVar[bool] = False
-    """Whether all that it ever does is to write the binding, so that nobody need wait for it."""
 
     @abstractmethod
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

@@ -14,14 +14,15 @@ from scheduler.errors import SchedulerError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.handle import Handle
 from scheduler.framework.interface import BindPlugin
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import SUCCESS, Status, error
 
 
-class DefaultBinder(BindPlugin):
+class DefaultBinder(BindPlugin, Shortcuts):
     """Binds pods through the API server."""
 
     NAME: ClassVar[str] = "DefaultBinder"
-    IS_PLAIN: ClassVar[bool] = True
+    ONLY_BINDS: ClassVar[bool] = True
 
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)

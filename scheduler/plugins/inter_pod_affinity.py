@@ -31,18 +31,18 @@ from scheduler.framework.interface import (
     Bits,
     Counting,
     CountingFilterPlugin,
-    DomainScorePlugin,
     EnqueueExtensions,
-    FittingDomains,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     Reads,
     Reason,
+    ScorePlugin,
     Scores,
 )
 from scheduler.framework.obstacles import Obstacle
+from scheduler.framework.shortcuts import Fitting, Shortcuts
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status
 from scheduler.plugins.columns import count_of, has_few_domains
 from scheduler.plugins.inter_pod_affinity_hints import (
@@ -114,8 +114,9 @@ class InterPodAffinity(
     PreFilterPlugin,
     CountingFilterPlugin,
     PreScorePlugin,
-    DomainScorePlugin,
+    ScorePlugin,
     NormalizeScorePlugin,
+    Shortcuts,
 ):
     """Attracts pods to each other and keeps them apart."""
 
@@ -278,7 +279,7 @@ class InterPodAffinity(
 
     @override
     def score_by_domain(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: FittingDomains
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: Fitting
     ) -> tuple[Topology, Scores] | None:
         preferred = self._preferred(pod, snapshot)
         state.write(_PREFERRED, preferred)

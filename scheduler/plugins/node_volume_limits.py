@@ -35,6 +35,7 @@ from scheduler.framework.interface import (
     Reason,
     SignPlugin,
 )
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status
 from scheduler.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.snapshot import Rows, Snapshot
@@ -65,7 +66,7 @@ class _Wanted:
 _WANTED: Final[StateKey[_Wanted]] = StateKey("NodeVolumeLimits/wanted")
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, Shortcuts):
     """Rejects nodes that would hold too many volumes."""
 
     NAME: ClassVar[str] = "NodeVolumeLimits"

@@ -36,18 +36,18 @@ from scheduler.framework.interface import (
     Bits,
     Counting,
     CountingFilterPlugin,
-    DomainScorePlugin,
     EnqueueExtensions,
-    FittingDomains,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     Reads,
     Reason,
+    ScorePlugin,
     Scores,
 )
 from scheduler.framework.obstacles import Obstacle
+from scheduler.framework.shortcuts import Fitting, Shortcuts
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error
 from scheduler.plugins import spread_obstacles
 from scheduler.plugins.columns import Mask, count_of, has_few_domains
@@ -189,8 +189,9 @@ class PodTopologySpread(
     PreFilterPlugin,
     CountingFilterPlugin,
     PreScorePlugin,
-    DomainScorePlugin,
+    ScorePlugin,
     NormalizeScorePlugin,
+    Shortcuts,
 ):
     """Spreads pods over topology domains."""
 
@@ -364,7 +365,7 @@ class PodTopologySpread(
 
     @override
     def score_by_domain(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: FittingDomains
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, fitting: Fitting
     ) -> tuple[Topology, Scores] | None:
         plan = self._plans.plan_of(pod)
         if plan is None or len(plan.soft) != 1 or plan.soft[0].topology_key == _HOSTNAME:

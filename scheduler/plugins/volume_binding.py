@@ -41,6 +41,7 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable
 from scheduler.observability.volume_metrics import VolumeMetrics
 from scheduler.plugins.columns import count_of
@@ -92,6 +93,7 @@ class VolumeBinding(
     PreBindPlugin,
     EnqueueExtensions,
     SignPlugin,
+    Shortcuts,
 ):
     """Rejects nodes on which the pod's claims cannot be satisfied, and satisfies them."""
 
@@ -171,7 +173,7 @@ class VolumeBinding(
 
     @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """See `PreScorePlugin.skips_score`; scores that are all 0 need not be asked for."""
+        """See `Shortcuts.skips_score`; scores that are all 0 need not be asked for."""
         return self._scores is None or not pod.pod.volumes
 
     @override

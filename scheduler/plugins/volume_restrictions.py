@@ -35,6 +35,7 @@ from scheduler.framework.interface import (
     Reason,
     SignPlugin,
 )
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
 from scheduler.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.snapshot import Rows, Snapshot
@@ -78,7 +79,7 @@ _EXCLUSIVE: Final[StateKey[_Exclusive]] = StateKey("VolumeRestrictions/exclusive
 
 
 class VolumeRestrictions(
-    PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions, SignPlugin
+    PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions, SignPlugin, Shortcuts
 ):
     """Rejects nodes on which another pod uses a volume that the pod needs exclusively."""
 

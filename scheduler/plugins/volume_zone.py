@@ -39,6 +39,7 @@ from scheduler.framework.interface import (
     Reason,
     SignPlugin,
 )
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
 from scheduler.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.snapshot import Rows, Snapshot
@@ -51,7 +52,7 @@ REASONS: Final = (Reason(OUTSIDE_ZONE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 _TOPOLOGIES: Final[StateKey[tuple[VolumeTopology, ...]]] = StateKey("VolumeZone/topologies")
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, Shortcuts):
     """Rejects nodes outside the zones of the pod's volumes."""
 
     NAME: ClassVar[str] = "VolumeZone"

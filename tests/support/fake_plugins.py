@@ -29,8 +29,7 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.runtime import Framework, PluginSet
-from scheduler.framework.runtime.adapters import row_indices
-from scheduler.framework.runtime.plugin_calls import PluginCalls
+from scheduler.framework.runtime.bound import PluginCalls, row_indices
 from scheduler.framework.runtime.plugin_set import IMPLEMENTS, extension_points
 from scheduler.framework.status import SKIP, SUCCESS, Status, unschedulable
 from scheduler.framework.types import QueuedPodInfo
@@ -237,6 +236,7 @@ def make_plugin_set(
     weights: Mapping[str, int] | None = None,
     *,
     trusted: Sequence[str] = (),
+    **calls: Any,
 ) -> PluginSet:
     """The plugins at all points they implement, in the order given."""
     by_name: dict[str, Plugin] = {plugin.NAME: plugin for plugin in (Sort(), *plugins)}
@@ -248,7 +248,7 @@ def make_plugin_set(
         ]
         for point in IMPLEMENTS
     }
-    return PluginSet(enabled, by_name.__getitem__, trusted=trusted)
+    return PluginSet(enabled, by_name.__getitem__, make_calls(**calls), trusted=trusted)
 
 
 def make_framework(
@@ -260,8 +260,7 @@ def make_framework(
 ) -> Framework:
     """A profile of these plugins."""
     return Framework(
-        make_plugin_set(plugins, weights, trusted=trusted),
-        make_calls(**calls),
+        make_plugin_set(plugins, weights, trusted=trusted, **calls),
         class_cache_bytes=class_cache_bytes,
     )
 

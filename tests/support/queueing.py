@@ -1,14 +1,14 @@
 """A scheduling queue for tests, with plugins that do what the test says."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from scheduler.framework.interface import PreEnqueuePlugin
-from scheduler.framework.status import Status
+from scheduler.framework.interface import EnqueueExtensions, PreEnqueuePlugin
+from scheduler.framework.status import SUCCESS, Status
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
@@ -33,12 +33,21 @@ def registered(
 Check: TypeAlias = Callable[[PodInfo], Status]
 
 
-class Gate(PreEnqueuePlugin):
-    """Lets pods pass as it is told."""
+def _passes(_: PodInfo) -> Status:
+    return SUCCESS
 
-    def __init__(self, name: str, check: Check) -> None:
+
+class Gate(PreEnqueuePlugin, EnqueueExtensions):
+    """Lets pods pass, and waits for events, as it is told."""
+
+    def __init__(self, name: str, check: Check, events: Sequence[ClusterEventWithHint]) -> None:
         self.NAME = name  # type: ignore[misc]
         self._check = check
+        self._events = events
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return self._events
 
     @override
     def pre_enqueue(self, pod: PodInfo) -> Status:
@@ -67,8 +76,11 @@ class QueueUnderTest:
         self.clock = FakeClock(now)
         self.counts = QueueMetrics(Instruments())
         self.failed: list[str] = []
+        events, checks = events or {}, pre_enqueue or {}
+        names = dict.fromkeys((*checks, *events))
         framework = make_framework(
-            *(Gate(name, check) for name, check in (pre_enqueue or {}).items()),
+            *(Gate(name, checks.get(name, _passes), events.get(name, ())) for name in names),
+            trusted=[*names],
             profile=profile,
             now=self.clock.monotonic,
             on_failed=lambda problem: self.failed.append(str(problem)),
@@ -78,7 +90,7 @@ class QueueUnderTest:
             by_priority,
             {
                 profile: QueueProfile(
-                    events or {},
+                    framework.events_to_register(),
                     framework.run_pre_enqueue_plugins,
                     framework.run_queueing_hint,
                     shares_rejections,

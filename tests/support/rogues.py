@@ -42,8 +42,9 @@ from scheduler.framework.interface import (
     SignPlugin,
 )
 from scheduler.framework.runtime import Framework, PluginError, PluginSet
-from scheduler.framework.runtime.adapters import row_indices
+from scheduler.framework.runtime.bound import row_indices
 from scheduler.framework.runtime.plugin_set import IMPLEMENTS, extension_points
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from tests.support.fake_plugins import make_calls
 
@@ -133,6 +134,7 @@ class Rogue(
     PreBindPlugin,
     BindPlugin,
     PostBindPlugin,
+    Shortcuts,
 ):
     """Does what it should, or anything else.
 
@@ -285,4 +287,4 @@ def rogue_framework(
         return plugin_time_limit(seconds / 1e6)
 
     calls = make_calls(time_limit=limit, on_failed=swallowed.append)
-    return Framework(PluginSet(enabled, plugins.__getitem__), calls), rogues
+    return Framework(PluginSet(enabled, plugins.__getitem__, calls)), rogues

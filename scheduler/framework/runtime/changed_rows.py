@@ -13,25 +13,16 @@ RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod) v1.36.
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
-    Counting,
-    CountingFilterPlugin,
-    FilterPlugin,
-    PreFilterExtensions,
-    Reads,
-)
-from scheduler.framework.runtime import answers
-from scheduler.framework.runtime.adapters import NodeFilterAdapter, written_plugin
-from scheduler.framework.runtime.judging import FilterAttempt, IndexedFilter, judge
-from scheduler.framework.runtime.plugin_set import is_row_local
+from scheduler.framework.interface import Reads
+from scheduler.framework.runtime.bound import BoundCounting, BoundFilter
+from scheduler.framework.runtime.judging import FilterAttempt, judge
 from scheduler.framework.runtime.verdicts import FEASIBLE, First, Verdicts, blank_verdicts
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.pod_kinds import OtherPods
@@ -49,8 +40,8 @@ _NO_FILTER: Final = -1
 class _Counted(msgspec.Struct):
     """A filter that counts: its counters are these lines of all counters."""
 
-    filter: IndexedFilter
-    counting: Counting
+    index: int
+    counting: BoundCounting
     lines: slice
 
 
@@ -100,19 +91,18 @@ class ChangedRows:
         self._attempt = attempt
         self._snapshot = snapshot
         self._counted: list[_Counted] = []
-        self._asked: list[IndexedFilter] = []
-        self._fixed: list[IndexedFilter] = []
+        self._asked: list[BoundFilter] = []
+        self._fixed: list[BoundFilter] = []
         weights: list[NDArray[np.float64]] = []
         lines = 0
         for active in attempt.filters:
-            plugin = active.plugin
-            if CountingFilterPlugin in type(plugin).__mro__:
-                counting = self._prepare(cast("CountingFilterPlugin", plugin), others)
+            if active.counting is not None:
+                counting = active.counting(attempt.state, attempt.pod, snapshot, rows, others)
                 count = len(counting.weights)
-                self._counted.append(_Counted(active, counting, slice(lines, lines + count)))
+                self._counted.append(_Counted(active.index, counting, slice(lines, lines + count)))
                 weights.append(counting.weights)
                 lines += count
-            elif plugin.READS & _READS_PODS:
+            elif active.reads & _READS_PODS:
                 self._asked.append(active)
             else:
                 self._fixed.append(active)
@@ -222,26 +212,9 @@ class ChangedRows:
         return misses
 
     def _rejected(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        attempt = self._attempt
         rejected = np.zeros(changes.shape[1], np.bool_)
         for counted in self._counted:
-            each, lines = counted.filter, changes[counted.lines]
-            answer: NDArray[np.bool_] | None
-            if each.is_trusted:
-                ask = counted.counting.rejects
-                answer = attempt.calls.call(each.plugin, "Filter", None, None, ask, at, lines)
-            else:
-                places = self._places[at]
-                bits = attempt.calls.call(
-                    each.plugin,
-                    "Filter",
-                    answers.bits,
-                    len(places),
-                    counted.counting.judge,
-                    places,
-                    lines,
-                )
-                answer = None if bits is None else bits != 0
+            answer = counted.counting.rejects(at, changes[counted.lines])
             if answer is not None:
                 rejected |= answer
         return rejected
@@ -275,25 +248,10 @@ class ChangedRows:
         """Hear the filters that no change concerns."""
         attempt = self._attempt
         found = self._blank(self.rows[at])
-        judge(attempt.calls, self._fixed, attempt.state, attempt.pod, self._snapshot, found)
+        judge(self._fixed, attempt.state, attempt.pod, self._snapshot, found)
         self._unchanging.first[at] = found.first
         self._unchanging.bits[at] = found.bits
         self._hidden_after[at] = FEASIBLE
-
-    def _prepare(self, plugin: CountingFilterPlugin, others: OtherPods) -> Counting:
-        attempt = self._attempt
-        return attempt.calls.call(
-            plugin,
-            "Filter",
-            answers.counting,
-            len(others),
-            plugin.counting,
-            attempt.state,
-            attempt.pod,
-            self._snapshot,
-            self.rows,
-            others,
-        )
 
     def _change(
         self, counters: NDArray[np.float64], at: Indices, kinds: Indices, sign: int
@@ -303,7 +261,6 @@ class ChangedRows:
             counters[line] += sign * np.bincount(at, weights=weights[kinds], minlength=rows)
 
     def _judge(self, at: Indices, *, nominated: bool) -> Verdicts:
-        attempt = self._attempt
         # Mostly all rows are asked about, in order: a view spares copies.
         is_all = len(at) == len(self.rows) and bool((at == self._places).all())
         view = slice(None) if is_all else at
@@ -312,18 +269,9 @@ class ChangedRows:
         if nominated and self._has_nominated.any():
             changes = changes + self._nominated[:, view]
         for counted in self._counted:
-            each = counted.filter
-            answer = attempt.calls.call(
-                each.plugin,
-                "Filter",
-                None if each.is_trusted else answers.bits,
-                len(at),
-                counted.counting.judge,
-                at,
-                changes[counted.lines],
-            )
+            answer = counted.counting.judge(at, changes[counted.lines])
             if answer is not None:
-                found.reject(each.index, answer)
+                found.reject(counted.index, answer)
         unheard = found.first > self._hidden_after[view]
         if unheard.any():
             self._learn(at[unheard])
@@ -343,24 +291,28 @@ class ChangedRows:
         together = self._fork([move for moves in moved for move in moves])
         attempt = self._attempt
         for active in self._asked:
-            if _looks_at_single_rows(active.plugin):
-                judge(attempt.calls, (active,), attempt.state, attempt.pod, together, found)
+            if active.follow is None and (active.is_row_local or active.is_by_node):
+                # It may be shown all rows at once, each with its own change.
+                judge((active,), attempt.state, attempt.pod, together, found)
                 continue
             for place, moves in enumerate(moved):
                 if found.first[place] > active.index:
                     self._ask_about_one(active, found, place, moves)
 
     def _ask_about_one(
-        self, active: IndexedFilter, found: Verdicts, place: int, moves: Sequence[_Move]
+        self, active: BoundFilter, found: Verdicts, place: int, moves: Sequence[_Move]
     ) -> None:
         attempt = self._attempt
         one = slice(place, place + 1)
         rows = None if found.rows is None else found.rows[one]
         single = Verdicts(found.first[one], found.bits[one], rows, found.table, found.failures)
         state = attempt.state.clone()
-        for pod, sign in moves:
-            self._follow(active, state, pod, sign)
-        judge(attempt.calls, (active,), state, attempt.pod, self._fork(moves), single)
+        if active.follow is not None:
+            add_pod, remove_pod = active.follow
+            for pod, sign in moves:
+                follow, row = add_pod if sign > 0 else remove_pod, self._snapshot.table.row_of
+                follow(state, attempt.pod, self._snapshot, pod, row[pod.node_name])
+        judge((active,), state, attempt.pod, self._fork(moves), single)
 
     def _fork(self, moves: Sequence[_Move]) -> Snapshot:
         return self._snapshot.fork(
@@ -373,35 +325,5 @@ class ChangedRows:
             moves.extend(self._nominations.by_row[place].values())
         return moves
 
-    def _follow(self, active: IndexedFilter, state: CycleState, pod: PodInfo, sign: int) -> None:
-        plugin = written_plugin(active.plugin)
-        if PreFilterExtensions not in type(plugin).__mro__:
-            return
-        extension = cast("PreFilterExtensions", plugin)
-        attempt = self._attempt
-        row = self._snapshot.table.row_of[pod.node_name]
-        method = extension.add_pod if sign > 0 else extension.remove_pod
-        point = f"PreFilterExtension{'AddPod' if sign > 0 else 'RemovePod'}"
-        expected = answers.OK_ONLY
-        attempt.calls.call(
-            active.plugin,
-            point,
-            answers.status,
-            expected,
-            method,
-            state,
-            attempt.pod,
-            self._snapshot,
-            pod,
-            row,
-        )
-
     def _blank(self, rows: Indices) -> Verdicts:
         return blank_verdicts(self._snapshot, rows, self._attempt.reasons)
-
-
-def _looks_at_single_rows(plugin: FilterPlugin) -> bool:
-    """Whether the filter may be shown all rows at once, each with its own change."""
-    if PreFilterExtensions in type(written_plugin(plugin)).__mro__:
-        return False
-    return is_row_local(plugin) or isinstance(plugin, NodeFilterAdapter)

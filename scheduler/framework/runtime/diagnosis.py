@@ -106,10 +106,8 @@ class Diagnosis:
         if attempt is None or self.verdicts is None:
             return None
         asked = attempt.state, attempt.pod, snapshot
-        for plugin in (each.plugin for each in attempt.filters if each.is_trusted):
-            found: Excess | None = attempt.calls.call(
-                plugin, "Filter", None, None, plugin.excess, *asked
-            )
+        for each in attempt.filters:
+            found = None if each.excess is None else each.excess(*asked)
             if found is not None:
                 return found
         return None

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.interface import NOT_REACHED, PreFilterPlugin, PreFilterResult
-from scheduler.framework.runtime import answers
+from scheduler.framework.interface import NOT_REACHED
+from scheduler.framework.runtime.bound import BoundFilter
 from scheduler.framework.runtime.diagnosis import Diagnosis
-from scheduler.framework.runtime.judging import FilterAttempt, IndexedFilter, Reasons, judge
+from scheduler.framework.runtime.judging import FilterAttempt, Reasons, judge
 from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.framework.runtime.plugin_calls import PluginCalls
-from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
+from scheduler.framework.runtime.plugin_set import PluginSet
 from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.runtime.room_for_nominated import with_nominated_pods
@@ -109,16 +108,12 @@ class PreFiltered(msgspec.Struct, frozen=True):
 class Filtering:
     """The PreFilter and Filter plugins of one profile."""
 
-    def __init__(self, plugins: PluginSet, calls: PluginCalls, classes: PodClasses) -> None:
-        self._pre_filter_plugins = plugins.pre_filter
-        self._need_volumes = [p.NAME for p in plugins.pre_filter if p.NEEDS_VOLUMES]
-        self._calls = calls
+    def __init__(self, plugins: PluginSet, classes: PodClasses) -> None:
+        self._pre_filter_names = [p.name for p in plugins.pre_filter]
+        self._need_volumes = [p.name for p in plugins.pre_filter if p.needs_volumes]
+        self._calls = plugins.calls
         self._classes = classes
-        self._cluster_filters = [
-            IndexedFilter(i, p, plugins.is_trusted(p.NAME))
-            for i, p in enumerate(plugins.filter)
-            if not is_row_local(p)
-        ]
+        self._cluster_filters = [p for p in plugins.filter if not p.is_row_local]
 
     def find_nodes_that_fit(
         self,
@@ -145,7 +140,7 @@ class Filtering:
                 state, pod_class, None, pre_filter=found.status, restricting=found.restricting
             )
         cluster_filters = self._active_cluster_filters(state)
-        attempt = self._attempt((*pod_class.filters, *cluster_filters), state, pod, snapshot)
+        attempt = _attempt((*pod_class.filters, *cluster_filters), state, pod, snapshot)
         if not found.status.is_success:
             return Feasibility(
                 state,
@@ -159,11 +154,11 @@ class Filtering:
         if found.node_names is not None:
             rows = _rows_to_look_at(found.node_names, pod, snapshot)
         if rows is None:
-            alone = pod_class.verdicts(self._calls, snapshot, attempt.reasons)
-            judge(self._calls, cluster_filters, state, pod, snapshot, alone)
+            alone = pod_class.verdicts(snapshot, attempt.reasons)
+            judge(cluster_filters, state, pod, snapshot, alone)
         else:
             alone = blank_verdicts(snapshot, rows, attempt.reasons)
-            judge(self._calls, attempt.filters, state, pod, snapshot, alone)
+            judge(attempt.filters, state, pod, snapshot, alone)
         own_class = pod_class if rows is None and not cluster_filters else None
         verdicts = with_nominated_pods(attempt, snapshot, alone, nominated, own_class)
         verdicts.raise_failure()
@@ -177,16 +172,6 @@ class Filtering:
             attempt=attempt,
             is_row_local=own_class is not None and verdicts is alone,
         )
-
-    def _attempt(
-        self,
-        filters: Sequence[IndexedFilter],
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-    ) -> FilterAttempt:
-        reasons = Reasons(self._calls, filters, state, pod, snapshot)
-        return FilterAttempt(self._calls, filters, state, pod, reasons)
 
     def run_filters(
         self,
@@ -222,9 +207,8 @@ class Filtering:
             return dict.fromkeys(names, found.status)
         filters = (*pod_class.filters, *self._active_cluster_filters(state))
         rows = np.array([row_of[name] for name in names], np.intp)
-        table = Reasons(self._calls, filters, state, pod, fork)
-        verdicts = blank_verdicts(fork, rows, table)
-        judge(self._calls, filters, state, pod, fork, verdicts)
+        verdicts = blank_verdicts(fork, rows, Reasons(filters, state, pod, fork))
+        judge(filters, state, pod, fork, verdicts)
         verdicts.raise_failure()
         absent = _absent_status(found, pod, snapshot, verdicts)
         return {
@@ -256,12 +240,12 @@ class Filtering:
         filters = () if found.attempt is None else found.attempt.filters
         first_to_reject = _first_to_reject(found, pod, snapshot, nominated)
         for each in sorted(filters, key=lambda f: f.index):
-            attempt = self._attempt((each,), found.state, pod, snapshot)
+            attempt = _attempt((each,), found.state, pod, snapshot)
             if found.verdicts is not None and each.index <= first_to_reject:
                 every.append(found.verdicts.of_filter(each.index, attempt.reasons))
                 continue
             verdicts = blank_verdicts(snapshot, None, attempt.reasons)
-            judge(self._calls, (each,), found.state, pod, snapshot, verdicts)
+            judge((each,), found.state, pod, snapshot, verdicts)
             verdicts = with_nominated_pods(attempt, snapshot, verdicts, nominated)
             verdicts.raise_failure()
             every.append(verdicts)
@@ -273,9 +257,9 @@ class Filtering:
         state = CycleState(pod_class.state)
         return pod_class, state, self.pre_filter(state, pod, snapshot, pod_class)
 
-    def _active_cluster_filters(self, state: CycleState) -> list[IndexedFilter]:
+    def _active_cluster_filters(self, state: CycleState) -> list[BoundFilter]:
         skipped = state.read(_SKIPPED)
-        return [f for f in self._cluster_filters if f.plugin.NAME not in skipped]
+        return [f for f in self._cluster_filters if f.name not in skipped]
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass
@@ -291,49 +275,42 @@ class Filtering:
         names: frozenset[str] | None = None
         restricting: set[str] = set()
         asked, skipped = pod_class.asked, []
-        if not self._calls.asks_about_volumes(pod):
+        if not pod.pod.volumes:
             asked, skipped = pod_class.asked_without_volumes, self._need_volumes.copy()
+            for name in skipped:
+                self._calls.spared(name, "PreFilter", Code.SKIP)
         rejection = SUCCESS
         for plugin in asked:
-            result, status = self._pre_filter(plugin, state, pod, snapshot, pod_class)
+            known = pod_class.pre_filter.get(plugin.name)
+            result, status = known or plugin.call(state, pod, snapshot)
             if status.code is Code.SKIP:
-                skipped.append(plugin.NAME)
+                skipped.append(plugin.name)
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                self._end_pre_filter(state, plugin)
-                return PreFiltered(status.by(plugin.NAME))
+                self._end_pre_filter(state, plugin.name)
+                return PreFiltered(status.by(plugin.name))
             if status.code is Code.UNSCHEDULABLE:
-                rejection = status.by(plugin.NAME)
+                rejection = status.by(plugin.name)
                 continue
             if result is None or result.node_names is None:
                 continue
-            restricting.add(plugin.NAME)
+            restricting.add(plugin.name)
             names = result.node_names if names is None else names & result.node_names
             if not names:
-                self._end_pre_filter(state, plugin)
+                self._end_pre_filter(state, plugin.name)
                 return PreFiltered(_nothing_left(restricting), names, frozenset(restricting))
         state.write(_SKIPPED, pod_class.skipped.union(skipped))
         return PreFiltered(rejection, names, frozenset(restricting))
 
-    def _end_pre_filter(self, state: CycleState, last: PreFilterPlugin) -> None:
-        plugins = self._pre_filter_plugins
-        rest = plugins[plugins.index(last) + 1 :]
-        state.write(NOT_REACHED, frozenset(plugin.NAME for plugin in rest))
+    def _end_pre_filter(self, state: CycleState, last: str) -> None:
+        names = self._pre_filter_names
+        state.write(NOT_REACHED, frozenset(names[names.index(last) + 1 :]))
 
-    def _pre_filter(
-        self,
-        plugin: PreFilterPlugin,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        pod_class: PodClass,
-    ) -> tuple[PreFilterResult | None, Status]:
-        known = pod_class.pre_filter.get(plugin.NAME)
-        if known is not None:
-            return known
-        return self._calls.call(
-            plugin, "PreFilter", answers.pre_filter, None, plugin.pre_filter, state, pod, snapshot
-        )
+
+def _attempt(
+    filters: Sequence[BoundFilter], state: CycleState, pod: PodInfo, snapshot: Snapshot
+) -> FilterAttempt:
+    return FilterAttempt(filters, state, pod, Reasons(filters, state, pod, snapshot))
 
 
 def _first_to_reject(

@@ -3,35 +3,21 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
-    ALL_EVENTS,
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    ObjectKind,
-    QueueingHint,
-)
-from scheduler.framework.handle import watched_kinds
-from scheduler.framework.interface import Plugin, PostFilterResult, PreBindPlugin
-from scheduler.framework.runtime import answers
-from scheduler.framework.runtime.answers import BIND, OK_OR_NOT, WrongAnswerError
+from scheduler.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
+from scheduler.framework.interface import PostFilterResult
+from scheduler.framework.runtime.bound import PluginCalls, PluginError
 from scheduler.framework.runtime.diagnosis import Diagnosis
 from scheduler.framework.runtime.filtering import Filtering
-from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
-from scheduler.framework.runtime.plugin_set import PluginSet
+from scheduler.framework.runtime.plugin_set import OnNode, PluginSet
 from scheduler.framework.runtime.pod_classes import PodClasses
 from scheduler.framework.runtime.scoring import Scoring
 from scheduler.framework.status import EXTENDER, SUCCESS, Code, Status, error, unschedulable
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.observability.framework_metrics import FrameworkMetrics
-from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
 
 MAX_WAIT_SECONDS: Final = 15 * 60.0
@@ -39,9 +25,6 @@ MAX_WAIT_SECONDS: Final = 15 * 60.0
 
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
-
-_UNSEEN: Final = FrameworkMetrics(Instruments())
-"""What is counted here is shown to nobody."""
 
 
 class Framework:
@@ -52,7 +35,6 @@ class Framework:
     Attributes:
         profile_name: the profile's schedulerName.
         plugins: its plugins by extension point.
-        binds_plainly: whether all that its Bind plugins do is to write the binding.
         percentage_of_nodes_to_score: of this profile; None leaves it to the configuration.
         classes: the pod classes seen, with their columns.
         calls: how plugins are called.
@@ -61,27 +43,22 @@ class Framework:
     def __init__(
         self,
         plugins: PluginSet,
-        calls: PluginCalls,
         *,
         percentage_of_nodes_to_score: int | None = None,
         class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
         has_extenders: bool = False,
     ) -> None:
         self._has_extenders = has_extenders
-        self.profile_name = calls.profile
+        self.calls = plugins.calls
+        self.profile_name = plugins.calls.profile
         self.plugins = plugins
-        self.binds_plainly = all(plugin.IS_PLAIN for plugin in plugins.bind)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
-        self.calls = calls
-        self._key_shape: object = None
-        self._judges_alike = plugins.judges_alike
-        self._are_trusted = plugins.are_trusted
-        self.classes = PodClasses(plugins, calls, class_cache_bytes)
-        filtering = Filtering(plugins, calls, self.classes)
+        self.classes = PodClasses(plugins, class_cache_bytes)
+        filtering = Filtering(plugins, self.classes)
         self.find_nodes_that_fit = filtering.find_nodes_that_fit
         self.run_filters = filtering.run_filters
         self.every_verdict = filtering.every_verdict
-        scoring = Scoring(plugins, calls, has_extenders=has_extenders)
+        scoring = Scoring(plugins, has_extenders=has_extenders)
         self.best_nodes = scoring.best_nodes
         self.best_of_class = scoring.best_of_class
         self.totals = scoring.totals
@@ -92,9 +69,8 @@ class Framework:
 
         Nothing that they say is remembered, timed or counted.
         """
-        calls = PluginCalls(self.profile_name, _UNSEEN, _no_time)
-        plugins = self.plugins.filters_only(without)
-        return Filtering(plugins, calls, PodClasses(plugins, calls, 0))
+        plugins = self.plugins.filters_only(PluginCalls(self.profile_name), without)
+        return Filtering(plugins, PodClasses(plugins, 0))
 
     # --- for the queue --------------------------------------------------------------------------
 
@@ -108,18 +84,15 @@ class Framework:
         start = self.calls.now()
         plugins = self.plugins.pre_enqueue
         if first:
-            plugins = sorted(plugins, key=lambda plugin: first != plugin.NAME)
+            plugins = sorted(plugins, key=lambda plugin: first != plugin.name)
         ended = SUCCESS
         for plugin in plugins:
             try:
-                ended = self.calls.call(
-                    plugin, "PreEnqueue", answers.status, OK_OR_NOT, plugin.pre_enqueue, pod
-                )
+                ended = plugin.call(pod)
             except PluginError as problem:
                 self.calls.on_failed(problem)
-                ended = error(str(problem))
+                ended = error(str(problem)).by(plugin.name)
             if not ended.is_success:
-                ended = ended.by(plugin.NAME)
                 break
         self.calls.point_done("PreEnqueue", ended.code, start, is_step=False)
         return ended
@@ -130,60 +103,29 @@ class Framework:
         Equal means in shape, labels, namespace and controller. Storage and claims of devices are a
         pod's own, and who knows what other people's plugins look at.
         """
-        return self._judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
+        return self.plugins.judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
 
     def decides_alike(self, pod: PodInfo) -> bool:
         """Whether what is found out about this pod holds for equal ones while nothing happens."""
-        return self._are_trusted and self.shares_rejections(pod)
+        return self.plugins.are_trusted and self.shares_rejections(pod)
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
-        """What orders the active queue; pods whose key fails come last, in order of arrival.
-
-        Keys must be of one shape: what cannot be compared with the first one is no key.
-        """
-        plugin = self.plugins.queue_sort
-        if self.plugins.is_trusted(plugin.NAME):
-            return plugin.sort_key(queued)
+        """What orders the active queue; pods whose key fails come last, in order of arrival."""
         try:
-            key = self.calls.call(
-                plugin, "QueueSort", answers.sort_key, None, plugin.sort_key, queued
-            )
-            shape = answers.shape_of_key(key)
-            if self._key_shape is None:
-                self._key_shape = shape
-            if shape == self._key_shape:
-                return 0, key
-            told = WrongAnswerError("returned a key that cannot be compared with the first one")
-            problem = self.calls.failed(plugin.NAME, "QueueSort", told)
-        except PluginError as raised:
-            problem = raised
-        self.calls.on_failed(problem)
-        return 1, queued.timestamp
+            return self.plugins.sort_key(queued)
+        except PluginError as problem:
+            self.calls.on_failed(problem)
+            return 1, queued.timestamp
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
         """What each plugin that can reject pods wants to be woken by; asked once, at start.
 
-        Hints of plugins that are not trusted are asked for every pod, whatever they declare: an
-        author who has not read about `reads_pod_shape_only` must not get another pod's answer.
-
         Raises:
             PluginError: a plugin failed.
         """
-        events: dict[str, tuple[ClusterEventWithHint, ...]] = {}
-        if self._has_extenders:
-            # They cannot say what would change their minds.
-            events[EXTENDER] = ALL_EVENTS
-        for plugin in self.plugins.rejecting():
-            name = plugin.NAME
-            register = getattr(plugin, "events_to_register", None)
-            if register is None:
-                events[name] = (*ALL_EVENTS, *map(everything_about, watched_kinds(plugin)))
-                continue
-            wanted = self.calls.call(plugin, "EventsToRegister", answers.events, None, register)
-            if not self.plugins.is_trusted(name):
-                wanted = tuple(replace(event, reads_pod_shape_only=False) for event in wanted)
-            events[name] = wanted
-        return events
+        # Extenders cannot say what would change their minds.
+        of_extenders = {EXTENDER: ALL_EVENTS} if self._has_extenders else {}
+        return {**of_extenders, **self.plugins.events_to_register()}
 
     def run_queueing_hint(
         self,
@@ -200,10 +142,11 @@ class Framework:
             return QueueingHint.QUEUE
         start = self.calls.now()
         try:
-            hint = answers.hint(ask(pod, old, new), None)
+            hint = ask(pod, old, new)
             told = hint.value
-        except Exception as problem:  # noqa: BLE001 - foreign code; a broken hint must not strand pods
-            self.calls.on_failed(self.calls.failed(plugin, "QueueingHint", problem))
+        except PluginError as problem:
+            # A broken hint must not strand pods.
+            self.calls.on_failed(problem)
             hint, told = QueueingHint.QUEUE, "Error"
         duration = self.calls.metrics.queueing_hint_execution_duration
         duration[plugin, event, told].observe(self.calls.now() - start)
@@ -230,19 +173,9 @@ class Framework:
         result: PostFilterResult | None = None
         reasons: list[str] = []
         for plugin in self.plugins.post_filter:
-            found, status = self.calls.call(
-                plugin,
-                "PostFilter",
-                answers.post_filter,
-                None,
-                plugin.post_filter,
-                state,
-                pod,
-                snapshot,
-                diagnosis,
-            )
+            found, status = plugin.call(state, pod, snapshot, diagnosis)
             if not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return found, status.by(plugin.NAME)
+                return found, status.by(plugin.name)
             result = found or result
             reasons.extend(status.reasons)
         return result, unschedulable(*reasons)
@@ -257,12 +190,11 @@ class Framework:
         """
         start = self.calls.now()
         ended = SUCCESS
-        plugins = self.plugins
-        every = self.calls.asks_about_volumes(pod)
-        for plugin in plugins.reserve if every else plugins.reserve_without_volumes:
-            ended = self._status(
-                plugin, "Reserve", OK_OR_NOT, plugin.reserve, state, pod, node_name
-            )
+        for plugin in self.plugins.reserve:
+            if plugin.needs_volumes and not pod.pod.volumes:
+                self.calls.spared(plugin.name, "Reserve", Code.SUCCESS)
+                continue
+            ended = plugin.call(state, pod, node_name)
             if not ended.is_success:
                 break
         self.calls.point_done("Reserve", ended.code, start)
@@ -272,13 +204,7 @@ class Framework:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> list[PluginError]:
         """Unreserve all, in reverse order; what failed is answered and stops no other."""
-        return self._tell_all(
-            "Unreserve",
-            [(plugin, plugin.unreserve) for plugin in reversed(self.plugins.reserve)],
-            state,
-            pod,
-            node_name,
-        )
+        return self._tell_all(reversed(self.plugins.unreserve), state, pod, node_name)
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -298,13 +224,11 @@ class Framework:
     ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
         for plugin in self.plugins.permit:
-            status, seconds = self.calls.call(
-                plugin, "Permit", answers.permit, None, plugin.permit, state, pod, node_name
-            )
+            status, seconds = plugin.call(state, pod, node_name)
             if status.code is Code.WAIT:
-                waits[plugin.NAME] = min(seconds, MAX_WAIT_SECONDS)
+                waits[plugin.name] = min(seconds, MAX_WAIT_SECONDS)
             elif not status.is_success:
-                return status.by(plugin.NAME), {}
+                return status.by(plugin.name), {}
         return (Status(Code.WAIT), waits) if waits else (SUCCESS, waits)
 
     # --- binding --------------------------------------------------------------------------------
@@ -315,18 +239,12 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
-        plugins = self.plugins
-        every = self.calls.asks_about_volumes(pod)
-        for plugin in plugins.pre_bind if every else plugins.pre_bind_without_volumes:
-            if self._flight(plugin, state, pod, node_name).code is not Code.SKIP:
+        for plugin in self.plugins.pre_flight:
+            if plugin.needs_volumes and not pod.pod.volumes:
+                self.calls.spared(plugin.name, "PreBindPreFlight", Code.SKIP)
+            elif plugin.call(state, pod, node_name).code is not Code.SKIP:
                 return True
         return False
-
-    def _flight(
-        self, plugin: PreBindPlugin, state: CycleState, pod: PodInfo, node_name: str
-    ) -> Status:
-        method = plugin.pre_bind_pre_flight
-        return self._status(plugin, "PreBindPreFlight", BIND, method, state, pod, node_name)
 
     async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Success, or the first failure.
@@ -340,24 +258,16 @@ class Framework:
         return status
 
     async def _pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        for plugin in self.plugins.pre_bind:
-            flight = self._flight(plugin, state, pod, node_name)
+        plugins = zip(self.plugins.pre_flight, self.plugins.pre_bind, strict=True)
+        for pre_flight, pre_bind in plugins:
+            flight = pre_flight.call(state, pod, node_name)
             if flight.code is Code.SKIP:
                 continue
             if not flight.is_success:
                 return flight
-            status = await self.calls.call_async(
-                plugin,
-                "PreBind",
-                answers.status,
-                OK_OR_NOT,
-                plugin.pre_bind,
-                state,
-                pod,
-                node_name,
-            )
+            status = await pre_bind.call(state, pod, node_name)
             if not status.is_success:
-                return status.by(plugin.NAME)
+                return status
         return SUCCESS
 
     def bound_plainly(self, code: Code, seconds: float) -> None:
@@ -374,18 +284,9 @@ class Framework:
         start = self.calls.now()
         ended = Status(Code.SKIP)
         for plugin in self.plugins.bind:
-            status = await self.calls.call_async(
-                plugin,
-                "Bind",
-                answers.status,
-                BIND,
-                plugin.bind,
-                state,
-                pod,
-                node_name,
-            )
+            status = await plugin.call(state, pod, node_name)
             if status.code is not Code.SKIP:
-                ended = status.by(plugin.NAME)
+                ended = status.by(plugin.name)
                 break
         self.calls.point_done("Bind", ended.code, start)
         return ended
@@ -395,40 +296,16 @@ class Framework:
     ) -> list[PluginError]:
         """Tell everybody who wants to know; what failed is answered and undoes nothing."""
         start = self.calls.now()
-        plugins = [(plugin, plugin.post_bind) for plugin in self.plugins.post_bind]
-        failures = self._tell_all("PostBind", plugins, state, pod, node_name)
+        failures = self._tell_all(self.plugins.post_bind, state, pod, node_name)
         self.calls.point_done("PostBind", Code.SUCCESS, start)
         return failures
 
-    # --- calling --------------------------------------------------------------------------------
-
-    def _status(
-        self,
-        plugin: Plugin,
-        point: str,
-        codes: answers.Codes,
-        method: Callable[..., Any],
-        *args: Any,
-    ) -> Status:
-        said = self.calls.call(plugin, point, answers.status, codes, method, *args)
-        return said if said.is_success else said.by(plugin.NAME)
-
-    def _tell_all(
-        self, point: str, plugins: Iterable[tuple[Plugin, Callable[..., object]]], *args: Any
-    ) -> list[PluginError]:
+    @staticmethod
+    def _tell_all(plugins: Iterable[OnNode[None]], *args: Any) -> list[PluginError]:
         failures: list[PluginError] = []
-        for plugin, method in plugins:
+        for plugin in plugins:
             try:
-                self.calls.call(plugin, point, answers.nothing, None, method, *args)
+                plugin.call(*args)
             except PluginError as problem:
                 failures.append(problem)
         return failures
-
-
-def _no_time() -> float:
-    return 0.0
-
-
-def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
-    """A registration for whatever happens to objects of a kind."""
-    return ClusterEventWithHint(ClusterEvent(kind.event_resource, ActionType.ALL))

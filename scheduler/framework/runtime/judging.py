@@ -11,20 +11,10 @@ import numpy as np
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Bits, FilterPlugin, Reason
-from scheduler.framework.runtime import answers
-from scheduler.framework.runtime.adapters import NodeFilterAdapter
-from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
+from scheduler.framework.interface import Bits, Reason
+from scheduler.framework.runtime.bound import BoundFilter, PluginError
 from scheduler.framework.runtime.verdicts import Verdicts
 from scheduler.snapshot import Rows, Snapshot
-
-
-class IndexedFilter(msgspec.Struct, frozen=True):
-    """A filter plugin, its place in the order of rejection, and whether its columns are right."""
-
-    index: int
-    plugin: FilterPlugin
-    is_trusted: bool
 
 
 def as_view(rows: Rows) -> Rows:
@@ -36,8 +26,7 @@ def as_view(rows: Rows) -> Rows:
 
 
 def judge(
-    calls: PluginCalls,
-    filters: Sequence[IndexedFilter],
+    filters: Sequence[BoundFilter],
     state: CycleState,
     pod: PodInfo,
     snapshot: Snapshot,
@@ -46,7 +35,6 @@ def judge(
     """Let filters reject rows that no filter before them in the profile's order rejects.
 
     Args:
-        calls: calls plugins.
         filters: those that take part, in any order.
         state: as PreFilter left it.
         pod: the pod.
@@ -57,40 +45,34 @@ def judge(
     """
     rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
     for each in filters:
-        index, plugin = each.index, each.plugin
-        if isinstance(plugin, NodeFilterAdapter):
-            # Node by node: worth asking about those only that nobody before it rejects.
-            candidates = np.flatnonzero(verdicts.first > index)
+        if each.is_by_node:
+            # Worth asking about those only that nobody before it rejects.
+            candidates = np.flatnonzero(verdicts.first > each.index)
             asked: Rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
         else:
             candidates, asked = None, rows
-        count = len(verdicts.first) if candidates is None else len(candidates)
         answer: Bits | None
         try:
-            check = None if each.is_trusted else answers.bits
-            answer = calls.call(
-                plugin, "Filter", check, count, plugin.filter, state, pod, snapshot, asked
-            )
+            answer = each.filter(state, pod, snapshot, asked)
         except PluginError as problem:
-            verdicts.failures[index] = problem
+            verdicts.failures[each.index] = problem
+            count = len(verdicts.first) if candidates is None else len(candidates)
             answer = np.ones(count, np.uint64)
         if answer is not None:
-            verdicts.reject(index, answer, candidates)
+            verdicts.reject(each.index, answer, candidates)
 
 
 class FilterAttempt(msgspec.Struct):
     """The filters that take part for one pod, to be asked about rows as they might be.
 
     Attributes:
-        calls: calls plugins.
         filters: those that take part, in any order.
         state: as PreFilter left it.
         pod: the pod.
         reasons: what their answers mean.
     """
 
-    calls: PluginCalls
-    filters: Sequence[IndexedFilter]
+    filters: Sequence[BoundFilter]
     state: CycleState
     pod: PodInfo
     reasons: "Reasons"
@@ -99,8 +81,7 @@ class FilterAttempt(msgspec.Struct):
 class Reasons(msgspec.Struct, frozen=True):
     """What the answers of filters mean; a plugin is asked only when somebody reads them."""
 
-    calls: PluginCalls
-    filters: Sequence[IndexedFilter]
+    filters: Sequence[BoundFilter]
     state: CycleState
     pod: PodInfo
     snapshot: Snapshot
@@ -111,23 +92,12 @@ class Reasons(msgspec.Struct, frozen=True):
         Raises:
             PluginError: the plugin does not know.
         """
-        plugin = self._plugin(index)
-        return self.calls.call(
-            plugin,
-            "Filter",
-            answers.reasons,
-            None,
-            plugin.reasons_in,
-            self.state,
-            self.pod,
-            self.snapshot,
-            answer,
-            row,
-        )
+        ask = self._filter(index).reasons_in
+        return ask(self.state, self.pod, self.snapshot, answer, row)
 
     def name(self, index: int) -> str:
         """The name of the filter with this index."""
-        return self._plugin(index).NAME
+        return self._filter(index).name
 
-    def _plugin(self, index: int) -> FilterPlugin:
-        return next(each.plugin for each in self.filters if each.index == index)
+    def _filter(self, index: int) -> BoundFilter:
+        return next(each for each in self.filters if each.index == index)

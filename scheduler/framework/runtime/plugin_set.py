@@ -1,32 +1,59 @@
-"""The plugins of one profile, sorted by extension point once, when the profile is built."""
+"""The plugins of one profile, sorted by extension point and bound once, when it is built."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from copy import copy
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from itertools import count
+from typing import Any, Final, TypeAlias, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
+from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import (
+    ALL_EVENTS,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    ObjectKind,
+)
+from scheduler.framework.handle import watched_kinds
 from scheduler.framework.interface import (
     BindPlugin,
+    Diagnosis,
     FilterPlugin,
     NodeFilterPlugin,
     NodeScorePlugin,
-    NormalizeScorePlugin,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
+    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
+    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
-    Reads,
     ReservePlugin,
     ScorePlugin,
+    SignPlugin,
 )
-from scheduler.framework.runtime.adapters import NodeFilterAdapter, NodeScoreAdapter
+from scheduler.framework.runtime import answers
+from scheduler.framework.runtime.answers import BIND, OK_OR_NOT, OK_OR_SKIP, Check, Codes
+from scheduler.framework.runtime.bound import (
+    Bound,
+    BoundFilter,
+    BoundScore,
+    BoundSign,
+    PluginCalls,
+    is_row_local,
+    needs_volumes,
+)
+from scheduler.framework.status import Status
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.snapshot import Rows, Snapshot
+
+R = TypeVar("R")
 
 IMPLEMENTS: Final[Mapping[str, tuple[type, ...]]] = {
     "preEnqueue": (PreEnqueuePlugin,),
@@ -44,27 +71,12 @@ IMPLEMENTS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 """Which protocols make a plugin eligible for an extension point of the configuration."""
 
+OnNode: TypeAlias = Bound[Callable[[CycleState, PodInfo, str], R]]
+"""What is asked about a pod and the node chosen for it."""
+
 
 class PluginSetError(SchedulerError):
     """A profile that cannot be built from its plugins."""
-
-
-class Weighted(msgspec.Struct, frozen=True):
-    """A score plugin and how much it counts.
-
-    Attributes:
-        plugin: gives the scores.
-        weight: what each point counts.
-        normalizer: the same plugin, if its scores are comparable only after normalisation.
-        pre_score: the same plugin, if it prepares scoring.
-        is_trusted: whether its scores need no check.
-    """
-
-    plugin: ScorePlugin
-    weight: int
-    normalizer: NormalizeScorePlugin | None = None
-    pre_score: PreScorePlugin | None = None
-    is_trusted: bool = True
 
 
 def extension_points(plugin_type: type) -> frozenset[str]:
@@ -76,18 +88,24 @@ def extension_points(plugin_type: type) -> frozenset[str]:
 
 
 class PluginSet:
-    """Plugin instances by extension point, in the order they run.
+    """The plugins of one profile by extension point, in the order they run, ready to be called.
 
     Attributes:
+        calls: what binds and measures them.
         by_name: every plugin of the profile, one instance each.
-        reserve_without_volumes: those of `reserve` that have a use for pods without any.
-        pre_bind_without_volumes: the same of `pre_bind`.
+        pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
+        signs: those that say what of a pod the row-local ones read; None where one does not say.
+        judges_alike: whether all that decides about a pod before it has a node is trusted, and so
+            looks at no single pod.
+        are_trusted: whether all plugins are: then none looks at a snapshot on its own account.
+        binds_plainly: whether all that Bind plugins do is to write the binding.
     """
 
     def __init__(
         self,
         enabled: Mapping[Any, Sequence[tuple[str, int]]],
         build: Callable[[str], Plugin],
+        calls: PluginCalls,
         *,
         trusted: Container[str] = (),
     ) -> None:
@@ -97,94 +115,170 @@ class PluginSet:
             enabled: by extension point, as a configuration spells it, plugin names with weights
                 (used for score only).
             build: makes the instance of a plugin.
+            calls: binds and measures them.
             trusted: names of plugins whose columns need no check.
 
         Raises:
-            PluginSetError: the profile lacks a QueueSort or Bind plugin, or has two QueueSorts.
+            PluginSetError: the profile has no QueueSort plugin, or has two.
         """
         names = dict.fromkeys(name for plugins in enabled.values() for name, _ in plugins)
-        self.by_name: dict[str, Plugin] = {name: build(name) for name in names}
+        self.by_name: dict[str, Any] = {name: build(name) for name in names}
+        self.calls = calls
         self._enabled = enabled
         self._trusted = trusted
-        self.pre_enqueue: list[PreEnqueuePlugin] = self._list("preEnqueue")
-        self.queue_sort = self._only_queue_sort()
-        self.pre_filter: list[PreFilterPlugin] = self._list("preFilter")
-        self.filter = [self._column_filter(name) for name, _ in enabled.get("filter", ())]
-        self.post_filter: list[PostFilterPlugin] = self._list("postFilter")
-        self.pre_score: list[PreScorePlugin] = self._list("preScore")
-        self.score = [
-            self._weighted(name, weight or 1) for name, weight in enabled.get("score", ())
+        wait, at = calls.bound_async, self._at
+        self.pre_enqueue: list[Bound[Callable[[PodInfo], Status]]] = at(
+            "preEnqueue", lambda p: p.pre_enqueue, OK_OR_NOT
+        )
+        self.sort_key = self._sort_key()
+        self.pre_filter: list[
+            Bound[Callable[[CycleState, PodInfo, Snapshot], tuple[PreFilterResult | None, Status]]]
+        ] = at("preFilter", lambda p: p.pre_filter, answers.pre_filter)
+        self.filter = [
+            BoundFilter.of(plugin, index, calls, is_trusted=plugin.NAME in trusted)
+            for index, plugin in enumerate(self._list("filter"))
         ]
-        self.reserve: list[ReservePlugin] = self._list("reserve")
-        self.reserve_without_volumes = [p for p in self.reserve if not needs_volumes(p)]
-        self.permit: list[PermitPlugin] = self._list("permit")
-        self.pre_bind: list[PreBindPlugin] = self._list("preBind")
-        self.pre_bind_without_volumes = [p for p in self.pre_bind if not needs_volumes(p)]
-        self.bind: list[BindPlugin] = self._list("bind")
-        self.post_bind: list[PostBindPlugin] = self._list("postBind")
+        self.post_filter: list[
+            Bound[
+                Callable[
+                    [CycleState, PodInfo, Snapshot, Diagnosis],
+                    tuple[PostFilterResult | None, Status],
+                ]
+            ]
+        ] = at("postFilter", lambda p: p.post_filter, answers.post_filter)
+        self.pre_score: list[Bound[Callable[[CycleState, PodInfo, Snapshot, Rows], Status]]] = at(
+            "preScore", lambda p: p.pre_score, OK_OR_SKIP
+        )
+        self.score = self._scores()
+        self.reserve: list[OnNode[Status]] = at("reserve", lambda p: p.reserve, OK_OR_NOT)
+        self.unreserve: list[OnNode[None]] = at(
+            "reserve", lambda p: p.unreserve, answers.nothing, label="Unreserve"
+        )
+        self.permit: list[OnNode[tuple[Status, float]]] = at(
+            "permit", lambda p: p.permit, answers.permit
+        )
+        self.pre_flight: list[OnNode[Status]] = at(
+            "preBind", lambda p: p.pre_bind_pre_flight, BIND, label="PreBindPreFlight"
+        )
+        self.pre_bind: list[OnNode[Awaitable[Status]]] = at(
+            "preBind", lambda p: p.pre_bind, OK_OR_NOT, bind=wait
+        )
+        self.bind: list[OnNode[Awaitable[Status]]] = at("bind", lambda p: p.bind, BIND, bind=wait)
+        self.post_bind: list[OnNode[None]] = at("postBind", lambda p: p.post_bind, answers.nothing)
+        self.signs = self._signs()
+        before = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
+        self.judges_alike = all(plugin.name in trusted for point in before for plugin in point)
+        self.are_trusted = all(name in trusted for name in self.by_name)
+        self.binds_plainly = all(getattr(p, "ONLY_BINDS", False) for p in self._list("bind"))
+
+    def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "PluginSet":
+        """The same plugins where nodes are rejected, but for some; nothing is scored."""
+        kept = {
+            point: [each for each in self._enabled.get(point, ()) if each[0] not in without]
+            for point in ("preFilter", "filter")
+        }
+        kept["queueSort"] = [*self._enabled["queueSort"]]
+        return PluginSet(kept, self.by_name.__getitem__, calls, trusted=self._trusted)
+
+    def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+        """What each plugin that can reject pods wants to be woken by; asked once, at start.
+
+        Hints of plugins that are not trusted are asked for every pod, whatever they declare: an
+        author who has not read about `reads_pod_shape_only` must not get another pod's answer.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        points = (self.pre_enqueue, self.pre_filter, self.filter, self.reserve, self.permit)
+        names = dict.fromkeys(plugin.name for point in points for plugin in point)
+        return {name: self._events_of(name, self.by_name[name]) for name in names}
+
+    def _events_of(self, name: str, plugin: Any) -> tuple[ClusterEventWithHint, ...]:
+        register = getattr(plugin, "events_to_register", None)
+        if register is None:
+            return (*ALL_EVENTS, *map(everything_about, watched_kinds(plugin)))
+        bound, guarded = self.calls.bound, self.calls.guarded
+        wanted: tuple[ClusterEventWithHint, ...]
+        wanted = bound(plugin, "EventsToRegister", register, answers.events)()
+        is_trusted = name in self._trusted
+        return tuple(
+            replace(
+                event,
+                queueing_hint=event.queueing_hint
+                and guarded(plugin, "QueueingHint", event.queueing_hint, answers.hint),
+                reads_pod_shape_only=is_trusted and event.reads_pod_shape_only,
+            )
+            for event in wanted
+        )
 
     def _list(self, point: str) -> list[Any]:
         return [self.by_name[name] for name, _ in self._enabled.get(point, ())]
 
-    def _only_queue_sort(self) -> QueueSortPlugin:
-        found: list[QueueSortPlugin] = self._list("queueSort")
+    def _at(
+        self,
+        point: str,
+        method: Callable[[Any], Callable[..., Any]],
+        check: Check[Any] | Codes,
+        *,
+        label: str = "",
+        bind: Callable[..., Any] | None = None,
+    ) -> list[Any]:
+        """The plugins of an extension point.
+
+        Args:
+            point: as a configuration spells it.
+            method: which of a plugin's methods.
+            check: of its answers, or the codes that a status may have.
+            label: the name of the point in messages and metrics, where it is another one.
+            bind: binds a method.
+        """
+        label, bind = label or point[0].upper() + point[1:], bind or self.calls.bound
+        return [
+            Bound(
+                plugin.NAME,
+                bind(
+                    plugin,
+                    label,
+                    method(plugin),
+                    answers.status_of(check, plugin.NAME)
+                    if isinstance(check, frozenset)
+                    else check,
+                ),
+                needs_volumes(plugin),
+                is_row_local(plugin),
+            )
+            for plugin in self._list(point)
+        ]
+
+    def _sort_key(self) -> Callable[[QueuedPodInfo], Any]:
+        found = self._list("queueSort")
         if len(found) != 1:
             names = ", ".join(p.NAME for p in found) or "none"
             raise PluginSetError(f"exactly one queueSort plugin is needed, got {names}")
-        return found[0]
+        check = None if found[0].NAME in self._trusted else answers.SortKeys()
+        return self.calls.guarded(found[0], "QueueSort", found[0].sort_key, check)
 
-    def filters_only(self, without: Container[str] = ()) -> "PluginSet":
-        """The same plugins where nodes are rejected, but for some; nothing is scored."""
-        part = copy(self)
-        part.pre_filter = [p for p in self.pre_filter if p.NAME not in without]
-        part.filter = [p for p in self.filter if p.NAME not in without]
-        part.pre_score, part.score = [], []
-        return part
+    def _scores(self) -> list[BoundScore]:
+        prepare = {each.name: each.call for each in self.pre_score}
+        return [
+            BoundScore.of(
+                self.by_name[name],
+                weight or 1,
+                self.calls,
+                prepare.get(name),
+                is_trusted=name in self._trusted,
+            )
+            for name, weight in self._enabled.get("score", ())
+        ]
 
-    def rejecting(self) -> list[Plugin]:
-        """The plugins that can reject pods; the others need no events."""
-        points = (self.pre_enqueue, self.pre_filter, self.filter, self.reserve, self.permit)
-        names = dict.fromkeys(plugin.NAME for point in points for plugin in point)
-        return [self.by_name[name] for name in names]
-
-    @property
-    def judges_alike(self) -> bool:
-        """Whether all that decides about a pod before it has a node looks at no single pod."""
-        points = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
-        return all(self.is_trusted(plugin.NAME) for point in points for plugin in point)
-
-    @property
-    def are_trusted(self) -> bool:
-        """Whether all are: then none looks at a single pod, or at a snapshot on its own account."""
-        return all(map(self.is_trusted, self.by_name))
-
-    def is_trusted(self, name: str) -> bool:
-        """Whether a plugin's columns need no check."""
-        return name in self._trusted
-
-    def _column_filter(self, name: str) -> FilterPlugin:
-        plugin: Any = self.by_name[name]
-        if NodeFilterPlugin in type(plugin).__mro__:
-            return cast("FilterPlugin", NodeFilterAdapter(plugin))
-        return cast("FilterPlugin", plugin)
-
-    def _weighted(self, name: str, weight: int) -> Weighted:
-        plugin: Any = self.by_name[name]
-        bases = type(plugin).__mro__
-        return Weighted(
-            cast("ScorePlugin", NodeScoreAdapter(plugin) if NodeScorePlugin in bases else plugin),
-            weight,
-            plugin if NormalizeScorePlugin in bases else None,
-            next((p for p in self.pre_score if p is plugin), None),
-            is_trusted=self.is_trusted(name),
-        )
+    def _signs(self) -> list[BoundSign] | None:
+        plugins = [p for p in self.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
+        if not all(SignPlugin in type(p).__mro__ for p in plugins):
+            return None
+        serials = count()
+        return [BoundSign.of(plugin, self.calls, serials) for plugin in plugins]
 
 
-def needs_volumes(plugin: object) -> bool:
-    """Whether a plugin has no use for pods without volumes; see `PreFilterPlugin`."""
-    return getattr(plugin, "NEEDS_VOLUMES", False)
-
-
-def is_row_local(plugin: object) -> bool:
-    """Whether a plugin's answers for a row depend on that row (and the pod's class) only."""
-    return not getattr(plugin, "READS", Reads.CLUSTER) & Reads.CLUSTER
+def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
+    """A registration for whatever happens to objects of a kind."""
+    return ClusterEventWithHint(ClusterEvent(kind.event_resource, ActionType.ALL))

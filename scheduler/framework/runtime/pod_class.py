@@ -17,19 +17,11 @@ from numpy.typing import NDArray
 from scheduler.api.images import image_names
 from scheduler.api.pods import PodInfo, PodShape
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    Reads,
-    ScorePlugin,
-    Scores,
-)
-from scheduler.framework.runtime import answers
+from scheduler.framework.interface import PreFilterResult, Reads, Scores
+from scheduler.framework.runtime.bound import BoundFilter, BoundScore, PluginError
 from scheduler.framework.runtime.foresight import STEPS, Foresight, candidates
-from scheduler.framework.runtime.judging import IndexedFilter, as_view, judge
-from scheduler.framework.runtime.plugin_calls import PluginCalls, PluginError
-from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local
+from scheduler.framework.runtime.judging import as_view, judge
+from scheduler.framework.runtime.plugin_set import PluginSet
 from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.framework.runtime.verdicts import (
     FEASIBLE,
@@ -63,7 +55,7 @@ class RawScore:
 
     __slots__ = ("column", "constant", "scored", "varies")
 
-    def __init__(self, scored: Weighted, constant: float) -> None:
+    def __init__(self, scored: BoundScore, constant: float) -> None:
         self.scored = scored
         self.column = np.zeros(0)
         self.varies = False
@@ -92,6 +84,7 @@ class PodClass:
 
     __slots__ = (
         "__weakref__",
+        "_calls",
         "_can_foresee",
         "_failures",
         "_fitting",
@@ -127,36 +120,37 @@ class PodClass:
         "total",
     )
 
-    def __init__(
-        self, pod: PodInfo, plugins: PluginSet, calls: PluginCalls, snapshot: Snapshot
-    ) -> None:
+    def __init__(self, pod: PodInfo, plugins: PluginSet, snapshot: Snapshot) -> None:
         self.representative = pod
+        self._calls = plugins.calls
         self.state = CycleState()
         self.pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = {}
-        self._node_filters: list[IndexedFilter] = []
-        self._pod_filters: list[IndexedFilter] = []
-        self._node_scores: list[Weighted] = []
-        self._pod_scores: list[Weighted] = []
+        self._node_filters: list[BoundFilter] = []
+        self._pod_filters: list[BoundFilter] = []
+        self._node_scores: list[BoundScore] = []
+        self._pod_scores: list[BoundScore] = []
         self.raw_scores: list[RawScore] = []
         self.room: object = None
         self._failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
-        self._run_pre_filter(plugins.pre_filter, calls, snapshot)
-        self.asked = [p for p in plugins.pre_filter if not self._says_nothing(p.NAME)]
-        self.asked_without_volumes = [p for p in self.asked if not p.NEEDS_VOLUMES]
+        for each in plugins.pre_filter:
+            if each.is_row_local:
+                self.pre_filter[each.name] = each.call(self.state, pod, snapshot)
+        self.asked = [p for p in plugins.pre_filter if not self._says_nothing(p.name)]
+        self.asked_without_volumes = [p for p in self.asked if not p.needs_volumes]
         self.skipped = frozenset(filter(self._skips, self.pre_filter))
         self._sort_filters(plugins)
         both = (*self._node_filters, *self._pod_filters)
         self.filters = tuple(sorted(both, key=lambda f: f.index))
-        self._sort_scores(plugins, calls, snapshot)
-        self._pod_raw = [r for r in self.raw_scores if r.scored.plugin.READS & Reads.PODS]
+        self._sort_scores(plugins, snapshot)
+        self._pod_raw = [r for r in self.raw_scores if r.scored.reads & Reads.PODS]
         self._node_raw = [r for r in self.raw_scores if r not in self._pod_raw]
-        of_pods: tuple[IndexedFilter | Weighted, ...] = (
+        of_pods: tuple[BoundFilter | BoundScore, ...] = (
             *self._pod_filters,
             *self._pod_scores,
             *(raw.scored for raw in self._pod_raw),
         )
-        self._reads_sums = all(Reads.PODS not in each.plugin.READS for each in of_pods)
+        self._reads_sums = all(Reads.PODS not in each.reads for each in of_pods)
         self._can_foresee = (
             self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
         )
@@ -164,7 +158,7 @@ class PodClass:
         self._ranking = Ranking()
         self.changed = RowLog(least=_MAX_FOLLOWED)
         self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
-        reads_images = any(plugin.READS & Reads.IMAGES for plugin in self._plugins())
+        reads_images = any(each.reads & Reads.IMAGES for each in self._plugins())
         self._image_names = image_names(pod.spec) if reads_images else ()
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
@@ -190,17 +184,17 @@ class PodClass:
                 found = result.node_names if found is None else found & result.node_names
         return found
 
-    def refresh(self, calls: PluginCalls, snapshot: Snapshot) -> None:
+    def refresh(self, snapshot: Snapshot) -> None:
         """Bring the columns up to date."""
         if not self._is_in_run(snapshot):
             self._foresight.forget()
-            self._catch_up(calls, snapshot)
+            self._catch_up(snapshot)
         elif self._foresight.use(snapshot.sum_log.last, self):
             self._pod_position = snapshot.sum_log.position
         else:
-            self._catch_up_in_run(calls, snapshot, snapshot.sum_log.last)
+            self._catch_up_in_run(snapshot, snapshot.sum_log.last)
             if self._foresight.is_worth_it():
-                self._look_ahead(calls, snapshot)
+                self._look_ahead(snapshot)
 
     def run_ahead(self, row: int) -> bool:
         """Count in one more look-alike on a row before the snapshot does, if that was foreseen."""
@@ -226,19 +220,19 @@ class PodClass:
             and self.score_failure is None
         )
 
-    def _look_ahead(self, calls: PluginCalls, snapshot: Snapshot) -> None:
+    def _look_ahead(self, snapshot: Snapshot) -> None:
         """Judge the rows that may be chosen next as if they had been."""
         size = snapshot.table.size
         rows = candidates(self.best_rows(size).rows, self.total[:size])
-        foreseen = self._foreseen(calls, snapshot, rows, np.ones(len(rows)))
+        foreseen = self._foreseen(snapshot, rows, np.ones(len(rows)))
         if foreseen is not None:
             self._foresight.keep(rows, *foreseen, snapshot.table.capacity)
 
-    def _catch_up_in_run(self, calls: PluginCalls, snapshot: Snapshot, row: int) -> None:
+    def _catch_up_in_run(self, snapshot: Snapshot, row: int) -> None:
         """Judge the row that has changed, as it is and as it would be with pods to come."""
-        foreseen = self._foreseen(calls, snapshot, np.full(STEPS, row), _NONE_TO_SOME)
+        foreseen = self._foreseen(snapshot, np.full(STEPS, row), _NONE_TO_SOME)
         if foreseen is None:
-            self._catch_up(calls, snapshot)
+            self._catch_up(snapshot)
             return
         first, bits, total = foreseen
         self.become(row, first.item(0), bits.item(0), total.item(0))
@@ -247,7 +241,6 @@ class PodClass:
 
     def _foreseen(
         self,
-        calls: PluginCalls,
         snapshot: Snapshot,
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
@@ -256,15 +249,15 @@ class PodClass:
         after = snapshot.picked(rows, self.representative.shape, times) if len(rows) else None
         if after is None:
             return None
-        with calls.unmeasured():
-            judged = self._judged(calls, after, after.table.all_rows, rows)
+        with self._calls.unmeasured():
+            judged = self._judged(after, after.table.all_rows, rows)
         if self._failures or self.score_failure:
             # Nobody has asked for that.
             self._failures, self.score_failure = {}, None
             return None
         return judged
 
-    def _catch_up(self, calls: PluginCalls, snapshot: Snapshot) -> None:
+    def _catch_up(self, snapshot: Snapshot) -> None:
         """Judge the rows that have changed."""
         if self._failures or self.score_failure:
             # Maybe it works now: look at everything again.
@@ -282,35 +275,32 @@ class PodClass:
         node_rows = self._changed(changed_nodes, size)
         pod_rows = self._changed(changed_pods, size)
         if node_rows is not None:
-            self._evaluate_nodes(calls, snapshot, node_rows)
+            self._evaluate_nodes(snapshot, node_rows)
             if isinstance(node_rows, slice):
                 pod_rows = node_rows
         if pod_rows is not None:
-            self._evaluate_pods(calls, snapshot, pod_rows)
+            self._evaluate_pods(snapshot, pod_rows)
         self._node_position = snapshot.node_log.position
         self._pod_position = self._log_of(snapshot).position
         self._images_changed_at = images_changed_at
 
-    def verdicts(self, calls: PluginCalls, snapshot: Snapshot, table: ReasonTable) -> Verdicts:
+    def verdicts(self, snapshot: Snapshot, table: ReasonTable) -> Verdicts:
         """What the row-local filters say about every row.
 
         Args:
-            calls: calls plugins.
             snapshot: the cluster.
             table: what the answers mean.
         """
-        self.refresh(calls, snapshot)
+        self.refresh(snapshot)
         size = snapshot.table.size
         first, bits, failures = self.first[:size], self.bits[:size], self._failures.copy()
         return Verdicts(first, bits, None, table, failures, is_shared=True)
 
-    def score(
-        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows
-    ) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
+    def score(self, snapshot: Snapshot, rows: Rows) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
         """The total and the raw scores on some rows, kept nowhere."""
         self.score_failure = None
-        total = self._sum(calls, snapshot, (*self._node_scores, *self._pod_scores), rows)
-        raw = [(raw, self._score(calls, snapshot, raw.scored, rows)) for raw in self.raw_scores]
+        total = self._sum(snapshot, (*self._node_scores, *self._pod_scores), rows)
+        raw = [(raw, self._score(snapshot, raw.scored, rows)) for raw in self.raw_scores]
         return total, raw
 
     def best_rows(self, size: int) -> Ranking:
@@ -348,29 +338,11 @@ class PodClass:
 
     # --- set-up ---------------------------------------------------------------------------------
 
-    def _run_pre_filter(
-        self, plugins: Sequence[PreFilterPlugin], calls: PluginCalls, snapshot: Snapshot
-    ) -> None:
-        for plugin in plugins:
-            if is_row_local(plugin):
-                self.pre_filter[plugin.NAME] = calls.call(
-                    plugin,
-                    "PreFilter",
-                    answers.pre_filter,
-                    None,
-                    plugin.pre_filter,
-                    self.state,
-                    self.representative,
-                    snapshot,
-                )
-
     def _sort_filters(self, plugins: PluginSet) -> None:
-        for index, plugin in enumerate(plugins.filter):
-            if not is_row_local(plugin) or self._skips(plugin.NAME):
-                continue
-            reads_pods = bool(plugin.READS & Reads.PODS)
-            target = self._pod_filters if reads_pods else self._node_filters
-            target.append(IndexedFilter(index, plugin, plugins.is_trusted(plugin.NAME)))
+        for each in plugins.filter:
+            if each.is_row_local and not self._skips(each.name):
+                target = self._pod_filters if each.reads & Reads.PODS else self._node_filters
+                target.append(each)
 
     def _skips(self, name: str) -> bool:
         answer = self.pre_filter.get(name)
@@ -383,44 +355,32 @@ class PodClass:
             or (status.is_success and (result is None or result.node_names is None))
         )
 
-    def _sort_scores(self, plugins: PluginSet, calls: PluginCalls, snapshot: Snapshot) -> None:
+    def _sort_scores(self, plugins: PluginSet, snapshot: Snapshot) -> None:
         for scored in plugins.score:
-            if not is_row_local(scored.plugin) or self._skips_score(scored, calls, snapshot):
+            if not scored.is_row_local or self._skips_score(scored, snapshot):
                 continue
-            if scored.normalizer is not None:
-                self.raw_scores.append(RawScore(scored, self._constant(calls, scored)))
-            elif scored.plugin.READS & Reads.PODS:
+            if scored.normalize is not None:
+                self.raw_scores.append(RawScore(scored, self._constant(scored)))
+            elif scored.reads & Reads.PODS:
                 self._pod_scores.append(scored)
             else:
                 self._node_scores.append(scored)
 
-    def _skips_score(self, scored: Weighted, calls: PluginCalls, snapshot: Snapshot) -> bool:
-        plugin = scored.pre_score
-        if plugin is None:
+    def _skips_score(self, scored: BoundScore, snapshot: Snapshot) -> bool:
+        if scored.pre_score is None:
             return False
-        status = calls.call(
-            plugin,
-            "PreScore",
-            answers.status,
-            answers.OK_OR_SKIP,
-            plugin.pre_score,
-            self.state,
-            self.representative,
-            snapshot,
-            slice(0, 0),
-        )
+        status = scored.pre_score(self.state, self.representative, snapshot, slice(0, 0))
         return status.code is Code.SKIP
 
-    def _constant(self, calls: PluginCalls, scored: Weighted) -> float:
+    def _constant(self, scored: BoundScore) -> float:
         """What the normalised score adds to every node while all scores are 0."""
-        zero = np.zeros(1)
-        normalized = call_normalize(calls, scored, self.state, self.representative, zero)
+        normalized = scored.normalized(self.state, self.representative, np.zeros(1))
         return float(normalized[0]) * scored.weight
 
-    def _plugins(self) -> Iterator[FilterPlugin | ScorePlugin]:
-        yield from (active.plugin for active in self.filters)
-        yield from (scored.plugin for scored in (*self._node_scores, *self._pod_scores))
-        yield from (raw.scored.plugin for raw in self.raw_scores)
+    def _plugins(self) -> Iterator[BoundFilter | BoundScore]:
+        yield from self.filters
+        yield from (*self._node_scores, *self._pod_scores)
+        yield from (raw.scored for raw in self.raw_scores)
 
     # --- evaluation -----------------------------------------------------------------------------
 
@@ -430,17 +390,17 @@ class PodClass:
             return slice(0, size)
         return rows if len(rows) else None
 
-    def _evaluate_nodes(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
+    def _evaluate_nodes(self, snapshot: Snapshot, rows: Rows) -> None:
         verdicts = blank_verdicts(snapshot, None if isinstance(rows, slice) else rows)
-        self._judge(calls, self._node_filters, snapshot, verdicts)
+        self._judge(self._node_filters, snapshot, verdicts)
         self._node_first[rows] = verdicts.first
         self._node_bits[rows] = verdicts.bits
-        self._node_total[rows] = self._sum(calls, snapshot, self._node_scores, rows)
-        self._evaluate_raw(calls, snapshot, rows, self._node_raw)
+        self._node_total[rows] = self._sum(snapshot, self._node_scores, rows)
+        self._evaluate_raw(snapshot, rows, self._node_raw)
 
-    def _evaluate_pods(self, calls: PluginCalls, snapshot: Snapshot, rows: Rows) -> None:
+    def _evaluate_pods(self, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
-        first, bits, total = self._judged(calls, snapshot, rows)
+        first, bits, total = self._judged(snapshot, rows)
         if isinstance(rows, slice):
             self._ranking.forget()
         else:
@@ -455,11 +415,10 @@ class PodClass:
             if ((before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL)).any():
                 self._fitting = None
         self.first[view], self.bits[view], self.total[view] = first, bits, total
-        self._evaluate_raw(calls, snapshot, rows, self._pod_raw)
+        self._evaluate_raw(snapshot, rows, self._pod_raw)
 
     def _judged(
         self,
-        calls: PluginCalls,
         snapshot: Snapshot,
         rows: Rows,
         own: NDArray[np.intp] | None = None,
@@ -467,7 +426,6 @@ class PodClass:
         """The first rejection of each row, its meaning, and the total; kept nowhere.
 
         Args:
-            calls: calls plugins.
             snapshot: the cluster, or some of its rows.
             rows: which to look at.
             own: which rows of the class these are, where the snapshot has others.
@@ -475,53 +433,41 @@ class PodClass:
         view = as_view(rows) if own is None else own
         first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
         verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
-        self._judge(calls, self._pod_filters, snapshot, verdicts)
-        total = self._sum(calls, snapshot, self._pod_scores, rows)
+        self._judge(self._pod_filters, snapshot, verdicts)
+        total = self._sum(snapshot, self._pod_scores, rows)
         total += self._node_total[view]
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
         return first, bits, total
 
     def _judge(
         self,
-        calls: PluginCalls,
-        filters: Sequence[IndexedFilter],
+        filters: Sequence[BoundFilter],
         snapshot: Snapshot,
         verdicts: Verdicts,
     ) -> None:
-        judge(calls, filters, self.state, self.representative, snapshot, verdicts)
+        judge(filters, self.state, self.representative, snapshot, verdicts)
         if verdicts.failures:
             self._failures.update(verdicts.failures)
 
-    def _evaluate_raw(
-        self, calls: PluginCalls, snapshot: Snapshot, rows: Rows, raw_scores: Sequence[RawScore]
-    ) -> None:
+    def _evaluate_raw(self, snapshot: Snapshot, rows: Rows, raw_scores: Sequence[RawScore]) -> None:
         for raw in raw_scores:
-            scores = self._score(calls, snapshot, raw.scored, rows)
+            scores = self._score(snapshot, raw.scored, rows)
             raw.column[rows] = scores
             varies = bool(scores.any())
             raw.varies = varies if isinstance(rows, slice) else raw.varies or varies
 
-    def _sum(
-        self, calls: PluginCalls, snapshot: Snapshot, scores: Sequence[Weighted], rows: Rows
-    ) -> Scores:
+    def _sum(self, snapshot: Snapshot, scores: Sequence[BoundScore], rows: Rows) -> Scores:
         total = np.zeros(snapshot.table.size if isinstance(rows, slice) else len(rows))
         rows = as_view(rows)
         for scored in scores:
-            column = self._score(calls, snapshot, scored, rows)
+            column = self._score(snapshot, scored, rows)
             total += column if scored.weight == 1 else column * scored.weight
         return total
 
-    def _score(
-        self, calls: PluginCalls, snapshot: Snapshot, scored: Weighted, rows: Rows
-    ) -> Scores:
+    def _score(self, snapshot: Snapshot, scored: BoundScore, rows: Rows) -> Scores:
         """The scores of one plugin; of one that fails nothing, and the failure is kept."""
         try:
-            if scored.is_trusted:
-                score = scored.plugin.score
-                asked = self.state, self.representative, snapshot, rows
-                return calls.call(scored.plugin, "Score", None, None, score, *asked)
-            alive = snapshot.table.alive[rows]
-            return call_score(calls, scored, alive, self.state, self.representative, snapshot, rows)
+            return scored.score(self.state, self.representative, snapshot, rows)
         except PluginError as problem:
             self.score_failure = problem
             return np.zeros(len(snapshot.table.alive[rows]))
@@ -533,43 +479,6 @@ class PodClass:
             setattr(self, name, _grown(getattr(self, name), capacity))
         for raw in self.raw_scores:
             raw.column = _grown(raw.column, capacity)
-
-
-def call_score(
-    calls: PluginCalls,
-    scored: Weighted,
-    alive: NDArray[np.bool_],
-    *args: object,
-) -> Scores:
-    """The scores of one plugin, before normalisation; `alive` says which of the rows are nodes.
-
-    Raises:
-        PluginError: the plugin failed.
-    """
-    plugin = scored.plugin
-    if scored.is_trusted:
-        return calls.call(plugin, "Score", None, None, plugin.score, *args)
-    if scored.normalizer is None:
-        return calls.call(plugin, "Score", answers.final_scores, alive, plugin.score, *args)
-    return calls.call(plugin, "Score", answers.scores, len(alive), plugin.score, *args)
-
-
-def call_normalize(
-    calls: PluginCalls, scored: Weighted, state: CycleState, pod: PodInfo, column: Scores
-) -> Scores:
-    """The scores of one plugin as they are added up.
-
-    Raises:
-        PluginError: the plugin failed.
-    """
-    plugin = scored.normalizer
-    if plugin is None:
-        return column
-    point, normalize = "ScoreExtensionNormalize", plugin.normalize_score
-    if scored.is_trusted:
-        return calls.call(plugin, point, None, None, normalize, state, pod, column)
-    alive = np.ones(len(column), np.bool_)
-    return calls.call(plugin, point, answers.final_scores, alive, normalize, state, pod, column)
 
 
 def _takes_as_much(shape: PodShape, other: PodShape) -> bool:

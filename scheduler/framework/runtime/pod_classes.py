@@ -1,15 +1,10 @@
 """Which pods share their row-local answers: those whose signatures are equal."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
-from itertools import count
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from scheduler.api.pods import LabelSet, PodInfo, PodShape
-from scheduler.framework.interface import SignPlugin
-from scheduler.framework.runtime import answers
-from scheduler.framework.runtime.plugin_calls import PluginCalls
-from scheduler.framework.runtime.plugin_set import PluginSet, is_row_local
+from scheduler.framework.runtime.plugin_set import PluginSet
 from scheduler.framework.runtime.pod_class import PodClass
 from scheduler.snapshot import Snapshot
 
@@ -29,16 +24,12 @@ class PodClasses:
         misses: pods whose class was new, or that cannot share.
     """
 
-    def __init__(self, plugins: PluginSet, calls: PluginCalls, max_bytes: int) -> None:
+    def __init__(self, plugins: PluginSet, max_bytes: int) -> None:
         self._plugins = plugins
-        self._calls = calls
         self._max_bytes = max_bytes
-        self._signers = _signers(plugins)
         self._classes: OrderedDict[tuple[int, ...], PodClass] = OrderedDict()
         self._signatures: dict[_SignatureKey, tuple[int, ...] | None] = {}
-        self._fragments: dict[str, dict[Hashable, int]] = {}
         self._signed_bytes = 0
-        self._serials = count()
         self.hits = 0
         self.misses = 0
 
@@ -55,7 +46,7 @@ class PodClasses:
                 self._classes.move_to_end(signature)
                 return found
         self.misses += 1
-        new = PodClass(pod, self._plugins, self._calls, snapshot)
+        new = PodClass(pod, self._plugins, snapshot)
         if signature is None or self._max_bytes == 0 or new.node_names is not None:
             return new
         self._keep(signature, new, snapshot.table.capacity)
@@ -73,7 +64,8 @@ class PodClasses:
             self._classes.popitem(last=False)
 
     def _signature(self, pod: PodInfo) -> tuple[int, ...] | None:
-        if self._signers is None:
+        signs = self._plugins.signs
+        if signs is None:
             return None
         key = (pod.shape, pod.label_set, pod.namespace, pod.node_name)
         if key in self._signatures:
@@ -81,24 +73,11 @@ class PodClasses:
         self._signed_bytes += pod.kept_bytes
         if len(self._signatures) >= _MAX_SIGNATURES or self._signed_bytes > _MAX_SIGNED_BYTES:
             self._signatures.clear()
-            self._fragments.clear()
+            for each in signs:
+                each.numbers.clear()
             self._signed_bytes = pod.kept_bytes
-        numbers = [self._fragment(signer, pod) for signer in self._signers]
+        numbers = [each.sign(pod) for each in signs]
         signature = tuple(number for number in numbers if number is not None)
         found = signature if len(signature) == len(numbers) else None
         self._signatures[key] = found
         return found
-
-    def _fragment(self, signer: SignPlugin, pod: PodInfo) -> int | None:
-        """A number for what a plugin reads of the pod."""
-        numbers = self._fragments.setdefault(signer.NAME, {})
-        known = (numbers, self._serials)
-        return self._calls.call(signer, "Sign", answers.fragment, known, signer.sign, pod)
-
-
-def _signers(plugins: PluginSet) -> list[SignPlugin] | None:
-    """The plugins that sign, or None when a row-local plugin does not: nothing can be shared."""
-    row_local = [p for p in plugins.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
-    if not all(SignPlugin in type(p).__mro__ for p in row_local):
-        return None
-    return cast("list[SignPlugin]", row_local)

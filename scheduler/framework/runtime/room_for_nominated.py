@@ -95,7 +95,7 @@ class _Together(ReasonTable):
         attempt = self._attempt
         found = self._nominated.before(attempt.pod, self._snapshot)
         fork = self._snapshot.fork(() if found is None else found.pods_on(self._snapshot))
-        return Reasons(attempt.calls, attempt.filters, attempt.state, attempt.pod, fork)
+        return Reasons(attempt.filters, attempt.state, attempt.pod, fork)
 
     @override
     def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
@@ -183,7 +183,7 @@ def _in_the_way(
         found = nominated.of_at_least(priority, snapshot)
         room.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
         # Who has which images is in no log of rows.
-        reads_images = any(each.plugin.READS & Reads.IMAGES for each in attempt.filters)
+        reads_images = any(each.reads & Reads.IMAGES for each in attempt.filters)
         pod_class.room = None if reads_images else room
     elif len(changed):
         found = nominated.of_at_least(priority, snapshot, on=_mask(snapshot, changed))

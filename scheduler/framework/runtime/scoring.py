@@ -4,8 +4,8 @@ Source: kubernetes pkg/scheduler/framework/runtime/framework.go (RunPreScorePlug
 RunScorePlugins), pkg/scheduler/schedule_one.go (prioritizeNodes) v1.36.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias, cast
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -13,22 +13,18 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import DomainScorePlugin, PreScorePlugin, Scores
-from scheduler.framework.runtime import answers
+from scheduler.framework.interface import Scores
+from scheduler.framework.runtime.bound import BoundScore
 from scheduler.framework.runtime.domain_rankings import DomainRankings
 from scheduler.framework.runtime.filtering import Feasibility
-from scheduler.framework.runtime.plugin_calls import PluginCalls
-from scheduler.framework.runtime.plugin_set import PluginSet, Weighted, is_row_local, needs_volumes
-from scheduler.framework.runtime.pod_class import PodClass, RawScore, call_normalize, call_score
+from scheduler.framework.runtime.plugin_set import PluginSet
+from scheduler.framework.runtime.pod_class import PodClass, RawScore
 from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.framework.runtime.verdicts import FEASIBLE
 from scheduler.framework.status import Code
 from scheduler.snapshot import Rows, Snapshot
 from scheduler.snapshot.topology import Topology
 
-_ByDomain: TypeAlias = tuple[Topology, Scores] | None
-_NO_CHECK: Final[Callable[[_ByDomain, None], _ByDomain] | None] = None
-"""In-tree plugins are trusted to answer columns rightly."""
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
 """What every node gets when neither a score plugin nor an extender could rank them."""
 
@@ -72,18 +68,14 @@ class Best(msgspec.Struct, frozen=True):
 class Scoring:
     """The PreScore and Score plugins of one profile."""
 
-    def __init__(
-        self, plugins: PluginSet, calls: PluginCalls, *, has_extenders: bool = False
-    ) -> None:
-        self._calls = calls
+    def __init__(self, plugins: PluginSet, *, has_extenders: bool = False) -> None:
+        self._calls = plugins.calls
         self._has_extenders = has_extenders
         self._all = plugins.score
-        self._cluster = [scored for scored in plugins.score if not is_row_local(scored.plugin)]
-        self._cluster_without_volumes = [
-            scored for scored in self._cluster if not needs_volumes(scored.plugin)
-        ]
-        scoring = {scored.plugin.NAME for scored in plugins.score}
-        self._only_preparing = [p for p in plugins.pre_score if p.NAME not in scoring]
+        self._cluster = [scored for scored in plugins.score if not scored.is_row_local]
+        self._cluster_without_volumes = [each for each in self._cluster if not each.needs_volumes]
+        scoring = {scored.name for scored in plugins.score}
+        self._only_preparing = [p for p in plugins.pre_score if p.name not in scoring]
         self._are_trusted = all(scored.is_trusted for scored in self._cluster)
         self._domain_rankings = DomainRankings()
 
@@ -154,19 +146,16 @@ class Scoring:
         return _best(ranking, pod_class.total[:size], pod_class, is_of_class=True)
 
     def _best_by_domain(
-        self, asked: Sequence[Weighted], found: Feasibility, pod: PodInfo, snapshot: Snapshot
+        self, asked: Sequence[BoundScore], found: Feasibility, pod: PodInfo, snapshot: Snapshot
     ) -> Best | None:
         """Where one plugin has something to say, and says it by domain; else None."""
         if not (found.is_of_class and self._are_trusted) or len(asked) != 1:
             return None
-        pod_class = found.pod_class
-        if DomainScorePlugin not in type(asked[0].plugin).__mro__:
+        pod_class, score_by_domain = found.pod_class, asked[0].score_by_domain
+        if score_by_domain is None:
             return None
-        if asked[0].pre_score is None:
-            return None  # it fails, as it does without its PreScore
-        start, plugin = self._calls.now(), cast("DomainScorePlugin", asked[0].plugin)
-        about = found.state, pod, snapshot, pod_class.fitting_domains
-        said = self._calls.call(plugin, "Score", _NO_CHECK, None, plugin.score_by_domain, *about)
+        start = self._calls.now()
+        said = score_by_domain(found.state, pod, snapshot, pod_class.fitting_domains)
         if said is None:
             return None
         topology, by_domain = said
@@ -181,10 +170,6 @@ class Scoring:
             rows, feasible, None, alone, pod_class.raw_scores, by_domain=(topology, by_domain)
         )
 
-    def _active(self, pod: PodInfo) -> Sequence[Weighted]:
-        """The plugins that read the cluster, without those that a pod without volumes spares."""
-        return self._cluster if pod.pod.volumes else self._cluster_without_volumes
-
     def _keeps_totals(self, found: Feasibility) -> bool:
         """Whether the class's totals lack nothing that it says of rows but what is constant."""
         pod_class, verdicts = found.pod_class, found.verdicts
@@ -194,11 +179,11 @@ class Scoring:
             return False
         return not any(raw.varies for raw in pod_class.raw_scores)
 
-    def _asked(self, pod: PodInfo, snapshot: Snapshot) -> list[Weighted]:
+    def _asked(self, pod: PodInfo, snapshot: Snapshot) -> list[BoundScore]:
         """The plugins that add to what the class says, or the first where not all are trusted."""
-        asked: list[Weighted] = []
-        for scored in self._active(pod):
-            if not self._skips_score(scored, pod, snapshot):
+        asked: list[BoundScore] = []
+        for scored in self._cluster if pod.pod.volumes else self._cluster_without_volumes:
+            if scored.skips_score is None or not scored.skips_score(pod, snapshot):
                 asked.append(scored)
                 if not self._are_trusted:
                     break
@@ -230,13 +215,6 @@ class Scoring:
         self._calls.point_done("Score", Code.SUCCESS, start)
         return total
 
-    def _skips_score(self, scored: Weighted, pod: PodInfo, snapshot: Snapshot) -> bool:
-        plugin = scored.pre_score
-        if plugin is None:
-            return False
-        check = None if scored.is_trusted else answers.yes_or_no
-        return self._calls.call(plugin, "PreScore", check, None, plugin.skips_score, pod, snapshot)
-
     def score_table(
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> list[tuple[str, int, Scores]]:
@@ -249,24 +227,24 @@ class Scoring:
         """
         active = self._prepare(self._all, found.state, pod, snapshot, rows)
         columns = self._columns(active, found.state, pod, snapshot, rows)
-        return [(scored.plugin.NAME, scored.weight, column) for scored, column in columns]
+        return [(scored.name, scored.weight, column) for scored, column in columns]
 
     def _prepare(
         self,
-        plugins: Sequence[Weighted],
+        plugins: Sequence[BoundScore],
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
         rows: Rows,
-    ) -> list[Weighted]:
+    ) -> list[BoundScore]:
         """Run PreScore, before the first plugin scores; gives those that do not skip the pod."""
         for plugin in self._only_preparing:
-            self._skips(plugin, state, pod, snapshot, rows)
+            plugin.call(state, pod, snapshot, rows)
         return [
             scored
             for scored in plugins
             if scored.pre_score is None
-            or not self._skips(scored.pre_score, state, pod, snapshot, rows)
+            or scored.pre_score(state, pod, snapshot, rows).code is not Code.SKIP
         ]
 
     def _row_local_total(
@@ -275,19 +253,16 @@ class Scoring:
         pod_class: PodClass = found.pod_class
         if found.verdicts is not None and found.verdicts.rows is not None:
             # Only some nodes were looked at: the class's columns are not up to date.
-            total, raw_columns = pod_class.score(self._calls, snapshot, rows)
+            total, raw_columns = pod_class.score(snapshot, rows)
             pod_class.raise_score_failure()
             for raw, column in raw_columns:
-                total += (
-                    call_normalize(self._calls, raw.scored, found.state, pod, column)
-                    * raw.scored.weight
-                )
+                total += raw.scored.normalized(found.state, pod, column) * raw.scored.weight
             return total
         pod_class.raise_score_failure()
         total, constant = pod_class.total[rows], 0.0
         for raw in pod_class.raw_scores:
             if raw.varies:
-                column = call_normalize(self._calls, raw.scored, found.state, pod, raw.column[rows])
+                column = raw.scored.normalized(found.state, pod, raw.column[rows])
                 total = total + column * raw.scored.weight
             else:
                 constant += raw.constant
@@ -295,40 +270,16 @@ class Scoring:
 
     def _columns(
         self,
-        plugins: Sequence[Weighted],
+        plugins: Sequence[BoundScore],
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
         rows: Rows,
-    ) -> Iterator[tuple[Weighted, Scores]]:
+    ) -> Iterator[tuple[BoundScore, Scores]]:
         """The normalised scores of plugins that are prepared."""
-        if not plugins:
-            return
-        alive = snapshot.table.alive[rows]
         for scored in plugins:
-            column = call_score(self._calls, scored, alive, state, pod, snapshot, rows)
-            yield scored, call_normalize(self._calls, scored, state, pod, column)
-
-    def _skips(
-        self,
-        plugin: PreScorePlugin,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: Rows,
-    ) -> bool:
-        status = self._calls.call(
-            plugin,
-            "PreScore",
-            answers.status,
-            answers.OK_OR_SKIP,
-            plugin.pre_score,
-            state,
-            pod,
-            snapshot,
-            rows,
-        )
-        return status.code is Code.SKIP
+            column = scored.score(state, pod, snapshot, rows)
+            yield scored, scored.normalized(state, pod, column)
 
 
 def _best(

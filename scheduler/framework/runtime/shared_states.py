@@ -11,8 +11,8 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import HandleError, Lister, SharedState, StateT, watched_kinds
+from scheduler.framework.runtime.bound import PluginError, plugin_error
 from scheduler.framework.runtime.framework import Framework
-from scheduler.framework.runtime.plugin_calls import PluginError, plugin_error
 from scheduler.observability.framework_metrics import FrameworkMetrics
 
 _POINT: Final = "SharedState"

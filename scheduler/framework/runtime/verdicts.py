@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.framework.interface import Bits, Reason
-from scheduler.framework.runtime.plugin_calls import PluginError
+from scheduler.framework.runtime.bound import PluginError
 from scheduler.framework.status import SUCCESS, Code, Status
 from scheduler.snapshot import Rows, Snapshot
 

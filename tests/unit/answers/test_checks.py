@@ -117,7 +117,7 @@ def test_every_filter_is_heard_about_every_node(seed: int) -> None:
         for each, said in zip(filters, every, strict=True):
             attempt = replace(found.attempt, filters=(each,))
             alone = blank_verdicts(snapshot, None, attempt.reasons)
-            judge(attempt.calls, (each,), attempt.state, pod, snapshot, alone)
+            judge((each,), attempt.state, pod, snapshot, alone)
             alone = with_nominated_pods(attempt, snapshot, alone, others)
             assert said.first.tolist() == alone.first.tolist()
             for row in np.flatnonzero(alone.first == each.index).tolist():

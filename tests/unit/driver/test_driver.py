@@ -32,10 +32,11 @@ from scheduler.engine.instructions import Bind, Instruction, WakeMeAt
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import BindPlugin, NodeFilterPlugin, Plugin
 from scheduler.framework.runtime import Framework
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import Code, Status, unschedulable
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
-from tests.support.fake_plugins import make_calls, make_plugin_set
+from tests.support.fake_plugins import make_plugin_set
 from tests.support.handles import make_backing
 from tests.support.shares import unseen_queues, unseen_shares
 from tests.support.virtual_time import run_in
@@ -43,11 +44,11 @@ from tests.unit.driver.fake_writes import FakeWrites, settle
 from tests.unit.engine.engine import Everything
 
 
-class Plain(NodeFilterPlugin, BindPlugin):
+class Plain(NodeFilterPlugin, BindPlugin, Shortcuts):
     """Any node will do; its pods are bound by the outbox."""
 
     NAME: ClassVar[str] = "Plain"
-    IS_PLAIN: ClassVar[bool] = True
+    ONLY_BINDS: ClassVar[bool] = True
 
     def __init__(self) -> None:
         pass
@@ -61,10 +62,10 @@ class Plain(NodeFilterPlugin, BindPlugin):
         raise AssertionError("the outbox binds")
 
 
-class Preparing(Everything):
+class Preparing(Everything, Shortcuts):
     """PreBind takes until it is told to go on; its pods are bound by the outbox."""
 
-    IS_PLAIN: ClassVar[bool] = True
+    ONLY_BINDS: ClassVar[bool] = True
 
     def __init__(self, **answers: Status | Exception) -> None:
         super().__init__("P", **answers)
@@ -110,7 +111,7 @@ class World:
         self.told: list[tuple[Event, float, list[Instruction]]] = []
         self.plugin = plugin(self)
         framework = Framework(
-            make_plugin_set([self.plugin]), make_calls("test", now=self.clock.monotonic)
+            make_plugin_set([self.plugin], profile="test", now=self.clock.monotonic)
         )
         backing = make_backing()
         self.engine = Engine(

@@ -55,7 +55,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
-from tests.support.fake_plugins import make_calls, make_plugin_set
+from tests.support.fake_plugins import make_plugin_set
 
 
 class Everything(
@@ -157,8 +157,7 @@ class EngineUnderTest:
         handle = Handle(self.backing, watches=kinds)
         made = [each(handle) if isinstance(each, FunctionType) else each for each in plugins]
         framework = Framework(
-            make_plugin_set(made),
-            make_calls("test", now=self.clock.monotonic),
+            make_plugin_set(made, profile="test", now=self.clock.monotonic),
             has_extenders=bool(extenders),
         )
         self.engine = Engine(

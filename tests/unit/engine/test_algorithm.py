@@ -20,7 +20,6 @@ from tests.support.fake_plugins import (
     ColumnFilter,
     ColumnScore,
     RelativeScore,
-    make_calls,
     make_framework,
     make_plugin_set,
     make_snapshot,
@@ -184,7 +183,6 @@ def test_the_profile_decides_how_many(own: int | None, general: int, sampled: bo
     """Its own percentage beats the general one; None leaves it to that."""
     framework = Framework(
         make_plugin_set([ColumnScore("S", {"n199": 1})]),
-        make_calls(),
         percentage_of_nodes_to_score=own,
     )
 

@@ -31,7 +31,7 @@ from scheduler.preemption import Evictions
 from scheduler.queue import QueueSettings
 from scheduler.queue.backoff import BackoffSettings
 from scheduler.snapshot import Snapshot
-from tests.support.fake_plugins import make_calls, make_plugin_set
+from tests.support.fake_plugins import make_plugin_set
 from tests.support.rogues import rogue_framework
 from tests.unit.engine.cluster import Cluster
 from tests.unit.engine.driven import Holds, Prepares, Room
@@ -171,7 +171,7 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
     engine = Engine(
         {
             "test": Framework(
-                make_plugin_set(plugins), make_calls("test"), has_extenders=bool(extenders)
+                make_plugin_set(plugins, profile="test"), has_extenders=bool(extenders)
             )
         },
         EngineSettings(seed, queue=QUICK, extenders=extenders, is_validating=True),
@@ -223,7 +223,7 @@ def test_nobody_is_lost_while_the_configuration_changes(
             (Room(3), DefaultPreemption(args, handle), Prepares()),
         )[variant]
         framework = Framework(
-            make_plugin_set(plugins), make_calls("test"), has_extenders=bool(extenders)
+            make_plugin_set(plugins, profile="test"), has_extenders=bool(extenders)
         )
         return Rules({"test": framework}, 0, BackoffSettings(variant + 0.5, 2.0 + variant))
 

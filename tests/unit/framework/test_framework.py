@@ -34,6 +34,7 @@ from tests.support.fake_plugins import (
     ColumnFilter,
     ColumnScore,
     Sort,
+    make_calls,
     make_framework,
     make_snapshot,
 )
@@ -314,7 +315,7 @@ def test_exactly_one_plugin_sorts_the_queue(names: list[str]) -> None:
     enabled = {"queueSort": [(name, 0) for name in names]}
 
     with pytest.raises(PluginSetError, match="exactly one queueSort plugin is needed"):
-        PluginSet(enabled, lambda name: Sort())
+        PluginSet(enabled, lambda name: Sort(), make_calls())
 
 
 def test_a_plugin_is_built_once_for_all_points() -> None:
@@ -326,10 +327,10 @@ def test_a_plugin_is_built_once_for_all_points() -> None:
         return Sort() if name == "Sort" else ColumnFilter(name, {})
 
     enabled = {"queueSort": [("Sort", 0)], "filter": [("F", 0)], "postFilter": [], "reserve": []}
-    plugins = PluginSet(enabled, build)
+    plugins = PluginSet(enabled, build, make_calls())
 
     assert built == ["Sort", "F"]
-    assert plugins.filter == [plugins.by_name["F"]]
+    assert [plugin.name for plugin in plugins.filter] == ["F"]
 
 
 # --- state ----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from scheduler.framework.interface import PreScorePlugin, Reads, Scores
 from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.runtime.filtering import Feasibility
 from scheduler.framework.runtime.scoring import Scoring
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import SUCCESS, Status, unschedulable
 from scheduler.snapshot import NodeRemoved, Rows, Snapshot
 from tests.support.builders import make_pod_info
@@ -22,7 +23,6 @@ from tests.support.fake_plugins import (
     NodeScore,
     PreFilter,
     RelativeScore,
-    make_calls,
     make_framework,
     make_plugin_set,
     make_snapshot,
@@ -35,7 +35,7 @@ def is_total_cached(
     framework: Framework, found: Feasibility, pod: PodInfo, snapshot: Snapshot
 ) -> bool:
     """Whether the class's totals are used as they are."""
-    scoring = Scoring(framework.plugins, framework.calls)
+    scoring = Scoring(framework.plugins)
     return scoring._keeps_totals(found) and not scoring._asked(pod, snapshot)
 
 
@@ -114,7 +114,7 @@ def test_without_score_plugins_every_node_gets_one() -> None:
     assert totals(make_framework(), snapshot) == {"a": 1, "b": 1}
     skipping = make_framework(ColumnScore("S", {}, skips=True))
     assert totals(skipping, snapshot) == {"a": 0, "b": 0}
-    with_extenders = Framework(make_plugin_set([]), make_calls(), has_extenders=True)
+    with_extenders = Framework(make_plugin_set([]), has_extenders=True)
     assert totals(with_extenders, snapshot) == {"a": 0, "b": 0}
 
 
@@ -257,7 +257,7 @@ def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
     """
     snapshot = make_snapshot("a", "b")
 
-    class Skipping(ColumnScore):
+    class Skipping(ColumnScore, Shortcuts):
         def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
             return True
 

@@ -8,7 +8,7 @@ from scheduler.framework.runtime import Framework, PluginError
 from scheduler.framework.status import unresolvable
 from scheduler.plugins.dynamic_resources import DynamicResources
 from tests.support.builders import make_pod, make_pod_info
-from tests.support.fake_plugins import make_calls, make_framework, make_snapshot
+from tests.support.fake_plugins import make_framework, make_snapshot
 
 REASON = "pods with resource claims are not supported by this scheduler"
 
@@ -53,7 +53,7 @@ def test_without_prefilter_it_fails_as_upstream(point: str) -> None:
     framework.plugins.pre_filter.clear()
     if point == "Score":
         framework.plugins.filter.clear()
-    framework = Framework(framework.plugins, make_calls())
+    framework = Framework(framework.plugins)
     pod, snapshot = make_pod_info("p"), make_snapshot("a")
 
     def attempt() -> None:

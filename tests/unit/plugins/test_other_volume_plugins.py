@@ -275,10 +275,7 @@ def test_plugins_about_volumes_have_nothing_to_do_for_pods_without() -> None:
     framework, snapshot = profiles.frameworks["default-scheduler"], cluster_of([make_node("n")])
     plain, state = make_pod_info("plain"), CycleState()
     plugins = framework.plugins
-    spared = {
-        *(p.NAME for p in plugins.reserve if p not in plugins.reserve_without_volumes),
-        *(p.NAME for p in plugins.pre_bind if p not in plugins.pre_bind_without_volumes),
-    }
+    spared = {p.name for p in (*plugins.reserve, *plugins.pre_bind) if p.needs_volumes}
 
     assert spared == {"VolumeBinding"}
     plugin = plugins.by_name["VolumeBinding"]
@@ -290,9 +287,19 @@ def test_plugins_about_volumes_have_nothing_to_do_for_pods_without() -> None:
     assert framework.run_reserve_plugins(state, plain, "n") == SUCCESS
 
 
-def test_plugins_about_volumes_are_asked_about_every_pod_in_a_sampled_cycle() -> None:
-    """So that dashboards find the rows that kube-scheduler has of such a pod, and no others."""
-    framework = Profiles(None).frameworks["default-scheduler"]
+def test_plugins_about_volumes_are_reported_in_a_sampled_cycle_though_they_are_not_asked() -> None:
+    """Dashboards find the rows that kube-scheduler has of such a pod, and no others."""
+
+    class Deaf(VolumeBinding):
+        """Fails whatever it is asked."""
+
+        def pre_filter(self, *_: Any) -> Any:
+            raise AssertionError("asked")
+
+        reserve = pre_bind_pre_flight = pre_filter
+
+    profiles = Profiles(None, {"VolumeBinding": Deaf})
+    framework = profiles.frameworks["default-scheduler"]
     snapshot, plain, state = cluster_of([make_node("n")]), make_pod_info("plain"), CycleState()
     framework.calls.begin_cycle(sampled=True)
 
@@ -300,8 +307,7 @@ def test_plugins_about_volumes_are_asked_about_every_pod_in_a_sampled_cycle() ->
     framework.run_reserve_plugins(state, plain, "n")
     assert not framework.needs_pre_bind(state, plain, "n")
 
-    plugins = framework.plugins.pre_filter
-    about = {plugin.NAME for plugin in plugins if plugin.NEEDS_VOLUMES}
+    about = {plugin.name for plugin in framework.plugins.pre_filter if plugin.needs_volumes}
     timed = framework.calls.metrics.plugin_execution_duration
     assert {key for key in timed if key[0] in about} == {
         *((name, "PreFilter", "Skip") for name in about),

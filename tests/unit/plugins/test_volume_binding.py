@@ -297,13 +297,10 @@ def test_a_longer_wait_than_usual_is_waited_out() -> None:
     attempt = Attempt(catalog, api=FakeApi(), timeout=3600)
     assert attempt.reserve("n1") == SUCCESS
     calls, clock = make_calls(time_limit=plugin_time_limit), FakeClock()
-    plugin, method = attempt.plugin, attempt.plugin.pre_bind
-    arguments = (attempt.state, POD, "n1")
+    check = answers.status_of(answers.OK_OR_NOT, "")
+    pre_bind = calls.bound_async(attempt.plugin, "PreBind", attempt.plugin.pre_bind, check)
 
-    status = run_in(
-        clock,
-        calls.call_async(plugin, "PreBind", answers.status, answers.OK_OR_NOT, method, *arguments),
-    )
+    status = run_in(clock, pre_bind(attempt.state, POD, "n1"))
 
     assert status == error("binding volumes: context deadline exceeded")
     assert clock.now == FakeClock().now + 3600
