@@ -19,7 +19,7 @@ from scheduler.framework.interface import (
     PreEnqueuePlugin,
     ReservePlugin,
 )
-from scheduler.framework.runtime import PluginError, PluginSet, PluginSetError
+from scheduler.framework.runtime import Framework, PluginError, PluginSet, PluginSetError
 from scheduler.framework.status import (
     SKIP,
     SUCCESS,
@@ -29,7 +29,8 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from tests.support.builders import make_pod_info
+from scheduler.framework.types import QueuedPodInfo
+from tests.support.builders import make_pod_info, make_queued_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,
     ColumnScore,
@@ -261,6 +262,27 @@ def test_a_plugin_that_raises_is_named(point: str, call: Callable[[], object]) -
 
     assert str(raised.value) == f'running {point} plugin "X": ValueError: boom'
     assert raised.value.__cause__ is BOOM
+
+
+def test_a_sort_key_that_fails_comes_last_whoever_gives_it() -> None:
+    """In-tree plugins are trusted to answer rightly, not to never raise."""
+
+    class Broken(Sort):
+        def sort_key(self, queued: QueuedPodInfo) -> Any:
+            if queued.pod_info.name == "bad":
+                raise BOOM
+            return 0, queued.timestamp
+
+    failed: list[PluginError] = []
+    enabled = {"queueSort": [("Sort", 0)]}
+    calls = make_calls(on_failed=failed.append)
+    framework = Framework(PluginSet(enabled, lambda _: Broken(), calls, trusted=["Sort"]))
+
+    keys = [framework.sort_key(make_queued_pod_info(name, 1.0)) for name in ("bad", "good")]
+
+    assert keys == [(1, 1.0), (0, 1.0)]
+    assert [str(each) for each in failed] == ['running QueueSort plugin "Sort": ValueError: boom']
+    assert calls.metrics.plugin_errors["Sort", "QueueSort"].value == 1
 
 
 def test_calls_are_timed_in_sampled_cycles_only() -> None:
