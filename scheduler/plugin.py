@@ -51,6 +51,7 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
+from scheduler.framework.shortcuts import Shortcuts
 from scheduler.framework.status import (
     SKIP,
     SUCCESS,
@@ -107,6 +108,7 @@ __all__ = [
     "ScorePlugin",
     "Scores",
     "SharedState",
+    "Shortcuts",
     "SignPlugin",
     "Snapshot",
     "StateKey",
