@@ -14,6 +14,8 @@ from e2e.support.loops import LoopThread
 
 _CHUNK_BYTES = 64 * 1024
 _NOISE = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+_TIMER_SECONDS = 0.001
+"""Timers of uvloop may fire early by as much as this."""
 """What somebody answers who does not speak TLS."""
 
 
@@ -139,7 +141,8 @@ class Wire:
                 await self._trickle(writer, data)
             elif self.lag_seconds:
                 # However much is on its way, the next part is not held up.
-                asyncio.get_running_loop().call_later(self.lag_seconds, _write, writer, data)
+                seconds = self.lag_seconds + _TIMER_SECONDS
+                asyncio.get_running_loop().call_later(seconds, _write, writer, data)
             else:
                 writer.write(data)
                 await writer.drain()
