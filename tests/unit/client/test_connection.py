@@ -8,6 +8,7 @@ import ssl
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -461,6 +462,51 @@ async def whoami(request: web.Request) -> web.Response:
 
 async def ask(session: ApiSession) -> bytes:
     return (await session.request("GET", "/whoami", timeout=5.0)).body
+
+
+# The kubernetes package sends its secret so.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_token_of_a_provider_is_renewed_over_a_verified_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
+) -> None:
+    """The authority is in the kubeconfig, and goes into no file; another one is not believed."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    ours = Certificates(tmp_path)
+    (tmp_path / "others").mkdir()
+    trusted = ours if is_trusted else Certificates(tmp_path / "others")
+    asked: list[str] = []
+
+    async def provider(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        if request.method == "GET":
+            return json_answer({"token_endpoint": f"https://{request.host}/token"})
+        return json_answer({"id_token": "new", "refresh_token": "next"})
+
+    async def scenario() -> str:
+        async with ScriptedServer(provider).running(ours.server_context()) as server:
+            config = {
+                "client-id": "stowage",
+                "client-secret": "x",
+                "idp-issuer-url": server.url,
+                "idp-certificate-authority-data": base64.b64encode(
+                    trusted.ca.read_bytes()
+                ).decode(),
+                "refresh-token": "first",
+            }
+            user = {"auth-provider": {"name": "oidc", "config": config}}
+            connection = await load_connection(kubeconfig=kubeconfig(tmp_path, user), environ={})
+            return connection.access.authorization
+
+    if is_trusted:
+        assert uvloop.run(scenario()) == "Bearer new"
+        assert asked == ["/.well-known/openid-configuration", "/token"]
+    else:
+        with pytest.raises(ConnectionConfigError, match="certificate"):
+            uvloop.run(scenario())
+        assert asked == []
 
 
 class TestFreshness:
