@@ -9,18 +9,29 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from scheduler.answers.assumed import assumed_on
 from scheduler.answers.edits import AddNodes
 from scheduler.answers.elsewhere import nodes_for_all
 from scheduler.answers.heard import Asker, Heard
-from scheduler.answers.judgement import Judgement, NodeNames, Scored, judgement_of, rejection_of
+from scheduler.answers.judgement import (
+    TOLD,
+    Judgement,
+    NodeNames,
+    Scored,
+    judgement_of,
+    rejection_of,
+)
 from scheduler.answers.model import (
+    Assumed,
     CandidateNode,
     FeasibleNode,
     Gate,
     NextNode,
+    Permitting,
     Placed,
     PodAnswer,
     Preempting,
+    Unserved,
 )
 from scheduler.answers.trials import Trials
 from scheduler.answers.why import Depth, Whys
@@ -60,6 +71,8 @@ class Explainer:
         all_reasons: bool = False,
         preempts: bool = False,
         asker: Asker | None = None,
+        asks_permit: bool = False,
+        unserved: Callable[[PodInfo], Unserved | None] = lambda _: None,
     ) -> None:
         """Take what is to be judged.
 
@@ -70,12 +83,17 @@ class Explainer:
             preempts: say who would be evicted for pods that fit nowhere. This uses the engine's
                 chance, which a running scheduler must not share.
             asker: asks extenders; None leaves them out.
+            asks_permit: say what Permit plugins would do. They may let held pods go, which a
+                running scheduler must not be made to do by a question.
+            unserved: says for pods of other schedulers that none is known to serve them.
         """
         self._core = engine.core
         self._framework_of = framework_of
         self._all_reasons = all_reasons
         self._preempts = preempts
         self._asker = asker
+        self._asks_permit = asks_permit
+        self._unserved = unserved
         self._asked: _Asked | None = None
         self._whys = Whys()
         self._nodes = NodeNames()
@@ -143,7 +161,12 @@ class Explainer:
     # --- judging --------------------------------------------------------------------------------
 
     def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> Judgement:
-        summary = PodAnswer(pod.key, framework.profile_name)
+        summary = PodAnswer(
+            pod.key,
+            framework.profile_name,
+            self._unserved(pod) or UNSET,
+            assumed=self._assumed(pod) or UNSET,
+        )
         node_name = pod.node_name
         if node_name:
             summary = replace(summary, placed=Placed(node_name, fits=False))
@@ -186,8 +209,30 @@ class Explainer:
             heard.rejections(snapshot),
         )
         if not node_name:
-            return judgement
+            permit = self._permit(framework, pod, found, judgement)
+            return replace(judgement, summary=replace(judgement.summary, permit=permit))
         return replace(judgement, summary=replace(summary, placed=_placed(judgement, node_name)))
+
+    def _permit(
+        self, framework: Framework, pod: PodInfo, found: Feasibility, judgement: Judgement
+    ) -> Permitting | UnsetType:
+        """What Permit plugins say to the best node; nothing is reserved there."""
+        best = judgement.best(1)
+        if not (self._asks_permit and best and framework.plugins.permit):
+            return UNSET
+        node = best[0].node
+        status, waits = framework.run_permit_plugins(found.state, pod.on_node(node), node)
+        if status.is_success:
+            return UNSET
+        name = status.code.upstream_name
+        if status.code is Code.WAIT:
+            return Permitting(node, name, tuple(waits), min(waits.values()))
+        return Permitting(node, name, (status.plugin,), reasons=status.reasons)
+
+    def _assumed(self, pod: PodInfo) -> tuple[Assumed, ...]:
+        """The nodes on which most of it is, where other pods are on their way."""
+        found = assumed_on(p for p in self._core.cache.assumed_pods() if p.uid != pod.uid)
+        return tuple(sorted(found, key=lambda each: (-len(each.pods), each.node))[:TOLD])
 
     def _nodes_of(self, snapshot: Snapshot) -> NodeNames:
         """Nodes come and go rarely."""

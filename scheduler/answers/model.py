@@ -190,6 +190,45 @@ class Check(Wire, frozen=True):
     obstacles: tuple[Obstacle, ...]
 
 
+class Unserved(Wire, frozen=True):
+    """A schedulerName that no scheduler is known to serve; the name that may be meant, if any."""
+
+    scheduler_name: str
+    meant: str = ""
+
+
+class Permitting(Wire, frozen=True):
+    """What Permit plugins would do with the pod on its best node.
+
+    Attributes:
+        node: which node.
+        code: `Wait`, or that of the rejection.
+        plugins: those that would hold it, or the one that would reject it.
+        seconds: for how long it would be held at most.
+        reasons: of the rejection.
+    """
+
+    node: str
+    code: str
+    plugins: tuple[str, ...]
+    seconds: float = 0.0
+    reasons: tuple[str, ...] = ()
+
+
+class Assumed(Wire, frozen=True):
+    """Room on a node that is taken by pods of which the API server does not know it yet.
+
+    Attributes:
+        node: which node.
+        pods: those that are bound to it just now, or held on it.
+        requests: what they take, by resource.
+    """
+
+    node: str
+    pods: tuple[str, ...]
+    requests: dict[str, str]
+
+
 class NearNode(Wire, frozen=True):
     """A node that fails few checks: how many, and what each says."""
 
@@ -270,20 +309,25 @@ class PodAnswer(Wire, frozen=True):
     """Everything about one pod.
 
     `counts` is there only when a daemon answers that was not asked for nodes; `nodes` is not, then.
-    `placed` is there only for pods that have a node. `claims` is there only when claims are in the
-    way: which keeps the pod from which nodes. `preemption` is there with `--preempt` only, for pods
-    that fit nowhere. `whereabouts` is there only when a daemon answers. `error` is there only when
-    a plugin failed.
+    `unserved` is there only where no scheduler is known to serve the pod. `placed` is there only
+    for pods that have a node. `claims` is there only when claims are in the way: which keeps the
+    pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
+    `preemption` is there with `--preempt` only, for pods that fit nowhere. `whereabouts` is there
+    only when a daemon answers, `assumed` when it has other pods on their way to nodes. `error` is
+    there only when a plugin failed.
     """
 
     pod: str
     profile: str
+    unserved: Unserved | UnsetType = UNSET
     pre_enqueue: Gate | None = None
     pre_filter: Rejection | None = None
     nodes: tuple[FeasibleNode | RejectedNode, ...] = ()
     message: str = ""
     placed: Placed | UnsetType = UNSET
     claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
+    permit: Permitting | UnsetType = UNSET
+    assumed: tuple[Assumed, ...] | UnsetType = UNSET
     preemption: Preempting | UnsetType = UNSET
     whereabouts: Whereabouts | UnsetType = UNSET
     counts: NodeCounts | UnsetType = UNSET

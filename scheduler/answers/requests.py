@@ -10,13 +10,6 @@ from scheduler.api.quantity import MILLI, ceil, parse
 from scheduler.api.resources import CPU
 
 
-def quantity(resource: str, amount: int) -> str:
-    """An amount, exactly, as it would be written in a pod."""
-    if resource == CPU and amount % 1000:
-        return f"{amount}m"
-    return str(amount // 1000 if resource == CPU else amount)
-
-
 def amount_of(edit: LowerRequest) -> int:
     """How much an edit leaves."""
     amount = parse(edit.at_most)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from scheduler.answers.checks import EveryCheck, shortage
 from scheduler.answers.edits import AddToleration, DropRule, Edit, LowerRequest
 from scheduler.answers.model import Change
-from scheduler.answers.requests import amount_of, least, quantity, with_request
+from scheduler.answers.requests import amount_of, least, with_request
 from scheduler.answers.rules import rules_of, without_rules
 from scheduler.answers.trials import Rows, Trials
 from scheduler.answers.violations import likely_sets
 from scheduler.api.objects import PodSpec, Taint, Toleration
+from scheduler.api.resources import quantity
 from scheduler.api.taints import Tolerations
 from scheduler.framework.obstacles import ResourceObstacle
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity

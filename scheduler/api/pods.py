@@ -3,6 +3,8 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from hashlib import sha256
 from operator import attrgetter
 from sys import intern
@@ -15,7 +17,13 @@ from msgspec.structs import force_setattr
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
 from scheduler.api.objects import OwnerReference, Pod, PodSpec, PodStatus, Volume
 from scheduler.api.quantity import QuantityError
-from scheduler.api.resources import non_zero_requests, pod_requests, scoring_requests
+from scheduler.api.resources import (
+    PODS,
+    non_zero_requests,
+    pod_requests,
+    quantity,
+    scoring_requests,
+)
 from scheduler.api.selectors import SelectorError
 
 _RESIZE_PENDING: Final = "PodResizePending"
@@ -223,6 +231,14 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes)
         shape = PodShape(other, len(_encoder.encode(spec)))
         return PodInfo(other, shape, self.label_set)
+
+
+def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:
+    """What pods take of their node, by resource, as people write it."""
+    total: Counter[str] = Counter({PODS: 0})
+    for pod in pods:
+        total.update({**pod.shape.occupied, PODS: 1})
+    return {name: quantity(name, amount) for name, amount in total.items() if amount}
 
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()

@@ -67,6 +67,13 @@ def _whole_units(resources: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
     return _rounded({name: parse(text) for name, text in resources})
 
 
+def quantity(resource: str, amount: int) -> str:
+    """An amount, exactly, as it would be written in a pod."""
+    if resource == CPU and amount % 1000:
+        return f"{amount}m"
+    return str(amount // 1000 if resource == CPU else amount)
+
+
 def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
     """What the pod takes from a node.
 

@@ -222,6 +222,10 @@ class Cache:
         """Pods that are assumed and not confirmed."""
         return len(self._assumed)
 
+    def assumed_pods(self) -> list[PodInfo]:
+        """Pods that are assumed and not confirmed: the API server has them on no node."""
+        return [self._pods[uid] for uid in self._assumed]
+
     @property
     def uids(self) -> Collection[str]:
         """Of all pods."""

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from scheduler.api.objects import Node
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, occupied_by
 from scheduler.cache.cache import Cache
 from scheduler.observability.dumps import REST, Entries
 from scheduler.snapshot import Snapshot
@@ -117,7 +117,10 @@ class CacheComparer:
                 continue  # gone while others were written
             state_of = self._cache.state_of
             pods = {pod.key: state_of(uid).value for uid, pod in info.pods.items()}
-            shown = {"ghost": info.node is None, "pods": pods}
+            shown: dict[str, object] = {"ghost": info.node is None, "pods": pods}
+            assumed = [pod for uid, pod in info.pods.items() if self._cache.is_assumed_pod(uid)]
+            if assumed:
+                shown["assumed"] = occupied_by(assumed)
             yield name, shown
 
     def _missed_node(self, name: str) -> str:

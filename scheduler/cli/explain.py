@@ -10,7 +10,7 @@ from scheduler.answers.why import Depth
 from scheduler.cli.explaining import Wanted, asked_of, print_json, print_notes, print_text
 from scheduler.cli.inputs import refuse
 from scheduler.cli.options import Output, output_option, print_line
-from scheduler.cli.sources import Source, source_options
+from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.config.feature_gates import turned_on
 from scheduler.errors import SchedulerError
 from scheduler.offline.cases import answer_case
@@ -23,6 +23,7 @@ _PENDING: Final = 3
 @click.command(context_settings={"max_content_width": 100})
 @click.argument("named_pods", nargs=-1, metavar="[[NAMESPACE/]POD]...")
 @source_options
+@recorded_options
 @click.option("-n", "--namespace", default="", metavar="NAME", help="Only pods of this namespace.")
 @click.option(
     "--pod",
@@ -107,17 +108,19 @@ def explain(  # noqa: PLR0913 - one argument per option
       kubectl get nodes,pods,ns,svc,rs,sts,rc -A -o yaml | stowage explain -f -
       stowage explain -f cluster.json -f deployment.yaml --fail-on-pending
       stowage explain web-0 -f cluster.json --node n1 --all-reasons
+      stowage explain shop/web-0 --daemon https://localhost:10259
 
     Workloads in files that never met an API server are taken as the pods they would make.
 
     The exit status is 2 when a file, the cluster or the configuration cannot be used, 1 when a
-    plugin failed.
+    plugin failed, 3 with --fail-on-pending when a pod that waits fits nowhere or is held back.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
         _answer_lines(turned_on(source.feature_gates), preempts=preempts)
         return
     depth = Depth.CHANGES if changes else Depth.CHECKS
-    wanted = Wanted((*named_pods, *pods), namespace, profile, nodes, top, depth)
+    names = (*named_pods, *pods)
+    wanted = Wanted(names, namespace, profile, nodes, top, depth, with_unserved=output == "text")
     try:
         objects, profiles, notices = source.read(tries_all_nodes=preempts, asks_extenders=True)
         asked = asked_of(objects, profiles, wanted)
@@ -129,6 +132,8 @@ def explain(  # noqa: PLR0913 - one argument per option
         all_reasons=all_reasons,
         preempts=preempts,
         asker=asked.cluster.asker,
+        asks_permit=True,
+        unserved=asked.unserved,
     )
     write = print_json if output == "json" else print_text
     outcome = write(asked, explainer, wanted)

@@ -2,6 +2,7 @@
 
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -10,12 +11,20 @@ import msgspec
 
 from scheduler.answers.edits import AddNodes
 from scheduler.answers.findings import Group, Miss, Reasons, best_nodes, groups_of
-from scheduler.answers.model import FeasibleNode, Placed, PodAnswer, Preempting
+from scheduler.answers.model import (
+    FeasibleNode,
+    Permitting,
+    Placed,
+    PodAnswer,
+    Preempting,
+    Unserved,
+)
 from scheduler.answers.words import edit_text, lead_text, nodes_text
 from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import fits, plugin_header, print_table, terminal_width
 from scheduler.cli.why_text import say_why
 from scheduler.framework.runtime import Framework
+from scheduler.offline.simulate import Placement
 from scheduler.volumes.obstacles import ClaimObstacle
 
 _NAMES_SHOWN: Final = 3
@@ -36,6 +45,7 @@ class PodReport(msgspec.Struct, frozen=True):
         top: how many of the nodes that fit to show.
         others: pods that are alike, with the same answer.
         for_all: which nodes would be enough for all of these, where that is known.
+        together: what becomes of all of these where all pods that wait are placed, if known.
     """
 
     pod: PodInfo
@@ -47,6 +57,7 @@ class PodReport(msgspec.Struct, frozen=True):
     top: int
     others: list[str] = msgspec.field(default_factory=list)
     for_all: AddNodes | None = None
+    together: tuple[Placement, ...] | None = None
 
 
 def print_report(report: PodReport) -> None:
@@ -56,6 +67,8 @@ def print_report(report: PodReport) -> None:
     click.echo(f"  (profile {answer.profile})")
     if report.others:
         _say(f"and {len(report.others)} more like it: {_names(report.others)}")
+    if isinstance(answer.unserved, Unserved):
+        _say(_unserved(answer.unserved), color="red")
     _say(_verdict(report), color=_color(report))
     for remark in _remarks(report):
         _say(remark)
@@ -97,6 +110,22 @@ def _color(report: PodReport) -> str:
 def print_note(text: str) -> None:
     """Print what concerns no pod in particular."""
     click.echo(f"note: {text}", err=True)
+
+
+def _unserved(found: Unserved) -> str:
+    if found.meant:
+        return f"No scheduler serves `{found.scheduler_name}`; did you mean `{found.meant}`?"
+    return (
+        f"No scheduler is known to serve `{found.scheduler_name}`: none of its pods has a node or "
+        "a condition."
+    )
+
+
+def _permit(found: Permitting) -> str:
+    names = ", ".join(found.plugins)
+    if found.reasons or not found.seconds:
+        return f"Permit: {names} would reject it on {found.node}: {', '.join(found.reasons)}"
+    return f"Permit: {names} would hold it on {found.node}, for {found.seconds:g} s at most"
 
 
 def _verdict(report: PodReport) -> str:
@@ -146,6 +175,10 @@ def _remarks(report: PodReport) -> Iterator[str]:
     nominated = report.pod.pod.status.nominated_node_name
     if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
+    if report.together:
+        yield _together(report.together)
+    if isinstance(report.answer.permit, Permitting):
+        yield _permit(report.answer.permit)
     preempting = report.answer.preemption
     if isinstance(preempting, Preempting):
         if preempting.nominated_node:
@@ -157,6 +190,19 @@ def _remarks(report: PodReport) -> Iterator[str]:
             yield f"No room can be made: {preempting.message}"
     for found in report.answer.claims or ():
         yield _claim(found)
+
+
+def _together(placements: tuple[Placement, ...]) -> str:
+    """How many of equal pods find a node, and in which order they are placed."""
+    placed = Counter(each.node for each in placements if each.node is not None)
+    nodes = [name if count == 1 else f"{name} ({count})" for name, count in placed.items()]
+    where = f": {_names(nodes)}" if nodes else ""
+    rest = [each for each in placements if each.node is None]
+    left = f"; the others wait: {rest[0].message}" if rest else ""
+    return (
+        f"Placed one after the other, by priority and then by age, {placed.total()} of "
+        f"{len(placements)} find a node{where}{left}"
+    )
 
 
 def _claim(found: ClaimObstacle) -> str:

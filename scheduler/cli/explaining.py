@@ -1,20 +1,31 @@
 """What `stowage explain` is asked, of whom, and how the answers are printed."""
 
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
 
 from scheduler.answers.explainer import Explainer
+from scheduler.answers.findings import best_nodes
 from scheduler.answers.judgement import Judgement
+from scheduler.answers.model import Unserved
 from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report
+from scheduler.config.walker import nearest
+from scheduler.engine.instructions import POD_SCHEDULED
 from scheduler.framework.runtime import Framework
-from scheduler.offline.cluster import Cluster, Profiles
+from scheduler.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
 from scheduler.offline.reading import ClusterObjects, InputError
+from scheduler.offline.simulate import Placement, simulate
+
+_MOST_TOGETHER: Final = 10_000
+"""Waiting pods that are placed together for an explanation."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -26,6 +37,8 @@ class Wanted(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...]
     top: int
     depth: Depth
+    with_unserved: bool = False
+    """Also pods whose schedulerName looks misspelt, where no pod is named."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -44,6 +57,7 @@ class Asked(msgspec.Struct, frozen=True):
     profiles: Profiles
     framework_of: Callable[[PodInfo], Framework]
     pods: list[PodInfo]
+    unserved: Callable[[PodInfo], Unserved | None]
 
 
 def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Asked:
@@ -64,11 +78,35 @@ def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Ask
     def framework_of(pod: PodInfo) -> Framework:
         return frameworks[wanted.profile] if wanted.profile else profiles.framework_of(pod)
 
-    return Asked(cluster, objects, profiles, framework_of, _chosen_pods(objects, cluster, wanted))
+    unserved = partial(unserved_name, _served(objects, profiles))
+    pods = _chosen_pods(objects, cluster, wanted, unserved)
+    return Asked(cluster, objects, profiles, framework_of, pods, unserved)
 
 
-def _chosen_pods(objects: ClusterObjects, cluster: Cluster, wanted: Wanted) -> list[PodInfo]:
-    """The pods that are named; without names those that wait, for the profiles or for anybody.
+def _served(objects: ClusterObjects, profiles: Profiles) -> frozenset[str]:
+    """The schedulers that are known: profiles, kube-scheduler, and those whose work shows."""
+    at_work = (p.spec.scheduler_name for p in objects.pods if p.node_name or _was_tried(p))
+    return frozenset({DEFAULT_PROFILE, *profiles.frameworks, *at_work})
+
+
+def _was_tried(pod: PodInfo) -> bool:
+    """Whether a scheduler has said why the pod waits."""
+    return any(each.type == POD_SCHEDULED for each in pod.pod.status.conditions)
+
+
+def unserved_name(served: frozenset[str], pod: PodInfo) -> Unserved | None:
+    """That no scheduler is known to serve a pod, and which name may be meant."""
+    name = pod.spec.scheduler_name
+    return None if name in served else Unserved(name, nearest(name, served) or "")
+
+
+def _chosen_pods(
+    objects: ClusterObjects,
+    cluster: Cluster,
+    wanted: Wanted,
+    unserved: Callable[[PodInfo], Unserved | None],
+) -> list[PodInfo]:
+    """The pods that are named; without names those that wait.
 
     Raises:
         InputError: a name is that of no pod that can be judged.
@@ -76,11 +114,15 @@ def _chosen_pods(objects: ClusterObjects, cluster: Cluster, wanted: Wanted) -> l
     within = [pod for pod in objects.pods if wanted.namespace in ("", pod.namespace)]
     if not wanted.pods:
         ours = {pod.uid for pod in cluster.waiting}
-        return [
-            pod
-            for pod in within
-            if pod.uid in ours or (wanted.profile and not pod.node_name and not pod.is_terminating)
-        ]
+
+        def is_meant(pod: PodInfo) -> bool:
+            if pod.uid in ours or pod.node_name or pod.is_terminating:
+                return pod.uid in ours
+            slip = unserved(pod)
+            is_slip = slip is not None and bool(slip.meant)
+            return bool(wanted.profile) or (wanted.with_unserved and is_slip)
+
+        return [pod for pod in within if is_meant(pod)]
     chosen: dict[str, PodInfo] = {}
     for name in wanted.pods:
         matching = [pod for pod in within if name in (pod.name, pod.key)]
@@ -160,15 +202,38 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
             known.others.append(pod.key)
         if not pod.pod.volumes and not pod.node_name:
             equals[equal] = reports[alike]
+    together = _Together(asked, wanted)
     for report in reports.values():
-        for_all = None
+        for_all, placements = None, None
         if report.others:
-            together = 1 + len(report.others)
-            for_all = explainer.nodes_for_all(report.pod, report.answer, together)
-        print_report(msgspec.structs.replace(report, for_all=for_all))
+            for_all = explainer.nodes_for_all(report.pod, report.answer, 1 + len(report.others))
+            if best_nodes(report.answer) and not report.pod.node_name:
+                placements = together.of({report.pod.key, *report.others})
+        print_report(msgspec.structs.replace(report, for_all=for_all, together=placements))
     if not reports:
         click.echo("No pod waits for a node.")
     return outcome
+
+
+class _Together:
+    """Where all pods that wait would go, one after the other: each by itself may fit there."""
+
+    def __init__(self, asked: Asked, wanted: Wanted) -> None:
+        self._asked = asked
+        # Another profile than the pods' own, or extenders, are not part of a simulation.
+        self._is_known = not wanted.profile and not asked.profiles.config.extenders
+        self._is_known &= len(asked.cluster.waiting) <= _MOST_TOGETHER
+        self._placements: dict[str, Placement] | None = None
+
+    def of(self, pods: Collection[str]) -> tuple[Placement, ...] | None:
+        """What becomes of some pods; those that find a node first. None where it is not known."""
+        if not self._is_known:
+            return None
+        if self._placements is None:
+            cluster = self._asked.profiles.again().load(self._asked.objects)
+            self._placements = {each.pod: each for each in simulate(cluster).placements}
+        found = self._placements
+        return tuple(found[name] for name in found if name in pods)
 
 
 def _all_that_is_judged(pod: PodInfo) -> Hashable:
@@ -187,7 +252,7 @@ def _about_others(asked: Asked, wanted: Wanted) -> Iterator[str]:
     """What is to be said about pods that no profile here answers to."""
     if wanted.profile:
         return
-    strangers = asked.cluster.others
+    strangers = asked.cluster.others - Counter(pod.spec.scheduler_name for pod in asked.pods)
     if strangers and not wanted.pods:
         names = ", ".join(f"{name} ({count})" for name, count in sorted(strangers.items()))
         yield f"Pods of other schedulers also wait and are not judged here: {names} (--profile)."

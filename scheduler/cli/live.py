@@ -10,7 +10,13 @@ import uvloop
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.client.connection import load_connection, load_connection_to
-from scheduler.client.errors import ApiError, ForbiddenError, TooLargeError, UnauthorizedError
+from scheduler.client.errors import (
+    ApiError,
+    ForbiddenError,
+    NotFoundError,
+    TooLargeError,
+    UnauthorizedError,
+)
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
@@ -102,6 +108,8 @@ async def _read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
     for kind, answer in zip(kinds, answers, strict=True):
         if isinstance(answer, ForbiddenError):
             problems.append(f"{_called(kind)} may not be listed; pods are completed without them")
+        elif isinstance(answer, NotFoundError):
+            continue  # A server without the kind completes nothing from it.
         elif isinstance(answer, BaseException):
             raise LiveError(_refusal(connection.access.server, {_called(kind): answer}))
         else:

@@ -55,7 +55,7 @@ class Source(msgspec.Struct, frozen=True):
             SchedulerError: a file, the configuration or the cluster cannot be read.
         """
         if self.recorded is not None:
-            return self._read_recorded(self.recorded)
+            return self._read_recorded(self.recorded, tries_all_nodes=tries_all_nodes)
         if self.files and (self.kubeconfig or self.context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
         profiles, notices = read_profiles(
@@ -98,7 +98,7 @@ class Source(msgspec.Struct, frozen=True):
         return found
 
     def _read_recorded(
-        self, recorded: RecordedSource
+        self, recorded: RecordedSource, *, tries_all_nodes: bool
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
         """The profiles are those of the daemon, unless others are given."""
         if self.files:
@@ -106,9 +106,11 @@ class Source(msgspec.Struct, frozen=True):
         cluster = recorded.read(self.kubeconfig, self.context)
         notices: tuple[str, ...] = ()
         if self.config_file is None:
-            profiles = recorded_profiles(cluster.header)
+            profiles = recorded_profiles(cluster.header, tries_all_nodes=tries_all_nodes)
         else:
-            profiles, notices = read_profiles(self.config_file, feature_gates=self.feature_gates)
+            profiles, notices = read_profiles(
+                self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
+            )
         if profiles.config.extenders:
             notices = (*notices, NOT_ASKED)
         return cluster.read_for(profiles), profiles, notices

@@ -107,7 +107,8 @@ def what_if(  # noqa: PLR0913 - one argument per option
       stowage what-if -f cluster.json --apply new-release.yaml --fail-on-homeless
       stowage what-if --daemon https://localhost:10259 --drain node-7
 
-    The exit status is 2 when a file, the cluster or the configuration cannot be used.
+    The exit status is 2 when a file, the cluster or the configuration cannot be used, 3 with
+    --fail-on-homeless when a pod that had a node, or is new, gets none.
     """  # noqa: D301 - \b is click's mark for lines to keep
     try:
         changes: list[Alteration] = [

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.answers.assumed import assumed_on
+from scheduler.answers.model import Assumed
 from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.config.load import load_object
@@ -26,8 +28,8 @@ _Place: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
 
 
-def recorded_profiles(header: Header) -> Profiles:
-    """The profiles that were in force when a recording began.
+def recorded_profiles(header: Header, *, tries_all_nodes: bool = False) -> Profiles:
+    """The profiles that were in force when a recording began; see `Profiles`.
 
     Raises:
         SchedulerError: they cannot be built here.
@@ -40,7 +42,7 @@ def recorded_profiles(header: Header) -> Profiles:
         feature_gates=header.feature_gates,
         args_types=args_types_of(out_of_tree),
     )
-    return Profiles(config, out_of_tree)
+    return Profiles(config, out_of_tree, tries_all_nodes=tries_all_nodes)
 
 
 def recorded_engine(
@@ -85,10 +87,12 @@ class RecordedCluster(msgspec.Struct, frozen=True):
     Attributes:
         header: of the recording, with the configuration that was in force at the end.
         objects: by kind, namespace and name; a pod that was sent to a node is on it.
+        assumed: the pods of which the API server had not said yet that they are there.
     """
 
     header: Header
     objects: dict[_Place, Any]
+    assumed: tuple[PodInfo, ...] = ()
 
     def read_for(self, profiles: Profiles) -> ClusterObjects:
         """The same for commands that read clusters; kinds that no plugin watches are left out."""
@@ -106,6 +110,7 @@ class RecordedCluster(msgspec.Struct, frozen=True):
             if kind in declared:
                 read.watched.append((declared[kind], obj))
         read.warnings.extend(missing_nodes(read.nodes, read.pods))
+        read.warnings.extend(map(_assumed_text, assumed_on(self.assumed)))
         return read
 
 
@@ -135,7 +140,20 @@ def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
             for place, pod, bind in _bound(objects, _decoded(record.answer)):
                 sent[bind.attempt] = place, pod
                 objects[place] = pod.on_node(bind.node)
-    return RecordedCluster(header, objects)
+    assumed = tuple(
+        found
+        for place, _ in sent.values()
+        if isinstance(found := objects.get(place), PodInfo) and found.node_name
+    )
+    return RecordedCluster(header, objects, assumed)
+
+
+def _assumed_text(found: Assumed) -> str:
+    amounts = ", ".join(f"{amount} {name}" for name, amount in found.requests.items())
+    return (
+        f"{amounts} of node {found.node} are only assumed, for {', '.join(found.pods)}: "
+        "kubectl describe node does not count them"
+    )
 
 
 def _decoded(answer: bytes) -> list[Instruction]:

@@ -13,7 +13,7 @@ from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_
 from scheduler.config.load import load_object
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import API_VERSION, KIND
-from scheduler.engine.events import Activate, ObjectGone, Tick
+from scheduler.engine.events import Activate, ObjectGone, ObjectSet, Tick
 from scheduler.framework.handle import StateT
 from scheduler.framework.interface import Plugin
 from scheduler.offline.admission import Admission
@@ -161,15 +161,39 @@ class Cluster:
             world.settle()
             pods = self._add(pod).pods
             if len(pods) != 1:
-                raise ClusterError(f"schedule: expected exactly one pod, got {len(pods)}")
+                raise ClusterError(
+                    f"schedule: expected exactly one pod, got {len(pods)}; schedule_all takes more"
+                )
             found = pods[0]
-        if found.spec.scheduler_name not in world.profiles.frameworks:
-            names = ", ".join(world.profiles.frameworks)
-            name = found.spec.scheduler_name
-            raise ClusterError(f"{found.key}: its schedulerName is {name}; profiles: {names}")
-        if found.node_name:
-            raise ClusterError(f"{found.key}: it runs on {found.node_name} already")
-        return world.decide(found)
+        return self._decide(found)
+
+    def schedule_all(self, workload: str | Path | Mapping[str, Any]) -> tuple[Decision, ...]:
+        """Have the pods of a new workload decided about, one after the other.
+
+        Args:
+            workload: a Deployment, ReplicaSet, StatefulSet, Job, ..., or several pods: manifests,
+                a file, or a text.
+
+        Returns:
+            One decision for each pod, by priority and then in the order of the manifests: the
+            order in which the queue hands them out. Each says how things were for its pod.
+
+        Raises:
+            ClusterError: there are no pods in it, or no profile answers to one.
+            SchedulerError: the manifest cannot be read.
+        """
+        world = self._ready
+        world.settle()
+        objects, of_plugins = self._read(workload)
+        pods, objects.pods = objects.pods, []
+        if not pods:
+            raise ClusterError("schedule_all: expected a workload or pods, got none")
+        world.take((*events_of(objects), *of_plugins))
+        decisions = []
+        for pod in sorted(pods, key=lambda pod: -(pod.spec.priority or 0)):
+            world.take([ObjectSet("pods", pod)])
+            decisions.append(self._decide(pod))
+        return tuple(decisions)
 
     def advance(self, seconds: float) -> None:
         """Let time pass: back-off ends, patience ends, pods are tried again."""
@@ -244,7 +268,25 @@ class Cluster:
         if self._world is not None:
             raise ClusterError(f"{what}: only before anything is added or scheduled")
 
+    def _decide(self, pod: PodInfo) -> Decision:
+        profiles, name = self._ready.profiles.frameworks, pod.spec.scheduler_name
+        if name not in profiles:
+            raise ClusterError(
+                f"{pod.key}: its schedulerName is {name}; profiles: {', '.join(profiles)}"
+            )
+        if pod.node_name:
+            raise ClusterError(f"{pod.key}: it runs on {pod.node_name} already")
+        return self._ready.decide(pod)
+
     def _add(self, given: str | Path | Mapping[str, Any]) -> ClusterObjects:
+        objects, of_plugins = self._read(given)
+        self._ready.take((*events_of(objects), *of_plugins))
+        return objects
+
+    def _read(
+        self, given: str | Path | Mapping[str, Any]
+    ) -> tuple[ClusterObjects, list[ObjectSet]]:
+        """Objects, and those of them that only out-of-tree plugins know."""
         documents = [("manifest", given)]
         if not isinstance(given, Mapping):
             source, text = _text(given)
@@ -267,9 +309,7 @@ class Cluster:
             raise ClusterError("; ".join(slips))
         for warning in objects.left_out:
             warnings.warn(warning, stacklevel=4)
-        self._ready.take(events_of(objects))
-        self._ready.take(self._ready.of_plugins(item for _, item in items))
-        return objects
+        return objects, list(self._ready.of_plugins(item for _, item in items))
 
     def _find(self, name: str) -> PodInfo:
         core = self._ready.engine.core

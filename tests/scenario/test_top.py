@@ -26,7 +26,8 @@ def kubeconfig(world: World, directory: Path) -> str:
 
 
 def look(source: ClusterSource | RecordingSource) -> View:
-    return view_of(source.engine, source.profiles, source.rates, source.now)
+    now, decides = source.now, source.decides
+    return view_of(source.engine, source.profiles, source.rates, now, decides=decides)
 
 
 def test_a_cluster_is_watched(tmp_path: Path) -> None:
@@ -52,6 +53,9 @@ def test_a_cluster_is_watched(tmp_path: Path) -> None:
             [waiting] = look(source).waiting
             assert [pod.name for pod in waiting.pods] == ["large"]
             assert "1 Insufficient cpu" in waiting.message
+            await world.rejected("large")
+            queue = {"active": 0, "unschedulable": 1, "gated": 0}
+            await world.until(lambda: look(source).queue == queue, "the queue of the daemon")
             assert source.rates.per_second(source.now) == pytest.approx((0.1, 0.2))
 
     play(story)
@@ -73,7 +77,9 @@ def test_a_recording_is_moved_through(tmp_path: Path) -> None:
     source = RecordingSource(list(tmp_path.iterdir()))
 
     async def walk() -> tuple[View, View, View]:
-        source.catch_up()
+        # Its end is there before the first picture, not an empty cluster.
+        async with source.running():
+            assert source.title.endswith(f"  [{'=' * 20}]")
         at_end = look(source)
         assert source.title.endswith(f"  [{'=' * 20}]")
         source.move(-1e6)

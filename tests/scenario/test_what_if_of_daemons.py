@@ -87,6 +87,26 @@ def test_the_daemon_says_what_the_cluster_says(tmp_path: Path) -> None:
     play(story)
 
 
+def test_explain_asks_a_daemon_by_its_own_profiles(tmp_path: Path) -> None:
+    """Which the default profile would judge otherwise."""
+
+    async def story(world: World) -> None:
+        score = {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality", "weight": 7}]}
+        profile = {"schedulerName": "stowage", "plugins": {"score": score}}
+        url = await busy(world, config={"profiles": [profile]})
+        config = kubeconfig(world, tmp_path)
+        daemon = ("--kubeconfig", config, "--daemon", url, "--insecure-skip-tls-verify")
+
+        [said] = (await answer("explain", *daemon, "p0"))["pods"]
+
+        assert said["profile"] == "stowage"
+        scores = [node["scores"] for node in said["nodes"] if node["feasible"]]
+        assert scores
+        assert all(list(each) == ["ImageLocality"] for each in scores)
+
+    play(story)
+
+
 def places(answer: Any) -> dict[str, str]:
     return {each["pod"]: each["node"] for each in answer["placements"]}
 

@@ -101,7 +101,9 @@ class TopApp(App[None]):
     def refresh_view(self) -> None:
         """Look again."""
         source = self._source
-        view = view_of(source.engine, source.profiles, source.rates, source.now)
+        view = view_of(
+            source.engine, source.profiles, source.rates, source.now, decides=source.decides
+        )
         self.query_one("#title", Static).update(Text(f"stowage top  {source.title}"))
         self.query_one("#counts", Static).update(Text(counts_text(view)))
         self.query_one("#nodes", Static).update(heat_map(view))
@@ -156,8 +158,9 @@ def counts_text(view: View) -> str:
     """Two lines of numbers."""
     queue = "  ".join(f"{name} {number}" for name, number in view.queue.items())
     nodes = sum(map(len, view.zones.values()))
+    assumed = f" ({view.assumed} only assumed)" if view.assumed else ""
     return (
-        f"{nodes} nodes  {view.pods} pods on them  "
+        f"{nodes} nodes  {view.pods} pods on them{assumed}  "
         f"{view.binds:.1f} binds/s  {view.arrivals:.1f} new pods/s\n"
         f"waiting: {queue}"
     )

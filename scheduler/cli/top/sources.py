@@ -32,11 +32,13 @@ class Source(Protocol):
         profiles: who decides.
         engine: what knows the cluster.
         rates: what has happened lately.
+        decides: whether the engine has made the decisions; its queue is the scheduler's then.
     """
 
     profiles: Profiles
     engine: Engine
     rates: Rates
+    decides: bool
 
     @property
     def title(self) -> str:
@@ -64,6 +66,7 @@ class ClusterSource(Source):
         self.profiles = profiles
         self.engine = profiles.engine(0)
         self.rates = Rates()
+        self.decides = False
         self._place = place
         self._clock = clock
         self._server = ""
@@ -121,6 +124,7 @@ class RecordingSource(Source):
     def __init__(self, paths: list[Path]) -> None:
         self._recording = recording_at(paths, None)
         self._header = self._recording.header
+        self.decides = self._header.is_complete
         self._records: list[Record] = list(self._recording)
         self._start = self._header.clock
         self._end = self._records[-1].time if self._records else self._start
@@ -157,7 +161,8 @@ class RecordingSource(Source):
     @asynccontextmanager
     @override
     async def running(self) -> AsyncIterator[None]:
-        """Replay up to the moment wanted, whenever it changes."""
+        """Replay up to the moment wanted, at once and whenever it changes."""
+        self.catch_up()
         task = asyncio.create_task(self._follow())
         try:
             yield

@@ -11,8 +11,11 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.engine import Engine
 from scheduler.engine.events import Event, ObjectGone, ObjectSet
+from scheduler.engine.failure import UNSCHEDULABLE
+from scheduler.engine.instructions import POD_SCHEDULED
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.utilisation import NO_ZONE, ZONE_KEY
+from scheduler.queue import SchedulingQueue
 
 RATE_SECONDS: Final = 10.0
 """Rates are means over so many seconds."""
@@ -48,7 +51,10 @@ class View(msgspec.Struct, frozen=True):
 
     Attributes:
         pods: how many have a node.
-        queue: waiting pods by where they are: active, backoff, unschedulable, gated.
+        queue: waiting pods by where they are: active, backoff, unschedulable, gated. Of a cluster
+            that is watched the back-off is not known.
+        assumed: pods on a node that the API server does not know of yet; `kubectl describe node`
+            leaves them out.
         binds: pods that got a node, per second.
         arrivals: new pods, per second.
         zones: nodes by zone, both in the order of their names.
@@ -57,6 +63,7 @@ class View(msgspec.Struct, frozen=True):
 
     pods: int
     queue: dict[str, int]
+    assumed: int
     binds: float
     arrivals: float
     zones: dict[str, tuple[Cell, ...]]
@@ -97,28 +104,48 @@ class Rates:
         return len(self._binds) / RATE_SECONDS, len(self._arrivals) / RATE_SECONDS
 
 
-def view_of(engine: Engine, profiles: Profiles, rates: Rates, now: float) -> View:
+def view_of(
+    engine: Engine, profiles: Profiles, rates: Rates, now: float, *, decides: bool = True
+) -> View:
     """Look at everything.
 
-    `now` is of the clock of `rates`.
+    `now` is of the clock of `rates`. `decides` says whether the engine has made the decisions; if
+    not, the conditions of the pods tell which have been tried.
     """
     core = engine.core
     core.catch_up()
-    counts = core.queue.counts()
     binds, arrivals = rates.per_second(now)
     return View(
         core.cache.pod_count(),
-        {
-            "active": counts.active,
-            "backoff": counts.backoff,
-            "unschedulable": counts.unschedulable,
-            "gated": counts.gated,
-        },
+        _queue(core.queue) if decides else _by_condition(core.queue),
+        core.cache.assumed_pod_count(),
         binds,
         arrivals,
         _zones(engine),
         _waiting(engine, profiles),
     )
+
+
+def _queue(queue: SchedulingQueue) -> dict[str, int]:
+    counts = queue.counts()
+    return {
+        "active": counts.active,
+        "backoff": counts.backoff,
+        "unschedulable": counts.unschedulable,
+        "gated": counts.gated,
+    }
+
+
+def _by_condition(queue: SchedulingQueue) -> dict[str, int]:
+    """Where another scheduler's queue has the pods, as far as their conditions tell."""
+    gated = queue.counts().gated
+    pods = queue.pending_pods()
+    tried = sum(
+        each.type == POD_SCHEDULED and each.reason == UNSCHEDULABLE
+        for pod in pods
+        for each in pod.pod.status.conditions
+    )
+    return {"active": len(pods) - tried - gated, "unschedulable": tried, "gated": gated}
 
 
 def _zones(engine: Engine) -> dict[str, tuple[Cell, ...]]:

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from scheduler.answers.edits import AddToleration, Edit, LowerRequest
 from scheduler.answers.model import Change, PodAnswer
-from scheduler.answers.requests import amount_of, quantity
+from scheduler.answers.requests import amount_of
 from scheduler.answers.rules import rules_of
 from scheduler.answers.why import Depth, explained
+from scheduler.api.resources import quantity
 from tests.unit.answers.worlds import FRAMEWORK, TAINTS, World, random_world
 
 

@@ -71,14 +71,18 @@ def test_the_dump_shows_every_node_with_its_pods() -> None:
     cache = Cache()
     node = make_node("n")
     cache.set_node(node)
-    cache.assume_pod(make_pod_info("a", node_name="n"))
+    cache.assume_pod(make_pod_info("a", node_name="n", requests={"cpu": "1500m"}))
     cache.add_pod(make_pod_info("b", node_name="gone"))
 
     dump = json.loads(b"".join(json_slices(comparer(cache, [node], []).dump())))
 
     assert dump["nodes"] == {
         "gone": {"ghost": True, "pods": {"default/b": "added"}},
-        "n": {"ghost": False, "pods": {"default/a": "assumed"}},
+        "n": {
+            "ghost": False,
+            "pods": {"default/a": "assumed"},
+            "assumed": {"pods": "1", "cpu": "1500m"},
+        },
     }
     assert dump["assumedPods"] == 1
     assert dump["comparison"]["redundant_pods"] == ["default/a", "default/b"]

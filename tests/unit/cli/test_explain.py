@@ -289,6 +289,54 @@ def test_there_may_be_nothing_to_look_at(
     assert said in result.stdout
 
 
+def test_a_scheduler_name_that_none_serves_is_said_first(tmp_path: Path) -> None:
+    """Also where no pod is named, if the name looks misspelt; a scheduler at work is known."""
+    file = write_list(
+        tmp_path / "c.json",
+        node_manifest("n"),
+        pod_manifest("slip", schedulerName="stowge"),
+        pod_manifest("runs", schedulerName="volcano", nodeName="n"),
+        pod_manifest("waits", schedulerName="volcano"),
+        pod_manifest("other", schedulerName="nothing-alike"),
+    )
+
+    lines = run("-f", file).stdout.splitlines()
+    [answer] = answers_of(run("-f", file, "other", "-o", "json"))
+
+    assert lines[:2] == [
+        "default/slip  (profile default-scheduler)",
+        "  No scheduler serves `stowge`; did you mean `stowage`?",
+    ]
+    assert not any("waits" in line for line in lines)
+    assert answer["unserved"] == {"schedulerName": "nothing-alike", "meant": ""}
+    assert "unserved" not in answers_of(run("-f", file, "waits", "-o", "json"))[0]
+
+
+def answers_of(result: Result) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(result.stdout)["pods"]
+    return found
+
+
+def test_equal_pods_are_placed_together(tmp_path: Path) -> None:
+    """Each by itself fits; the order in which they are placed is said."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {
+            "parallelism": 4,
+            "template": {"spec": pod_manifest("t", requests={"cpu": "2"})["spec"]},
+        },
+    }
+    file = write_list(tmp_path / "c.json", node_manifest("n", cpu="4"), job)
+
+    said = run("-f", file).stdout
+
+    assert "Fits on 1 of 1 nodes" in said
+    order = "Placed one after the other, by priority and then by age, 2 of 4 find a node: n (2);"
+    assert f"{order} the others wait: 0/1 nodes are available: 1 Insufficient cpu." in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -70,6 +70,22 @@ def test_pods_wait_for_reasons_and_the_most_frequent_comes_first() -> None:
     assert found.queue["gated"] == 1
 
 
+def test_the_conditions_tell_which_pods_were_tried() -> None:
+    """Where another process decides: its queue is not this engine's."""
+    tried = pod_manifest("big", requests={"cpu": "9"})
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    tried["status"] = {"conditions": [condition]}
+    gated = pod_manifest("gated", schedulingGates=[{"name": "later"}])
+    profiles = Profiles(None)
+    objects = [node_manifest("a"), tried, gated, pod_manifest("new")]
+    text = json.dumps({"kind": "List", "items": objects})
+    cluster = profiles.load(objects_from_documents(documents_from_text(text, "test")))
+
+    found = view_of(cluster.engine, profiles, Rates(), 0.0, decides=False)
+
+    assert found.queue == {"active": 1, "unschedulable": 1, "gated": 1}
+
+
 def test_rates_are_of_the_last_seconds() -> None:
     """A pod that is bound, one that comes with its node, one that is gone."""
     rates = Rates()
@@ -103,6 +119,7 @@ class Still(Source):
         read = objects_from_documents(documents_from_text(text, "test"))
         self.engine = self.profiles.load(read).engine
         self.rates = Rates()
+        self.decides = True
         self.moved: list[float] = []
 
     @property

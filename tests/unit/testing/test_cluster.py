@@ -179,6 +179,38 @@ def test_objects_in_every_form(cluster: Cluster, tmp_path: Path, form: str) -> N
     cluster.schedule("p").must_land_on("a")
 
 
+def test_a_workload_is_scheduled_pod_by_pod(cluster: Cluster) -> None:
+    """As its controller would make them; those that find no room wait."""
+    cluster.add(node("a", allocatable={"cpu": "4"}))
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {"parallelism": 3, "template": {"spec": pod("t", requests={"cpu": "2"})["spec"]}},
+    }
+
+    first, second, third = cluster.schedule_all(job)
+
+    assert [each.pod for each in (first, second, third)] == [f"default/j-{i}" for i in range(3)]
+    first.must_land_on("a")
+    second.must_land_on("a")
+    third.must_wait(because="Insufficient cpu")
+
+
+def test_a_plugin_that_runs_nowhere_is_refused(cluster: Cluster) -> None:
+    """A class without a base of the contract would decide nothing, without a word."""
+
+    class Baseless:
+        NAME = "Baseless"
+
+        def filter(self, state: object, pod: object, node: object) -> None: ...
+
+    cluster.enable(Baseless)  # type: ignore[arg-type]  # what a plugin author may write
+
+    with pytest.raises(SchedulerError, match=r"Baseless.*runs at no extension point"):
+        cluster.add(node("a"))
+
+
 def test_objects_that_only_a_plugin_knows(told: Cluster) -> None:
     told.schedule(pod("needs-racks")).must_wait(because="there are no racks")
     rack = {"apiVersion": "acme.com/v1", "kind": "Rack", "metadata": {"name": "r"}}
