@@ -55,12 +55,15 @@ class Cache:
         namespaces: their labels, by name.
         rebuilds: how often the snapshot had to be built anew.
         changes: what the snapshot has not taken over; for reading. A new list once it has.
+        version: grows with every change of what plugins read in the snapshot. A newer version of a
+            pod that counts as before is none.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.rebuilds = 0
+        self.version = 0
         self._node_count = 0
         """Those of `nodes` that are no ghosts."""
         self._pods: dict[str, PodInfo] = {}
@@ -143,7 +146,7 @@ class Cache:
         info = self._node_info(node.metadata.name)
         returning = info.node is None
         info.node = node
-        self.changes.append(NodeSet(info, node))
+        self._note(NodeSet(info, node))
         if returning:
             self._node_count += 1
             self.changes.extend(PodAdded(pod) for pod in info.pods.values())
@@ -154,7 +157,7 @@ class Cache:
         if info is None or info.node is None:
             return
         self.changes.extend(PodRemoved(pod) for pod in info.pods.values())
-        self.changes.append(NodeRemoved(name))
+        self._note(NodeRemoved(name))
         info.node = None
         self._node_count -= 1
         if not info.pods:
@@ -163,12 +166,12 @@ class Cache:
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace is new or its labels have changed."""
         self.namespaces[name] = labels
-        self.changes.append(NamespaceChanged(name, labels))
+        self._note(NamespaceChanged(name, labels))
 
     def remove_namespace(self, name: str) -> None:
         """A namespace is gone."""
         self.namespaces.pop(name, None)
-        self.changes.append(NamespaceChanged(name, None))
+        self._note(NamespaceChanged(name, None))
 
     # --- for others -----------------------------------------------------------------------------
 
@@ -198,6 +201,7 @@ class Cache:
     def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
         """Build the snapshot anew, because it cannot be trusted any more."""
         self.rebuilds += 1
+        self.version += 1
         self.changes = []
         return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))
 
@@ -251,7 +255,10 @@ class Cache:
             info.pods[uid] = pod
             if info.node is not None:
                 alike = old.label_set is pod.label_set
-                self.changes.append(PodUpdated(pod) if alike else PodRelabelled(old, pod))
+                if alike:
+                    self.changes.append(PodUpdated(pod))
+                else:
+                    self._note(PodRelabelled(old, pod))
         else:
             self._take_away(old)
             self._place(pod, uid)
@@ -264,15 +271,19 @@ class Cache:
         info = self._node_info(pod.pod.node_name)
         info.pods[uid] = pod
         if info.node is not None:
-            self.changes.append(PodAdded(pod))
+            self._note(PodAdded(pod))
 
     def _take_away(self, pod: PodInfo) -> None:
         info = self.nodes[pod.node_name]
         del info.pods[pod.uid]
         if info.node is not None:
-            self.changes.append(PodRemoved(pod))
+            self._note(PodRemoved(pod))
         elif not info.pods:
             del self.nodes[pod.node_name]
+
+    def _note(self, change: Change) -> None:
+        self.version += 1
+        self.changes.append(change)
 
     def _node_info(self, name: str) -> NodeInfo:
         info = self.nodes.get(name)

@@ -51,7 +51,7 @@ from scheduler.framework.interface import PostFilterResult
 from scheduler.framework.runtime import PluginError
 from scheduler.framework.status import Code, unschedulable
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue import PUT_LAST_SECONDS
+from scheduler.queue import PUT_LAST_SECONDS, Rejection
 
 PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
@@ -134,13 +134,13 @@ class Attempts:
         if pod.is_terminating or core.cache.is_assumed_pod(uid):
             self._skip(pod)
             return
-        equal = core.queue.rejected_equal(queued)
-        if equal is not None:
+        rejection = core.queue.valid_rejection(queued, lambda: core.cluster_version)
+        if rejection is not None:
             core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
-            failure = failure_like(equal)
+            failure = failure_like(rejection)
             if core.take_outcome is not None:
                 core.take_outcome(outcome_of(queued, "unschedulable", core.now, failure=failure))
-            self._requeue(queued, failure)
+            self._requeue(queued, failure, rejection)
             return
         framework = core.frameworks[pod.spec.scheduler_name]
         self._last_id += 1
@@ -514,8 +514,17 @@ class Attempts:
         self._ended(attempt, result, failure)
         if not failure.is_rejection:
             core.out.append(Report(SCHEDULING_FAILED, attempt.pod.key, failure.message))
+        rejection = None
+        if failure.fits_nowhere:
+            rejection = Rejection(
+                failure.message,
+                failure.unschedulable_plugins,
+                failure.excess,
+                core.cluster_version,
+                core.now,
+            )
         for queued in attempt.members:
-            self._requeue(queued, failure)
+            self._requeue(queued, failure, rejection)
         if freed and failure.is_rejection:
             self._free(attempt, freed=freed)
 
@@ -532,16 +541,15 @@ class Attempts:
                 outcome_of(attempt.queued, result, core.now, attempt=attempt, failure=failure)
             )
 
-    def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> None:
+    def _requeue(
+        self, queued: QueuedPodInfo, failure: Failure, rejection: Rejection | None
+    ) -> None:
         core = self._core
         queued.unschedulable_plugins = failure.unschedulable_plugins
         queued.pending_plugins = failure.pending_plugins
         queued.last_failure = failure.message
         queued.excess = failure.excess
-        put_back = core.queue.add_unschedulable_if_not_present(
-            queued, fits_nowhere=failure.fits_nowhere
-        )
-        if not put_back:
+        if not core.queue.add_unschedulable_if_not_present(queued, rejection):
             return
         pod = queued.pod_info
         if failure.nominated_node_name is not None:

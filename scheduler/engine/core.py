@@ -99,6 +99,14 @@ class Core(msgspec.Struct):
         """The time of the event at hand, in seconds."""
         return self.time.now
 
+    @property
+    def cluster_version(self) -> tuple[int, ...]:
+        """The version of all that plugins may read when they reject a pod.
+
+        It is coarse: a change of anything is a change for every pod.
+        """
+        return self.cache.version, self.states.changes, self.queue.nominator.withdrawals
+
     def catch_up(self) -> None:
         """Bring the snapshot up to date."""
         rebuilt = self.cache.update_snapshot(self.snapshot)

@@ -57,8 +57,6 @@ from scheduler.observability.tracing import CycleTracer
 from scheduler.queue import QueueSettings
 from scheduler.snapshot import Snapshot
 
-UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
-"""How often pods are looked for that have waited too long. Source: scheduling_queue.go v1.36."""
 SETTLED_AT_ONCE: Final = 16
 """So many pods go on at once that Permit no longer holds; each may ask hints about 256 events."""
 
@@ -172,7 +170,6 @@ class Engine:
         }
         states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
         self._introduce(backing, random)
-        self._next_leftover = 0.0
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
             ObjectGone: lambda e: self._changes[e.kind].gone(e),
@@ -318,9 +315,7 @@ class Engine:
         """
         core = self.core
         core.queue.flush_backoff_completed()
-        if core.now >= self._next_leftover:
-            core.queue.flush_unschedulable_leftover()
-            self._next_leftover = core.now + UNSCHEDULABLE_FLUSH_SECONDS
+        core.queue.flush_unschedulable_leftover()
         self.attempts.tick()
         self._evicting.tick()
         core.catch_up()

@@ -14,7 +14,8 @@ from scheduler.engine.algorithm import NoNodesAvailable
 from scheduler.engine.instructions import POD_SCHEDULED, PatchStatus, Tell
 from scheduler.framework.runtime import Diagnosis
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import Excess, QueuedPodInfo
+from scheduler.framework.types import Excess
+from scheduler.queue import Rejection
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
@@ -76,14 +77,13 @@ def failure_of(
     )
 
 
-def failure_like(equal: QueuedPodInfo) -> Failure:
-    """What became of an equal pod, when nothing has happened since that may help either."""
+def failure_like(rejection: Rejection) -> Failure:
+    """The failure of a pod that shares the rejection of an equal one."""
     return Failure(
-        equal.last_failure,
+        rejection.message,
         is_rejection=True,
-        unschedulable_plugins=equal.unschedulable_plugins,
-        fits_nowhere=True,
-        excess=equal.excess,
+        unschedulable_plugins=rejection.unschedulable_plugins,
+        excess=rejection.excess,
     )
 
 

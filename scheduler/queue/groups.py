@@ -63,14 +63,35 @@ def group_key(queued: QueuedPodInfo, *, shares: bool) -> GroupKey:
     )
 
 
+class Rejection(msgspec.Struct, frozen=True):
+    """One evaluation of a pod that fits nowhere; equal pods need none while it is valid.
+
+    It is valid while the cluster has the same version. Queueing hints do not matter: upstream's
+    have false negatives, so an event that they ignore may have helped all the same.
+
+    Attributes:
+        message: see `QueuedPodInfo.last_failure`.
+        unschedulable_plugins: which plugins rejected the pod.
+        excess: why no node could ever hold the pod, or None.
+        version: of all that plugins read, when the pod was evaluated; see `Core.cluster_version`.
+        since: when that was, in seconds.
+    """
+
+    message: str
+    unschedulable_plugins: frozenset[str]
+    excess: Excess | None
+    version: tuple[int, ...]
+    since: float
+
+
 class Wake(msgspec.Struct, frozen=True):
     """How pods of a group are woken.
 
     Attributes:
         strategy: when they are tried again.
         label: of the event.
-        late_before: of pods that just waited too long, since when: each is told anew how things
-            are. None where something has happened.
+        late_before: of pods that waited too long: by when their deadlines were over; each is told
+            anew how things are. None where something has happened.
     """
 
     strategy: Strategy
@@ -86,23 +107,21 @@ class Group:
         members: the pods by UID, those that came first before others.
         scout: UID of the pod that was woken for all; empty when there is none.
         wake: how it was woken.
-        example: the member whose rejection stands for all; None while something may help them.
-        withdrawals: of nominations, when it was rejected.
+        rejection: the last one of a member; None before the first.
         node_changes: how many changes of nodes there had been when a member came last.
     """
 
     __slots__ = (
-        "example",
         "gating_plugin",
         "key",
         "members",
         "node_changes",
         "priority",
         "profile",
+        "rejection",
         "rejectors",
         "scout",
         "wake",
-        "withdrawals",
     )
 
     def __init__(self, key: GroupKey) -> None:
@@ -115,8 +134,7 @@ class Group:
         self.members: dict[str, QueuedPodInfo] = {}
         self.scout = ""
         self.wake = Wake(Strategy.SKIP, "")
-        self.example: QueuedPodInfo | None = None
-        self.withdrawals = 0
+        self.rejection: Rejection | None = None
         self.node_changes = 0
 
     def may_wake(self, interest: Interest) -> bool:

@@ -61,7 +61,7 @@ class News:
         sorts: events by sort.
         offered: of resources that groups lack, the most that a node has had; by resource, with the
             label of the event.
-        late: since when pods have waited too long, and who wants to know; None if nobody looks.
+        late: by when the deadlines of pods were over, and who wants to know; None if nobody looks.
     """
 
     def __init__(self) -> None:

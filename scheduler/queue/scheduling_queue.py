@@ -60,7 +60,7 @@ from scheduler.queue.dump import (
     backoff_end,
     dump_queue,
 )
-from scheduler.queue.groups import Wake, kind_of
+from scheduler.queue.groups import Rejection, Wake, kind_of
 from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.in_flight import InFlightPods
 from scheduler.queue.news import Happened, News, Round, Step
@@ -135,7 +135,9 @@ class SchedulingQueue:
         self._profiles = profiles
         self._active = ActiveQueue(self._clock)
         self._backoff = BackoffQueue(backoff, self._clock)
-        self._unschedulable = UnschedulablePods(self._hints, self._shares_rejections)
+        self._unschedulable = UnschedulablePods(
+            self._hints, self._shares_rejections, self._clock, self._max_in_unschedulable
+        )
         self._is_flushing = False
         """Whether pods are left whose back-off was over at the last flush."""
         self._news = News()
@@ -219,7 +221,7 @@ class SchedulingQueue:
             known = self.get(uid)
             if known is None:
                 continue
-            self._unschedulable.doubt(kind_of(known))
+            self._unschedulable.invalidate(kind_of(known))
             if uid in self._in_flight:
                 self._in_flight.record(self._observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None:
@@ -320,23 +322,29 @@ class SchedulingQueue:
         self._in_flight.done(uid)
         self._end_scouting(uid)
 
-    def rejected_equal(self, queued: QueuedPodInfo) -> QueuedPodInfo | None:
-        """A pod that fits nowhere, and so neither does this one: they are equal.
+    def valid_rejection(
+        self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]
+    ) -> Rejection | None:
+        """The rejection of an equal pod that holds for this one; None if it must be evaluated.
 
-        Nothing has happened since that may help either of them.
+        Args:
+            queued: the pod.
+            version: of all that plugins read; asked only if an equal pod was rejected.
         """
-        if not self._unschedulable.has_standing:
+        if not self._unschedulable.has_rejections:
             return None
-        kind = kind_of(queued.pod_info)
-        equal = self._unschedulable.standing(kind, self.nominator.withdrawals)
-        return equal if equal is not None and self._shares_rejections(queued) else None
+        rejection = self._unschedulable.rejection(kind_of(queued.pod_info))
+        if rejection is None or rejection.version != version():
+            return None
+        is_late = self._clock.monotonic() - rejection.since > self._max_in_unschedulable
+        return rejection if not is_late and self._shares_rejections(queued) else None
 
     def latest(self, uid: str) -> PodInfo | None:
         """The newest version of a pod in flight; None when it was deleted meanwhile."""
         return self._in_flight.latest(uid)
 
     def add_unschedulable_if_not_present(
-        self, queued: QueuedPodInfo, *, fits_nowhere: bool = False
+        self, queued: QueuedPodInfo, rejection: Rejection | None = None
     ) -> bool:
         """Put back a pod whose attempt failed, and end the attempt.
 
@@ -345,8 +353,7 @@ class SchedulingQueue:
 
         Args:
             queued: the pod.
-            fits_nowhere: whether nothing can be done for it at present, evictions included; so its
-                equals need not be tried.
+            rejection: given if no node fits, nor can evictions help; its equals share it.
 
         Returns:
             False when the pod was deleted meanwhile, or is waiting already: it is not put back.
@@ -371,10 +378,8 @@ class SchedulingQueue:
         self._in_flight.done(uid)
         if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
-            stands = fits_nowhere and self._unschedulable.note_rejected(
-                queued, self.nominator.withdrawals
-            )
-            self._end_scouting(uid, found_nothing=stands)
+            is_known = rejection is not None and self._unschedulable.note_rejected(uid, rejection)
+            self._end_scouting(uid, found_nothing=is_known)
         if queued.unschedulable_plugins:
             self._active.note_rejection()
         return True
@@ -392,13 +397,14 @@ class SchedulingQueue:
         self._flush_some()
 
     def flush_unschedulable_leftover(self) -> None:
-        """Wake the pods that have waited too long; to be called every 30 seconds.
+        """Wake the pods that have waited too long; to be called every second.
 
-        So are those whose PreEnqueue plugin failed, at once: no event is due for them.
+        So are those whose PreEnqueue plugin failed, sooner: no event is due for them.
         """
-        limit = self._clock.monotonic() - self._max_in_unschedulable
-        interest = self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
-        self._news.late = limit, interest
+        now = self._clock.monotonic()
+        if not self._unschedulable.deadlines.has_before(now):
+            return
+        self._news.late = now, self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
         if self._round is None:
             self._wake_some()
 
@@ -410,14 +416,9 @@ class SchedulingQueue:
         if known is None:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
             return
-        # Pods with a nomination are no longer like others.
-        is_due = self._unschedulable.is_due(pod.uid)
-        waiting = self._unschedulable.remove(pod.uid)
         self.nominator.add_nominated_pod(known, node_name)
-        if waiting is not None:
-            self._unschedulable.add(pod.uid, waiting)
-            if is_due:
-                self._unschedulable.make_due(pod.uid)
+        # Pods with a nomination are no longer like others.
+        self._unschedulable.refile(pod.uid)
 
     def took_long(self, uid: str) -> QueuedPodInfo | None:
         """A decision took long: the second time in a row all others go first, for a while.
@@ -469,7 +470,7 @@ class SchedulingQueue:
         if (queued := self._unschedulable.get(uid)) is not None:
             if queued.is_gated:
                 return Place(GATED, queued)
-            return Place(UNSCHEDULABLE, queued, queued.timestamp + self._max_in_unschedulable)
+            return Place(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
         queued = self._in_flight.queued(uid)
         return None if queued is None else Place(IN_FLIGHT, queued)
 
@@ -547,8 +548,6 @@ class SchedulingQueue:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
 
     def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
-        is_due = self._unschedulable.is_due(new.uid)
-        self._unschedulable.remove(new.uid)
         queued.pod_info = new
         self.nominator.update_nominated_pod(old, new)
         strategy = Strategy.SKIP
@@ -559,6 +558,11 @@ class SchedulingQueue:
             if answer > strategy:
                 strategy = answer
                 label = observed.interest.label
+        if strategy is Strategy.SKIP:
+            self._unschedulable.refile(new.uid)
+            return
+        is_due = self._unschedulable.is_due(new.uid)
+        self._unschedulable.remove(new.uid)
         if self._requeue(new.uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
             self._unschedulable.make_due(new.uid)
 

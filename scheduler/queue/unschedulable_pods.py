@@ -8,27 +8,51 @@ workloads waiting for it, however many pods they have; see `scheduler.queue.grou
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
+from typing import Final
 
 from scheduler.api.objects import Node
+from scheduler.clock import MonotonicClock
 from scheduler.framework.events import EventResource
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.deadlines import Deadlines
 from scheduler.queue.excesses import Excesses
-from scheduler.queue.groups import Group, GroupKey, Kind, Wake, group_key
+from scheduler.queue.groups import Group, GroupKey, Kind, Rejection, Wake, group_key
 from scheduler.queue.hints import Interest, ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.news import Happened, News, Round, Step
+
+GATE_RETRY_SECONDS: Final = 30.0
+"""After this time a PreEnqueue plugin that failed is asked again."""
 
 
 class UnschedulablePods:
     """Rejected and gated pods, found by UID, or by the plugins that rejected them.
 
-    Invariant: every pod here was rejected or gated by at least one plugin. Fields of a pod that
-    are part of its key change only while the pod is not here. A group has a scout only while that
-    pod is not here, and while there are others that it was sent for.
+    Invariant: every pod here was rejected or gated by at least one plugin. Where fields of a pod
+    change that are part of its key, `refile` follows in the same step. A group has a scout only
+    while that pod is not here, and while there are others that it was sent for.
     """
 
-    def __init__(self, hints: QueueingHints, shares: Callable[[QueuedPodInfo], bool]) -> None:
+    def __init__(
+        self,
+        hints: QueueingHints,
+        shares: Callable[[QueuedPodInfo], bool],
+        clock: MonotonicClock,
+        patience: float,
+    ) -> None:
+        """Let no pod wait.
+
+        Args:
+            hints: of all profiles.
+            shares: whether a pod shares its rejection with equal ones.
+            clock: of the deadlines.
+            patience: after so many seconds a rejected pod is tried again although nothing happened.
+        """
         self._hints = hints
         self._shares = shares
+        self._clock = clock
+        self._patience = patience
+        self.deadlines = Deadlines()
+        """Of the pods that are here; for reading."""
         self._group_of: dict[str, Group] = {}
         self._groups: dict[GroupKey, Group] = {}
         self._by_rejector: dict[tuple[str, str], dict[GroupKey, Group]] = {}
@@ -36,11 +60,13 @@ class UnschedulablePods:
         self._excesses = Excesses()
         self.scouts: dict[str, Group] = {}
         """By the UID of a scout; for reading."""
-        self._standing: dict[Kind, Group] = {}
-        """By kind, the group that pods of the kind belong to as long as nothing happens."""
+        self._last_rejected: dict[Kind, Group] = {}
+        """By kind, the group of the pod that was evaluated last."""
         self._node_changes = 0
         self._due: OrderedDict[Group, None] = OrderedDict()
         """The groups that the round under way is still to come to, in this order."""
+        self._late: dict[Group, list[str]] = {}
+        """Of these groups the pods that have waited too long."""
         self.gated_count = 0
 
     def __len__(self) -> int:
@@ -70,6 +96,12 @@ class UnschedulablePods:
         group.members[uid] = queued
         group.node_changes = self._node_changes
         self._group_of[uid] = group
+        self.deadlines.set(
+            uid,
+            self._clock.monotonic() + GATE_RETRY_SECONDS
+            if queued.gate_failed
+            else queued.timestamp + self._patience,
+        )
         if group.gating_plugin:
             self.gated_count += 1
 
@@ -79,6 +111,7 @@ class UnschedulablePods:
         if group is None:
             return None
         queued = group.members.pop(uid)
+        self.deadlines.remove(uid)
         if group.gating_plugin:
             self.gated_count -= 1
         if not group.members:
@@ -96,7 +129,8 @@ class UnschedulablePods:
     def _forget(self, group: Group) -> None:
         del self._groups[group.key]
         self.scouts.pop(group.scout, None)
-        self._doubt(group)
+        if self._last_rejected.get(group.key.kind) is group:
+            del self._last_rejected[group.key.kind]
         excess = group.key.excess
         if excess is not None and not group.gating_plugin:
             self._excesses.remove(group, excess)
@@ -115,8 +149,6 @@ class UnschedulablePods:
         if group is not None and group.key.shares and len(group.members) > 1 and not group.scout:
             group.scout, group.wake = uid, wake
             self.scouts[uid] = group
-            if wake.late_before is None:
-                self._doubt(group)
         return self.remove(uid)
 
     def end_scouting(self, uid: str, *, found_nothing: bool = False) -> Step | None:
@@ -131,55 +163,37 @@ class UnschedulablePods:
             return None
         group.scout = ""
         following, limit = next(iter(group.members.values())), group.wake.late_before
-        if found_nothing and (limit is None or following.timestamp >= limit):
+        is_late = limit is not None and self.deadlines.of(following.pod_info.uid) < limit
+        if found_nothing and not is_late:
             return None
         return following, group.wake
 
-    def note_rejected(self, queued: QueuedPodInfo, withdrawals: int) -> bool:
-        """A pod that is here was tried and fits nowhere: so it is with its equals.
-
-        Args:
-            queued: the pod.
-            withdrawals: of nominations so far.
+    def note_rejected(self, uid: str, rejection: Rejection) -> bool:
+        """A pod that is here fits nowhere, by this evaluation of it or of an equal pod.
 
         Returns:
-            Whether the group it is in sent it, or may have.
+            Whether the group it is in sent it.
         """
-        uid = queued.pod_info.uid
         group = self._group_of[uid]
         if not group.key.shares:
             return False
-        group.example, group.withdrawals = queued, withdrawals
-        self._standing[group.key.kind] = group
-        if group.scout == uid:
-            return True
-        # Whoever is on the way for the group is too late: what is to be found out is known.
-        self.scouts.pop(group.scout, None)
-        group.scout = ""
-        return False
+        group.rejection = rejection
+        self._last_rejected[group.key.kind] = group
+        return group.scout == uid
 
     @property
-    def has_standing(self) -> bool:
-        """Whether the rejection of any pod still stands."""
-        return bool(self._standing)
+    def has_rejections(self) -> bool:
+        """Whether any pod was rejected whose equals share that."""
+        return bool(self._last_rejected)
 
-    def standing(self, kind: Kind, withdrawals: int) -> QueuedPodInfo | None:
-        """The pod of this kind whose rejection still stands, if there is one."""
-        group = self._standing.get(kind)
-        if group is None or group.withdrawals != withdrawals:
-            return None
-        return group.example
+    def rejection(self, kind: Kind) -> Rejection | None:
+        """The last rejection of a pod of this kind that waits here, valid or not."""
+        group = self._last_rejected.get(kind)
+        return None if group is None else group.rejection
 
-    def doubt(self, kind: Kind) -> None:
-        """A pod of this kind may find a place, whoever says so."""
-        group = self._standing.get(kind)
-        if group is not None:
-            self._doubt(group)
-
-    def _doubt(self, group: Group) -> None:
-        if self._standing.get(group.key.kind) is group:
-            del self._standing[group.key.kind]
-        group.example = None
+    def invalidate(self, kind: Kind) -> None:
+        """The next pod of this kind is evaluated, whatever is known of its equals."""
+        self._last_rejected.pop(kind, None)
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -198,12 +212,18 @@ class UnschedulablePods:
         Cost: O(groups whose rejectors registered for what happened); asking comes bit by bit.
         """
         interests = [sort.interest for sort in news.sorts.values()]
-        if news.late is not None or any(interest.is_wildcard for interest in interests):
+        self._late = {}
+        for uid in () if news.late is None else self.deadlines.before(news.late[0]):
+            self._late.setdefault(self._group_of[uid], []).append(uid)
+        if any(interest.is_wildcard for interest in interests):
             self._due = OrderedDict.fromkeys(self._groups.values())
         else:
             lines = [
-                self._excesses.that_fit(resource, amount)
-                for resource, (amount, _) in news.offered.items()
+                list(self._late),
+                *(
+                    self._excesses.that_fit(resource, amount)
+                    for resource, (amount, _) in news.offered.items()
+                ),
             ]
             lines += [
                 list(self._by_rejector.get((profile, plugin), {}).values())
@@ -235,6 +255,23 @@ class UnschedulablePods:
         """Let the round under way come to a pod, which it would have come to elsewhere."""
         self._due[self._group_of[uid]] = None
 
+    def refile(self, uid: str) -> None:
+        """Move a pod, if it is here, to the group to which it belongs since it changed.
+
+        A round under way comes to it there, and its deadline stays.
+        """
+        group = self._group_of.get(uid)
+        if group is None:
+            return
+        queued = group.members[uid]
+        if group_key(queued, shares=self._shares(queued)) != group.key:
+            is_due, deadline = group in self._due, self.deadlines.of(uid)
+            self.remove(uid)
+            self.add(uid, queued)
+            self.deadlines.set(uid, deadline)
+            if is_due:
+                self.make_due(uid)
+
     def _woken(self, group: Group, news: News) -> Round:
         helped_by = "" if group.gating_plugin else news.helps(group.key.excess)
         if helped_by:
@@ -248,8 +285,8 @@ class UnschedulablePods:
             for happened in sort.happened:
                 if happened.max_priority is None or group.priority <= happened.max_priority:
                     yield from self._woken_by(group, happened)
-        if news.late is not None:
-            yield from self._late(group, *news.late)
+        if news.late is not None and group in self._late:
+            yield from self._waking_late(group, *news.late)
 
     @staticmethod
     def _outright(group: Group, label: str) -> list[Step]:
@@ -258,19 +295,26 @@ class UnschedulablePods:
         wake = Wake(Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF, label)
         return [(queued, wake) for queued in _to_send(group, "")]
 
-    def _late(self, group: Group, limit: float, interest: Interest) -> Round:
-        """The pods that have waited since before a point in time, and those whose gate has failed.
+    def _waking_late(self, group: Group, limit: float, interest: Interest) -> Round:
+        """The pods whose deadline is over. Of equal ones it is the scout.
 
-        Of equal ones it is the scout. Pods that wait for nodes have time until there are other
-        nodes, those that are gated until their gate has registered for this.
+        Pods that wait for nodes have time until there are other nodes, those that are gated until
+        their gate has failed or has registered for this. They get another deadline.
         """
-        if group.key.excess is not None and group.node_changes == self._node_changes:
-            return
         wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
-        is_time = group.may_wake(interest)
-        for queued in _to_send(group, ""):
-            is_late = (is_time and queued.timestamp < limit) or queued.gate_failed
-            yield (queued, wake) if is_late else None
+        has_time = group.key.excess is not None and group.node_changes == self._node_changes
+        has_time |= not group.may_wake(interest)
+        for uid in self._late[group]:
+            queued = group.members.get(uid)
+            if queued is None:
+                continue
+            if has_time and not queued.gate_failed:
+                self.deadlines.set(uid, limit + self._patience)
+                yield None
+            elif group.scout:
+                return
+            else:
+                yield queued, wake
 
     def _woken_by(self, group: Group, happened: Happened) -> Round:
         """Ask once for all pods of a group, and on its own for a pod that the event happened to."""
@@ -319,8 +363,8 @@ class UnschedulablePods:
             yield "scouts are not known to the groups that sent them"
         if any(uid in self._group_of for uid in self.scouts):
             yield "a scout waits with those that wait for it"
-        if any(self._groups.get(group.key) is not group for group in self._standing.values()):
-            yield "the rejection of a group stands that does not exist"
+        if any(self._groups.get(group.key) is not group for group in self._last_rejected.values()):
+            yield "the rejection of a group is kept that does not exist"
         yield from self._misfiled()
 
     def _misfiled(self) -> Iterator[str]:

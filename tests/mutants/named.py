@@ -43,6 +43,7 @@ _CHANGES: Final = "tests/unit/engine/test_changes.py::"
 _CYCLES: Final = "tests/unit/engine/test_cycles.py::"
 _HOLDING: Final = "tests/unit/engine/test_holding.py::"
 _WAYS: Final = "tests/unit/engine/test_ways.py::"
+_DIRECTED: Final = "tests/unit/engine/test_directed_waiting.py::"
 _DRIVER: Final = "tests/unit/driver/test_driver.py::"
 _OUTBOX: Final = "tests/unit/driver/test_outbox.py::"
 _TOGETHER: Final = "tests/unit/bootstrap/test_daemon.py::"
@@ -76,7 +77,7 @@ FAULTS: Final = (
     NamedFault(
         "the end of a pod leaves its room taken",
         "cache/cache",
-        "            self.changes.append(PodRemoved(pod))\n        elif",
+        "            self._note(PodRemoved(pod))\n        elif",
         "            pass\n        elif",
         _CHANGES + "test_a_pod_that_ends_gives_its_room_back",
     ),
@@ -242,9 +243,37 @@ FAULTS: Final = (
         "test_the_thread_goes_on_while_the_main_loop_computes_and_sees_that_it_does",
     ),
     NamedFault(
+        "equal pods share a rejection although the cluster has changed",
+        "queue/scheduling_queue",
+        "        if rejection is None or rejection.version != version():\n",
+        "        if rejection is None:\n",
+        _DIRECTED + "test_a_new_pod_after_an_event_that_no_hint_takes",
+    ),
+    NamedFault(
+        "equal pods share a rejection for longer than five minutes",
+        "queue/scheduling_queue",
+        "        return rejection if not is_late and self._shares_rejections(queued) else None\n",
+        "        return rejection if self._shares_rejections(queued) else None\n",
+        "tests/unit/queue/test_equals.py::test_a_rejection_holds_for_five_minutes_only",
+    ),
+    NamedFault(
+        "what is no change of the cluster's version: a pod that is added",
+        "cache/cache",
+        "            self._note(PodAdded(pod))\n",
+        "            self.changes.append(PodAdded(pod))\n",
+        _DIRECTED + "test_a_new_pod_has_a_node_at_once",
+    ),
+    NamedFault(
+        "a change of a waiting pod puts its deadline off",
+        "queue/unschedulable_pods",
+        "            self.deadlines.set(uid, deadline)\n",
+        "            self.deadlines.set(uid, deadline + 300.0)\n",
+        "tests/unit/queue/test_equals.py::test_a_change_of_a_pod_leaves_its_deadline",
+    ),
+    NamedFault(
         "no five-minute flush",
         "engine/engine",
-        "            core.queue.flush_unschedulable_leftover()\n",
+        "        core.queue.flush_unschedulable_leftover()\n",
         "",
         _CHANGES + "test_a_pod_that_nothing_wakes_is_tried_after_five_minutes",
     ),

@@ -4,19 +4,24 @@ One rejection stands for equal pods, one of them is woken for all, some events a
 whatever way time is saved, a pod that fits somewhere must be tried.
 """
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
-from scheduler.api.objects import Taint
-from scheduler.api.pods import PodInfo
-from scheduler.engine.events import Bound, Decide, Event, Evicted, ObjectGone, ObjectSet, Tick
-from scheduler.engine.instructions import Bind, Evict
-from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
-from scheduler.offline.reading import ClusterObjects
-from tests.support.builders import make_node, make_pod_info
+from scheduler.api.objects import (
+    Affinity,
+    LabelSelector,
+    PodAffinitySpec,
+    PodAffinityTerm,
+    Taint,
+    TopologySpreadConstraint,
+)
+from scheduler.engine.events import Decide, ObjectGone, ObjectSet, Tick
+from scheduler.framework.events import QueueingHint
+from scheduler.framework.runtime import Framework
+from tests.support.builders import make_node
+from tests.unit.engine.answered import AnsweredCluster
 
 NODES = ("a", "b", "c", "d")
 STEPS = 250
@@ -29,32 +34,30 @@ KINDS: tuple[dict[str, Any], ...] = (
 )
 
 
-class World:
-    """A cluster whose answers are given at once."""
+def _term(app: str) -> PodAffinitySpec:
+    return PodAffinitySpec((PodAffinityTerm("zone", LabelSelector({"app": app})),))
 
-    def __init__(self, seed: int) -> None:
+
+RELATED: tuple[dict[str, Any], ...] = (
+    {"labels": {"app": "y"}, "affinity": Affinity(pod_affinity=_term("x"))},
+    {"labels": {"app": "z"}, "affinity": Affinity(pod_anti_affinity=_term("x"))},
+    {
+        "labels": {"app": "x"},
+        "topology_spread_constraints": [
+            TopologySpreadConstraint(1, "zone", label_selector=LabelSelector({"app": "x"}))
+        ],
+    },
+)
+
+
+class World(AnsweredCluster):
+    """It changes at random."""
+
+    def __init__(self, seed: int, kinds: tuple[dict[str, Any], ...] = KINDS) -> None:
+        super().__init__(seed)
+        self.kinds = kinds
         self.draw = Random(seed)
-        self.profiles = Profiles(None)
-        self.engine = self.profiles.load(ClusterObjects(), seed=seed).engine
-        self.now = 1000.0
-        self.pods: dict[str, PodInfo] = {}
         self.serial = 0
-
-    def handle(self, event: Event) -> None:
-        for told in self.engine.handle(event, self.now):
-            if isinstance(told, Bind):
-                attempt = self.engine.attempts.get(told.attempt)
-                assert attempt is not None
-                self.pods[told.uid] = attempt.pod
-                self.handle(Bound(told.attempt))
-                self.handle(ObjectSet("pods", self.pods[told.uid]))
-            elif isinstance(told, Evict):
-                self.handle(Evicted(told.uid))
-                self.end(told.uid)
-
-    def end(self, uid: str) -> None:
-        pod = self.pods.pop(uid)
-        self.handle(ObjectGone("pods", pod.namespace, pod.name, uid))
 
     def step(self) -> None:
         draw = self.draw
@@ -62,11 +65,7 @@ class World:
         if happens == "pod":
             for _ in range(draw.choice((1, 1, 4))):
                 self.serial += 1
-                name = f"p{self.serial}"
-                fields = draw.choice(KINDS)
-                pod = make_pod_info(name, uid=name, scheduler_name=DEFAULT_PROFILE, **fields)
-                self.pods[name] = pod
-                self.handle(ObjectSet("pods", pod))
+                self.add(f"p{self.serial}", **draw.choice(self.kinds))
         elif happens == "end" and self.pods:
             self.end(draw.choice(sorted(self.pods)))
         elif happens == "node":
@@ -89,24 +88,6 @@ class World:
             taints=taints,
         )
 
-    def settle(self) -> None:
-        for _ in range(30):
-            while self.engine.has_ready:
-                self.handle(Decide())
-            self.now += 1.0
-            self.handle(Tick())
-
-    def forgotten(self) -> Iterator[str]:
-        """Pods that wait although they fit."""
-        core = self.engine.core
-        core.catch_up()
-        for pod in self.pods.values():
-            if not pod.node_name:
-                framework = self.profiles.framework_of(pod)
-                found = framework.find_nodes_that_fit(pod, core.snapshot, core.queue.nominator)
-                if len(found.feasible_rows()):
-                    yield pod.name
-
 
 @pytest.mark.parametrize("seed", range(12))
 def test_nobody_waits_who_fits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +103,33 @@ def test_nobody_waits_who_fits(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
         world.step()
         world.engine.validate()
         if number % 50 == 49:
-            world.settle()
-            waited += sum(not pod.node_name for pod in world.pods.values())
+            world.run()
+            world.pass_time(30)
+            waited += len(world.waiting())
             assert list(world.forgotten()) == []
 
     assert waited
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_pod_that_fits_waits_five_minutes_at_most_though_hints_are_deaf(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pod is tried again then, and what it is told is true."""
+    monkeypatch.setattr(Framework, "run_queueing_hint", lambda *_: QueueingHint.SKIP)
+    world = World(seed, (*KINDS, *RELATED))
+    found = 0
+    for number in range(STEPS):
+        world.step()
+        world.engine.validate()
+        if number % 50 == 49:
+            world.run()
+            forgotten = set(world.forgotten())
+            # One that finds a place may let another one fit, which has just been told that it
+            # does not.
+            for _ in range(len(RELATED)):
+                world.pass_time(305)
+            assert list(world.forgotten()) == []
+            found += len(forgotten)
+
+    assert found

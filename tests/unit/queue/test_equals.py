@@ -15,6 +15,7 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.types import Excess, QueuedPodInfo
+from scheduler.queue.groups import Rejection
 from scheduler.queue.news import KEPT
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
@@ -35,6 +36,7 @@ class Equals(QueueUnderTest):
 
     def __init__(self) -> None:
         super().__init__(EVENTS, shares_rejections=lambda _: True)
+        self.version = 0
 
     def add(self, *names: str, **fields: Any) -> list[PodInfo]:
         pods = [make_pod_info(name, uid=name, **fields) for name in names]
@@ -58,12 +60,24 @@ class Equals(QueueUnderTest):
     ) -> None:
         queued.unschedulable_plugins = frozenset({plugin})
         queued.excess = excess
-        self.queue.add_unschedulable_if_not_present(queued, fits_nowhere=True)
+        rejection = self.known(queued) or Rejection(
+            "", queued.unschedulable_plugins, excess, (self.version,), self.clock.monotonic()
+        )
+        self.queue.add_unschedulable_if_not_present(queued, rejection)
         self.queue.validate()
+
+    def known(self, queued: QueuedPodInfo) -> Rejection | None:
+        """The rejection that holds for the pod; none if it must be evaluated."""
+        return self.queue.valid_rejection(queued, lambda: (self.version,))
+
+    def change(self) -> None:
+        """Something changes that no hint hears of."""
+        self.version += 1
 
     def wake(
         self, event: Any = ASSIGNED_POD_DELETE, old: object = GONE, new: object = None
     ) -> None:
+        self.change()
         self.queue.move_all_to_active_or_backoff_queue(event, old, new)
         self.clock.advance(20.0)
         self.queue.flush_backoff_completed()
@@ -77,16 +91,18 @@ def test_the_second_of_two_equals_need_not_be_tried() -> None:
     """Nor one that comes later; but one that differs in its labels."""
     queue = Equals()
     queue.add("a", "b")
-    queue.reject()
+    queue.reject("Taint")
     second = queue.pop()
-    known = queue.queue.rejected_equal(second)
+    known = queue.known(second)
     queue.put_back(second)
     queue.add("c")
-    third = queue.queue.rejected_equal(queue.pop())
+    third = queue.known(queue.pop())
     queue.add("d", labels={"x": "y"})
-    other = queue.queue.rejected_equal(queue.pop())
+    other = queue.known(queue.pop())
 
-    assert [each.pod_info.name for each in (known, third) if each is not None] == ["a", "b"]
+    assert known is not None
+    assert known.unschedulable_plugins == {"Taint"}
+    assert third is known
     assert other is None
 
 
@@ -152,10 +168,11 @@ def test_other_reasons_are_told_to_all() -> None:
     queue.wake()
     queue.reject("Taint")
     following = queue.pop()
-    equal = queue.queue.rejected_equal(following)
+    known = queue.known(following)
 
-    assert equal is not None
-    assert (equal.pod_info.name, equal.unschedulable_plugins) == ("a", {"Taint"})
+    assert following.pod_info.name == "b"
+    assert known is not None
+    assert known.unschedulable_plugins == {"Taint"}
 
 
 def test_pods_with_a_nomination_are_not_equal_to_others() -> None:
@@ -171,16 +188,72 @@ def test_pods_with_a_nomination_are_not_equal_to_others() -> None:
     assert queue.active() == ["a", "b"]
 
 
-def test_a_nomination_that_is_withdrawn_makes_rejections_doubtful() -> None:
-    """The room that was kept may do for an equal of those that were rejected."""
+def test_a_rejection_holds_for_the_version_of_the_cluster_only() -> None:
+    """Whether or not a hint takes the change; and so does the one that follows."""
     queue = Equals()
-    preemptor = make_pod_info("preemptor", priority=5)
-    queue.queue.nominator.nominate(preemptor, "n")
+    queue.add("a", "b", "c", "d")
+    queue.reject()
+
+    queue.change()
+    second = queue.pop()
+    before = queue.known(second)
+    queue.put_back(second)
+
+    assert before is None
+    assert queue.known(queue.pop()) is not None
+
+
+def test_a_rejection_holds_for_five_minutes_only() -> None:
+    """However many pods share it, and though nothing changes."""
+    queue = Equals()
+    queue.add("a")
+    queue.reject()
+
+    queue.clock.advance(299.0)
+    queue.add("b")
+    queue.reject()
+    queue.clock.advance(2.0)
+    queue.add("c")
+
+    assert queue.known(queue.pop()) is None
+
+
+def test_a_pod_that_is_activated_is_evaluated() -> None:
+    """A plugin may know more than what is counted."""
+    queue = Equals()
     queue.add("a", "b")
     queue.reject()
-    queue.queue.nominator.delete_nominated_pod_if_exists(preemptor.uid)
+    queue.reject()
 
-    assert queue.queue.rejected_equal(queue.pop()) is None
+    queue.queue.activate(["b"])
+
+    assert queue.known(queue.pop()) is None
+
+
+def test_a_nomination_that_is_no_change_leaves_the_rejection() -> None:
+    """Each failed attempt withdraws a nomination, which hardly any pod has."""
+    queue = Equals()
+    a, _ = queue.add("a", "b")
+    queue.reject()
+    queue.queue.add_nominated_pod(a, "")
+
+    assert queue.known(queue.pop()) is not None
+
+
+def test_a_change_of_a_pod_leaves_its_deadline() -> None:
+    """Or one that changes all the time would never be tried again."""
+    queue = Equals()
+    queue.add("a")
+    queue.reject()
+    for i in range(10):
+        queue.clock.advance(30.5)
+        old = queue.queue.get("a")
+        assert old is not None
+        queue.queue.update(old, make_pod_info("a", uid="a", labels={"n": str(i)}))
+
+    queue.queue.flush_unschedulable_leftover()
+
+    assert queue.active() == ["a"]
 
 
 def test_after_five_minutes_each_is_told_anew_how_things_are() -> None:
@@ -195,11 +268,11 @@ def test_after_five_minutes_each_is_told_anew_how_things_are() -> None:
     told = []
     while queue.active():
         queued = queue.pop()
-        told.append((queued.pod_info.name, queue.queue.rejected_equal(queued) is not None))
+        told.append((queued.pod_info.name, queue.known(queued) is not None))
         queue.put_back(queued)
 
     assert [name for name, _ in told] == ["a", "b", "c"]
-    assert [known for _, known in told][1:] == [True, True]
+    assert [known for _, known in told] == [False, True, True]
 
 
 def test_pods_that_no_node_could_hold_wait_for_nodes() -> None:
