@@ -53,6 +53,14 @@ def shell() -> None:
     _inside([sys.executable, "-m", "e2e.nodes.shell"])
 
 
+@main.command()
+@click.option("--tries", default=10, show_default=True, help="How often each of them happens.")
+@click.option("--only", multiple=True, help="Faults whose name contains this; may be repeated.")
+def faults(tries: int, only: tuple[str, ...]) -> None:
+    """Let things go wrong with the leader and its node, and print how long pods waited."""
+    _inside([sys.executable, "-m", "e2e.nodes.faults", str(tries), *only])
+
+
 def _prepare() -> list[Path]:
     try:
         machine.prepare()

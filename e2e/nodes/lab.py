@@ -7,6 +7,7 @@ There is no DNS, and nothing outside can be reached.
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
@@ -26,6 +27,12 @@ VARIABLE = "STOWAGE_NODES"
 """Names the folder of the running command, inside its namespaces."""
 
 _NUMBERS = count()
+
+
+def is_ready(pod: Json) -> bool:
+    """Tells whether kubelet says that a pod is Ready."""
+    conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", [])}
+    return conditions.get("Ready") == "True"
 
 
 class Lab:
@@ -132,16 +139,17 @@ class Lab:
             text = text.replace(f"image: {name}\n", f"image: {other}\n")
         return text
 
-    def apply(self, folder: str, images: Mapping[str, str] | None = None) -> None:
-        """Applies a kustomization of the checkout; other images as for ``rendered``."""
-        self.kubectl("apply", "--filename=-", stdin=self.rendered(folder, images))
-
     @contextmanager
     def applied(self, folder: str, images: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Applies a kustomization, and deletes at the end what it made."""
-        self.apply(folder, images)
-        yield
+        """Applies a kustomization, and deletes at the end what it made.
+
+        Args:
+            folder: where it is, in the checkout.
+            images: other images, by the names that the manifests have.
+        """
         manifests = self.rendered(folder, images)
+        self.kubectl("apply", "--filename=-", stdin=manifests)
+        yield
         self.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=manifests)
 
     # --- pods -------------------------------------------------------------------------------------
@@ -164,13 +172,19 @@ class Lab:
         """What the pod's container printed; `--previous` for the one before it."""
         return self.kubectl("logs", f"--namespace={namespace}", pod, *arguments)
 
+    def pod(self, namespace: str, name: str) -> Json:
+        return self.get("pod", f"--namespace={namespace}", name)
+
+    def holder(self, namespace: str = "stowage", lease: str = "stowage") -> str:
+        """What a lease says of its holder; empty when it has none."""
+        for each in self.get("leases.coordination.k8s.io", f"--namespace={namespace}")["items"]:
+            if each["metadata"]["name"] == lease:
+                return str(each["spec"].get("holderIdentity") or "")
+        return ""
+
     def leader(self, namespace: str = "stowage", lease: str = "stowage") -> str:
         """The name of the pod that holds a lease; empty when none does."""
-        found = self.get("leases.coordination.k8s.io", f"--namespace={namespace}")["items"]
-        for each in found:
-            if each["metadata"]["name"] == lease:
-                return str(each["spec"].get("holderIdentity") or "").partition("_")[0]
-        return ""
+        return self.holder(namespace, lease).partition("_")[0]
 
     def processes(self, pod: Json, container: int = 0) -> list[int]:
         """The ids, as seen from here, of what runs in a container of a pod."""
@@ -181,6 +195,23 @@ class Lab:
         """Sends a signal to every process in the first container of a pod."""
         for pid in self.processes(pod):
             os.kill(pid, number)
+
+    def exhaust_memory(self, pod: Json) -> None:
+        """Has the kernel end what runs in a container for want of memory.
+
+        The limit comes down to what is in use, and a process of ours in the container's group asks
+        for more; the kernel ends the container's, which kubelet told it to prefer.
+        """
+        group = self.container_cgroup("memory", pod)
+        used, limit = ("memory.current", "memory.max")
+        if not has_unified_cgroups():
+            used, limit = ("memory.usage_in_bytes", "memory.limit_in_bytes")
+        [victim] = self.processes(pod)
+        (group / limit).write_text(str(int((group / used).read_text()) + (8 << 20)))
+        ask = 'echo $$ >"$1/cgroup.procs"; exec "$2" -c "held = bytearray(64 << 20)"'
+        with suppress(CommandError):
+            run(["sh", "-c", ask, "sh", str(group), sys.executable])
+        wait_for(lambda: not Path(f"/proc/{victim}").exists(), "the kernel to end the container")
 
     def container_cgroup(self, controller: str, pod: Json, container: int = 0) -> Path:
         """The cgroup of a container, in one hierarchy where there are several."""

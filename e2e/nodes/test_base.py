@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.nodes.lab import Lab
-from e2e.support.objects import Json
+from e2e.nodes.lab import Lab, is_ready
 from e2e.support.waiting import wait_for
 
 
@@ -14,11 +13,6 @@ def deployed(lab: Lab) -> Iterator[None]:
     """The base manifests, as they are."""
     with lab.applied("deploy/base"):
         yield
-
-
-def is_ready(pod: Json) -> bool:
-    conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", [])}
-    return conditions.get("Ready") == "True"
 
 
 def test_it_runs_and_what_it_places_runs(lab: Lab, deployed: None) -> None:
