@@ -6,17 +6,13 @@ from typing import Final
 import click
 import uvloop
 
-from scheduler.cli.inputs import refuse
 from scheduler.cli.options import cluster_options
 from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.observability.build_info import image_tag
+from scheduler.operator.process import OperatorOptions, run_operator
 
-NOT_INSTALLED: Final = (
-    "kopf is not installed: pip install 'stowage-scheduler[operator]', or `make install` in a "
-    "checkout"
-)
 _FAILED: Final = 1
 
 
@@ -58,20 +54,11 @@ def operator(level: int, logging_format: str, **given: str | int) -> None:
     Several may run; one of them leads. The exit status is 0 after SIGTERM and 1 when the lease is
     lost.
     """
-    try:
-        from scheduler.operator.process import (  # noqa: PLC0415 - an extra brings kopf
-            OperatorOptions,
-            run_operator,
-        )
-    except ModuleNotFoundError as problem:
-        if problem.name is None or not problem.name.startswith("kopf"):
-            raise
-        refuse("operator", NOT_INSTALLED)
     clock = SystemClock()
     logs.configure(clock, level, logging_format)
     try:
         was_asked = uvloop.run(run_operator(OperatorOptions(**given), clock))  # type: ignore[arg-type]  # click gives each option its type
-    except SchedulerError as problem:
+    except (SchedulerError, OSError) as problem:
         click.echo(f"stowage operator: {problem}", err=True)
         sys.exit(_FAILED)
     sys.exit(0 if was_asked else _FAILED)

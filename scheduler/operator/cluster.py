@@ -1,15 +1,17 @@
 """The requests of the operator: lists, server-side apply, deletion, status."""
 
-from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from scheduler.client.direct import JSON, Fence
-from scheduler.client.errors import NotFoundError
+from scheduler.client.errors import NotFoundError, TooLargeError, UnavailableError
 from scheduler.client.session import MERGE_PATCH, ApiSession
-from scheduler.client.wire import json_string, segment
+from scheduler.client.wire import UNREADABLE, json_string, segment
 from scheduler.operator.desired import Reference, reference
+from scheduler.operator.raw_json import RawJson
+from scheduler.operator.reading import ResourceT, UnreadableError, read_object
 from scheduler.operator.resources import (
     GROUP,
     VERSION,
@@ -27,16 +29,10 @@ FIELD_MANAGER: Final = "stowage-operator"
 _PLURALS: Final = {"NetworkPolicy": "networkpolicies"}
 """Of kinds that do not end in an s alone."""
 
-ObjectT = TypeVar("ObjectT", Scheduler, SchedulingProfile)
-
-
-class _Continued(msgspec.Struct, frozen=True):
-    remaining: str = msgspec.field(name="continue", default="")
-
-
-class _Listed(msgspec.Struct):
-    items: list[msgspec.Raw]
-    metadata: _Continued = _Continued()
+PAGE_OBJECTS: Final = 200
+"""Objects of a page; fewer of them where they are large."""
+MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
+"""Of a page of several objects; one object is at most 1.5 MB long in etcd."""
 
 
 class Cluster:
@@ -47,22 +43,20 @@ class Cluster:
         self._fence = fence
 
     async def list_objects(
-        self, plural: str, kind: type[ObjectT]
-    ) -> tuple[list[ObjectT], list[str]]:
-        """All custom resources of a kind, and what cannot be read of them.
+        self, plural: str, kind: type[ResourceT]
+    ) -> tuple[list[ResourceT], list[str]]:
+        """All custom resources of a kind, and a message for each that has no name.
 
         Raises:
             ApiError: see `scheduler.client.errors`.
         """
-        found, unreadable = [], []
-        for raw in await self._items(f"/apis/{GROUP}/{VERSION}/{plural}"):
+        found, nameless = [], []
+        async for raw in self._items(f"/apis/{GROUP}/{VERSION}/{plural}"):
             try:
-                found.append(msgspec.json.decode(raw, type=kind))
-            except msgspec.ValidationError as problem:
-                metadata = msgspec.json.decode(raw).get("metadata", {})
-                where = f"{metadata.get('namespace')}/{metadata.get('name')}"
-                unreadable.append(f"{plural} {where}: {problem}")
-        return found, unreadable
+                found.append(read_object(raw, kind))
+            except UnreadableError as problem:
+                nameless.append(f"{plural}: an object cannot be read: {problem}")
+        return found, nameless
 
     async def namespaces(self) -> dict[str, dict[str, str]]:
         """Labels of namespaces by name.
@@ -70,10 +64,11 @@ class Cluster:
         Raises:
             ApiError: see `scheduler.client.errors`.
         """
-        metadata = [
-            msgspec.json.decode(raw)["metadata"] for raw in await self._items("/api/v1/namespaces")
-        ]
-        return {each["name"]: each.get("labels", {}) for each in metadata}
+        found = {}
+        async for raw in self._items("/api/v1/namespaces"):
+            metadata = _object("namespaces", raw.raw).get("metadata", {})
+            found[metadata.get("name", "")] = metadata.get("labels", {})
+        return found
 
     async def read(self, what: Reference) -> Json | None:
         """An object, or None when there is none.
@@ -85,7 +80,7 @@ class Cluster:
             answer = await self._session.request("GET", path_of(what))
         except NotFoundError:
             return None
-        return _decoded(answer.body)
+        return _object(path_of(what), answer.body)
 
     async def apply(self, written: Json) -> Json:
         """Make an object as it is written; what others have added to it stays.
@@ -140,21 +135,31 @@ class Cluster:
         answer = await self._session.request(
             method, path, json_string(body), content_type=content_type, fence=self._fence
         )
-        return _decoded(answer.body)
+        return _object(path, answer.body)
 
-    async def _items(self, path: str) -> list[msgspec.Raw]:
-        """All pages of a list."""
-        items: list[msgspec.Raw] = []
-        token = ""
+    async def _items(self, path: str) -> AsyncIterator[RawJson]:
+        """The objects of all pages of a list."""
+        token, count = "", PAGE_OBJECTS
         while True:
-            answer = await self._session.request(
-                "GET", f"{path}?limit=500&continue={segment(token)}"
-            )
-            page = msgspec.json.decode(answer.body, type=_Listed)
-            items += page.items
-            token = page.metadata.remaining
+            asked = f"{path}?limit={count}&continue={segment(token)}"
+            try:
+                body = (await self._session.request("GET", asked)).body
+                is_large = len(body) > MAX_PAGE_BYTES
+            except TooLargeError:
+                is_large = True
+                if count == 1:
+                    raise
+            if is_large and count > 1:
+                count = max(1, count // 10)
+                continue
+            page = RawJson(body).fields()
+            if "items" not in page or "metadata" not in page:
+                raise UnavailableError(f"GET {asked}", message="the answer is not a list")
+            for item in page["items"].items():
+                yield item
+            token = str(_object(asked, page["metadata"].raw).get("continue", ""))
             if not token:
-                return items
+                return
 
 
 def reference_of(custom: Scheduler | SchedulingProfile) -> Reference:
@@ -170,6 +175,15 @@ def path_of(what: Reference) -> str:
     return f"/{root}/{what.api_version}{place}/{plural}/{segment(what.name)}"
 
 
-def _decoded(body: bytes) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(body)
+def _object(path: str, body: bytes) -> dict[str, Any]:
+    """A JSON object in an answer.
+
+    Raises:
+        UnavailableError: it is something else: a proxy may have answered.
+    """
+    try:
+        decoded: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
+    except UNREADABLE as problem:
+        message = f"the answer is not a JSON object: {problem}"
+        raise UnavailableError(path, message=message) from problem
     return decoded

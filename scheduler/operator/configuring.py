@@ -35,8 +35,6 @@ from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
 """Of a configuration: a ConfigMap holds 1 MiB, and profiles come from many hands."""
-MAX_PROFILE_BYTES: Final = 32 * 1024
-"""Of one SchedulingProfile."""
 
 NEEDS_RESTART: Final = (*FIXED, "extenders")
 """Fields that a running daemon does not take over."""
@@ -57,6 +55,8 @@ class Configuration:
         selected: how many were selected.
         restart: changes when a running daemon would not take the file over, or when a wheel has
             other content; empty by default.
+        is_applied: whether the other objects of the instance are to be as its spec says; False
+            leaves all of them as they are.
     """
 
     text: str | None
@@ -65,6 +65,7 @@ class Configuration:
     taken: tuple[Key, ...] = ()
     selected: int = 0
     restart: str = ""
+    is_applied: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be, for everybody."""
+    """The configuration of each Scheduler, and the verdict about each SchedulingProfile."""
 
     configurations: Mapping[Key, Configuration]
     verdicts: Mapping[Key, Verdict]
@@ -111,19 +112,44 @@ def plan(
     """
     claimed: dict[str, str] = {}
     drafts = [
-        _Draft(scheduler, claimed, packages_of(scheduler, wheels))
+        _draft(scheduler, claimed, wheels)
         for scheduler in sorted(schedulers, key=lambda each: each.age)
         if not scheduler.is_leaving
     ]
-    verdicts = {}
-    for profile in sorted(profiles, key=lambda each: each.age):
-        home = next((draft for draft in drafts if draft.selects(profile, namespaces)), None)
-        verdicts[profile.key] = (
-            Verdict("NotSelected", "No Scheduler's profileSelector selects it.")
-            if home is None
-            else home.judge(profile)
-        )
+    verdicts = {
+        profile.key: _verdict(profile, drafts, namespaces)
+        for profile in sorted(profiles, key=lambda each: each.age)
+    }
     return Plan({draft.scheduler.key: draft.finished() for draft in drafts}, verdicts)
+
+
+def _draft(scheduler: Scheduler, claimed: dict[str, str], wheels: Wheels) -> "_Draft | _Refused":
+    """The configuration of an instance before it takes profiles in."""
+    if scheduler.unreadable:
+        return _Refused(scheduler, claimed, Problem(("spec",), scheduler.unreadable))
+    try:
+        return _Draft(scheduler, claimed, packages_of(scheduler, wheels))
+    except Exception as problem:  # noqa: BLE001 - one object must not stop the others
+        return _Refused(scheduler, claimed, Problem(("spec",), _unexpected(problem)))
+
+
+def _verdict(
+    profile: SchedulingProfile,
+    drafts: Iterable["_Draft | _Refused"],
+    namespaces: Mapping[str, Mapping[str, str]],
+) -> Verdict:
+    try:
+        for draft in drafts:
+            if draft.selects(profile, namespaces):
+                return draft.judge(profile)
+    except Exception as problem:  # noqa: BLE001 - one object must not stop the others
+        found = Problem(("spec",), _unexpected(problem))
+        return Verdict("Invalid", str(found), problems=(found,))
+    return Verdict("NotSelected", "No Scheduler's profileSelector selects it.")
+
+
+def _unexpected(problem: Exception) -> str:
+    return f"cannot be read: {type(problem).__name__}: {problem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +159,33 @@ class _Rules:
     plugins: frozenset[str]
     gates: frozenset[str]
     allows_unsupported: bool
+
+
+class _Refused:
+    """An instance of whose spec nothing is used: it stays as it is, with its names and profiles.
+
+    Attributes:
+        scheduler: which one it is.
+    """
+
+    def __init__(self, scheduler: Scheduler, claimed: dict[str, str], problem: Problem) -> None:
+        self.scheduler = scheduler
+        self._problem = problem
+        self._served = served_by(scheduler)
+        for name in self._served:
+            claimed.setdefault(name, f"Scheduler {scheduler.key}")
+
+    def selects(self, profile: SchedulingProfile, _: Mapping[str, Mapping[str, str]]) -> bool:
+        """Whether the profile was in force here."""
+        return profile.status.get("scheduler") == str(self.scheduler.key)
+
+    def judge(self, profile: SchedulingProfile) -> Verdict:
+        """Nothing is taken in."""
+        return _scheduler_invalid(self.scheduler, profile)
+
+    def finished(self) -> Configuration:
+        """Nothing is written."""
+        return Configuration(None, (self._problem,), self._served, is_applied=False)
 
 
 class _Draft:
@@ -195,16 +248,19 @@ class _Draft:
         key = self.scheduler.key
         earlier = profile.status.get("inForce")
         if self._problems:
-            message = f"The configuration of Scheduler {key} itself is not valid."
-            return Verdict("SchedulerInvalid", message, key, earlier)
-        refused = self._refusal(profile.spec)
+            return _scheduler_invalid(self.scheduler, profile)
+        if profile.unreadable:
+            found = Problem(("spec",), profile.unreadable)
+            refused: Verdict | None = Verdict("Invalid", str(found), problems=(found,))
+        else:
+            refused = self._refusal(profile.spec)
         if refused is None:
             self._take(profile, profile.spec)
             return Verdict("InForce", f"Part of Scheduler {key}.", key, profile.spec)
         if earlier is None or self._refusal(earlier) is not None:
             return replace(refused, scheduler=key)
         self._take(profile, earlier)
-        message = f"{refused.message} What was in force stays so: {earlier['schedulerName']}."
+        message = f"{refused.message}; keeping the previous version"
         return replace(refused, message=message, scheduler=key, in_force=earlier)
 
     def finished(self) -> Configuration:
@@ -222,9 +278,6 @@ class _Draft:
 
     def _refusal(self, written: Json) -> Verdict | None:
         """Why a profile cannot be taken in."""
-        size = len(json.dumps(written))
-        if size > MAX_PROFILE_BYTES:
-            return Verdict("Invalid", f"It has {size} bytes, {MAX_PROFILE_BYTES} are taken.")
         holder = self._claimed.get(str(written.get("schedulerName")))
         if holder is not None:
             problem = Problem(("spec", "schedulerName"), f"{holder} has this name already")
@@ -237,7 +290,7 @@ class _Draft:
         )
         if found:
             return Verdict("Invalid", "; ".join(map(str, found)), problems=found)
-        if self._size + size > MAX_BYTES:
+        if self._size + len(json.dumps(written)) > MAX_BYTES:
             return Verdict("Full", f"Scheduler {self.scheduler.key} has no room for it.")
         return None
 
@@ -288,6 +341,17 @@ class _Draft:
         self._problems.append(Problem(path, message))
 
 
+def served_by(scheduler: Scheduler) -> tuple[str, ...]:
+    """The schedulerNames that an instance answers to by its status."""
+    names = scheduler.status.get("schedulerNames")
+    return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
+def _scheduler_invalid(scheduler: Scheduler, profile: SchedulingProfile) -> Verdict:
+    message = f"The configuration of Scheduler {scheduler.key} itself is not valid."
+    return Verdict("SchedulerInvalid", message, scheduler.key, profile.status.get("inForce"))
+
+
 def feature_gates(scheduler: Scheduler) -> str:
     """The value of --feature-gates, empty when nothing is set."""
     gates = sorted(scheduler.spec.feature_gates.items())
@@ -318,7 +382,7 @@ def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
     except ConfigError as problem:
         return problem.problems
     except Exception as problem:  # noqa: BLE001 - one team's profile must not stop the others
-        return (Problem((), f"cannot be read: {type(problem).__name__}: {problem}"),)
+        return (Problem((), _unexpected(problem)),)
     if rules.allows_unsupported:
         return ()
     return tuple(unsupported(config, implemented_plugins({}).keys() | rules.plugins))

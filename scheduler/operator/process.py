@@ -1,19 +1,22 @@
-"""The process of `stowage operator`: kopf tells of changes, the leader of all operators acts."""
+"""The process of `stowage operator`: watches wake it, the leader of all operators reconciles."""
 
 import asyncio
 import random
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-import aiohttp
-import kopf
+from aiohttp import web
 
-from scheduler.client.connection import Access, Connection, load_connection
+from scheduler.client.connection import load_connection
+from scheduler.client.errors import ApiError
 from scheduler.client.leases import LeaseLock
 from scheduler.client.session import ApiSession
+from scheduler.client.wire import segment
 from scheduler.clock import Clock
 from scheduler.errors import SchedulerError
+from scheduler.informers.backoff import Backoff
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import LeaderElector, unique_identity
 from scheduler.observability.build_info import stowage_version
@@ -25,10 +28,20 @@ from scheduler.operator.resources import GROUP, VERSION
 
 LEASE_NAME: Final = "stowage-operator"
 USER_AGENT: Final = f"stowage/{stowage_version()} operator"
+WATCH_SECONDS: Final = 600
+"""How long a watch is asked to last."""
+SILENCE_SECONDS: Final = 660.0
+"""Without a byte for so long, a watch counts as dead."""
+MAX_PAUSE_SECONDS: Final = 30.0
+"""Between two watches that fail."""
 
-_RETRIES_SECONDS: Final = (1, 1, 2, 3, 5, 8, 13, 21, *[30] * 120)
-"""Pauses of kopf when the API server does not answer: an hour, then the process starts anew."""
-_REFUSED_PAUSE_SECONDS: Final = 10.0
+_OURS: Final = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+WATCHED: Final = (
+    f"/apis/{GROUP}/{VERSION}/{SCHEDULERS}?watch=true",
+    f"/apis/{GROUP}/{VERSION}/{PROFILES}?watch=true",
+    f"/apis/apps/v1/deployments?watch=true&labelSelector={segment(_OURS)}",
+)
+"""Whose changes wake the reconciler."""
 
 log = get_logger(__name__)
 
@@ -57,13 +70,12 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
 
     Raises:
         ConnectionConfigError: the way to the API server cannot be worked out.
-        SchedulerError: the port cannot be listened on.
+        SchedulerError: the health port cannot be listened on.
     """
     connection = await load_connection(
         kubeconfig=options.kubeconfig, context=options.context, clock=clock
     )
     log.info("Starting", server=connection.access.server, image=options.image)
-    await _check_port(options.health_port)
     async with ApiSession(connection, clock=clock, user_agent=USER_AGENT) as session:
         elector = LeaderElector(
             LeaseLock(session, options.namespace, LEASE_NAME),
@@ -72,103 +84,77 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
             rng=random.Random(),  # noqa: S311 - spreads load, keeps no secret
         )
         reconciler = Reconciler(Cluster(session, elector.is_leading), options.image, clock)
+
+        async def lead() -> None:
+            await elector.wait_leading()
+            await reconciler.run()
+
+        renewing = connection.keep_fresh(
+            lambda problem: log.warning("Credentials not renewed", reason=str(problem))
+        )
+        watches = (watch(session, path, reconciler.wake) for path in WATCHED)
+        health = await _serve_health(options.health_port)
         try:
-            return await _until_the_end(options, connection, elector, reconciler)
+            return await _until_signalled(elector.run(), lead(), renewing, *watches)
         finally:
+            await health.cleanup()
             await elector.release()
 
 
-async def _check_port(port: int) -> None:
-    """Kopf would tell of it in a traceback, and go on for a while."""
-    if not port:
-        return
+async def _until_signalled(*work: Coroutine[Any, Any, None]) -> bool:
+    """Run tasks until a signal (True), or until one of them ends (False)."""
+    loop, signalled = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled.set)
+    waiting = asyncio.create_task(signalled.wait())
+    tasks = [asyncio.create_task(each) for each in work]
     try:
-        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, "0.0.0.0", port)  # noqa: S104 - probes come from the node
-    except OSError as problem:
-        raise SchedulerError(f"--health-port={port}: {problem.strerror}") from problem
-    server.close()
-    await server.wait_closed()
-
-
-async def _until_the_end(
-    options: OperatorOptions, connection: Connection, elector: LeaderElector, reconciler: Reconciler
-) -> bool:
-    async def keep() -> None:
-        await elector.wait_leading()
-        await reconciler.run()
-
-    renewing = connection.keep_fresh(
-        lambda problem: log.warning("Credentials not renewed", reason=str(problem))
-    )
-    # kopf ends what it finds running beside it, but for what was there before.
-    others = [asyncio.create_task(each) for each in (elector.run(), keep(), renewing)]
-    watching = asyncio.create_task(_watch(options, connection, reconciler.wake))
-    try:
-        done, _ = await asyncio.wait([watching, *others], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
-        return watching in done
+        return waiting in done
     finally:
-        for task in (watching, *others):
+        for task in (waiting, *tasks):
             task.cancel()
-        await asyncio.gather(watching, *others, return_exceptions=True)
+        await asyncio.gather(waiting, *tasks, return_exceptions=True)
 
 
-async def _watch(
-    options: OperatorOptions, connection: Connection, wake: Callable[[], None]
-) -> None:
-    """Let kopf watch; it returns after a signal."""
-    settings = kopf.OperatorSettings()
-    settings.posting.enabled = False
-    settings.networking.error_backoffs = _RETRIES_SECONDS
-    port = options.health_port
-    await kopf.operator(
-        registry=handlers(connection, wake),
-        settings=settings,
-        # Who acts is decided by the lease.
-        standalone=True,
-        # Else kopf asks for the name of the user, and fails for a uid that has none.
-        identity=unique_identity(),  # type: ignore[arg-type]  # a NewType that kopf keeps to itself
-        clusterwide=True,
-        liveness_endpoint=f"http://0.0.0.0:{port}/healthz" if port else None,
-    )
+async def watch(session: ApiSession, path: str, wake: Callable[[], None]) -> None:
+    """Wake at each change of what a path lists; run it as a task, which nothing ends.
+
+    What changed is not read: bytes of tenants that no decoder takes wake like any others. A watch
+    without a version begins with everything there is, so nothing is missed between two of them.
+    """
+    backoff = Backoff(random.Random(), cap_seconds=MAX_PAUSE_SECONDS)  # noqa: S311 - spreads load
+    asked = f"{path}&timeoutSeconds={WATCH_SECONDS}"
+    while True:
+        try:
+            async with session.stream(asked, read_timeout=SILENCE_SECONDS) as lines:
+                while await lines.read():
+                    backoff.reset()
+                    wake()
+        except ApiError as problem:
+            log.warning("Watch failed; retrying", path=path, reason=str(problem))
+        await asyncio.sleep(backoff.pause())
 
 
-def handlers(connection: Connection, wake: Callable[[], None]) -> kopf.OperatorRegistry:
-    """What kopf is to do: log in as everything here does, and wake the reconciler."""
-    registry = kopf.OperatorRegistry()
-    used: Access | None = None
+async def _serve_health(port: int) -> web.AppRunner:
+    """Answer /healthz: the event loop runs.
 
-    async def login(**_: Any) -> kopf.AiohttpSession:
-        """Asked for at the start, and again after each 401."""
-        nonlocal used
-        if used is not None:
-            await connection.refresh(is_refused=True)
-        if used is connection.access:
-            # Nothing new to show: without a pause it would be refused a thousand times a second.
-            await asyncio.sleep(_REFUSED_PAUSE_SECONDS)
-        used = connection.access
-        return _session(used)
+    Raises:
+        SchedulerError: the port cannot be listened on.
+    """
 
-    async def noticed(**_: Any) -> None:
-        wake()
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
 
-    kopf.on.login(registry=registry)(login)
-    for plural in (SCHEDULERS, PROFILES):
-        kopf.on.event(GROUP, VERSION, plural, registry=registry)(noticed)
-    kopf.on.event("apps", "v1", "deployments", labels=MANAGED_BY, registry=registry)(noticed)
-    return registry
-
-
-def _session(access: Access) -> kopf.AiohttpSession:
-    """The way to the API server as kopf takes it."""
-    authorization = {"Authorization": access.authorization} if access.authorization else {}
-    return kopf.AiohttpSession(
-        server=access.server,
-        aiohttp_session=aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=access.tls.context if access.tls else True),
-            headers={"User-Agent": USER_AGENT, **authorization},
-            proxy=access.proxy,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        ),
-    )
+    application = web.Application()
+    application.router.add_get("/healthz", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    if port:
+        try:
+            await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104 - probes come from the node
+        except OSError as problem:
+            raise SchedulerError(f"--health-port={port}: {problem.strerror}") from problem
+    return runner

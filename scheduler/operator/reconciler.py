@@ -6,8 +6,10 @@ Schedulers are independent: the status of each reports its failures, and they ar
 
 import asyncio
 import json
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 from scheduler.client.errors import ApiError, ConflictError, FencedError
@@ -36,7 +38,9 @@ from scheduler.operator.status import profile_status, scheduler_status
 RESYNC_SECONDS: Final = 30.0
 """Seconds between reconciles when nothing changes; drift is repaired within this time."""
 RETRY_SECONDS: Final = 5.0
-"""Seconds until a failed reconcile is retried."""
+"""Seconds until failed writes are retried, and until the first retry of a reconcile that raised."""
+MAX_RETRY_SECONDS: Final = 60.0
+"""Seconds until a reconcile that raises every time is retried: the pause doubles up to this."""
 SETTLE_SECONDS: Final = 0.3
 """Seconds after a change until the reconcile, which then takes all changes of a burst."""
 _AT_ONCE: Final = 10
@@ -74,14 +78,19 @@ class Reconciler:
 
     async def run(self) -> None:
         """Reconcile again and again; run it as a task, which nothing ends."""
+        retry = RETRY_SECONDS
         while True:
             try:
-                succeeded = await self.reconcile()
-            except ApiError as problem:
-                self._log([str(problem)])
-                succeeded = False
+                pause = RESYNC_SECONDS if await self.reconcile() else RETRY_SECONDS
+                retry = RETRY_SECONDS
+            except Exception as problem:  # noqa: BLE001 - the next reconcile may succeed
+                self._log([_failure(problem)])
+                # Changes do not cut this short: they would repeat it three times a second.
+                await asyncio.sleep(retry)
+                retry = min(2 * retry, MAX_RETRY_SECONDS)
+                continue
             try:
-                async with asyncio.timeout(RESYNC_SECONDS if succeeded else RETRY_SECONDS):
+                async with asyncio.timeout(pause):
                     await self._woken.wait()
                     await asyncio.sleep(SETTLE_SECONDS)
             except TimeoutError:
@@ -138,13 +147,16 @@ class Reconciler:
         except ConflictError:
             # It has changed since it was listed; that wakes us.
             return []
-        except _REFUSED as problem:
-            return [f"Scheduler {scheduler.key}: {problem}"]
+        except Exception as problem:  # noqa: BLE001 - one object must not stop the others
+            return [f"Scheduler {scheduler.key}: {_failure(problem)}"]
         return [f"Scheduler {scheduler.key}: {failure}" for failure in failures]
 
     async def _apply(
         self, scheduler: Scheduler, configuration: Configuration, deployment: Json | None
     ) -> list[str]:
+        """Make the objects of an instance as they are to be; return the failures."""
+        if not configuration.is_applied:
+            return []
         objects = desired(scheduler, configuration, self._image)
         written = json.dumps(objects)
         before = self._applied.get(scheduler.key)
@@ -213,14 +225,14 @@ class Reconciler:
 
     async def _update_profile_status(self, profile: SchedulingProfile, decided: Plan) -> list[str]:
         """Write the status of a SchedulingProfile; return its failures."""
-        status = profile_status(profile, decided.verdicts[profile.key], self._clock.wall())
-        if status == profile.status:
-            return []
         try:
+            status = profile_status(profile, decided.verdicts[profile.key], self._clock.wall())
+            if status == profile.status:
+                return []
             async with self._requests:
                 await self._cluster.set_status(reference_of(profile), status)
-        except _REFUSED as problem:
-            return [f"SchedulingProfile {profile.key}: {problem}"]
+        except Exception as problem:  # noqa: BLE001 - one object must not stop the others
+            return [f"SchedulingProfile {profile.key}: {_failure(problem)}"]
         return []
 
     # --- around ---------------------------------------------------------------------------------
@@ -238,8 +250,8 @@ class Reconciler:
             config_map = Reference("v1", "ConfigMap", place.namespace, place.config_map)
             try:
                 found[place] = wheel_in(await self._cluster.read(config_map), place)
-            except ApiError as problem:
-                found[place] = Problem(("configMap",), str(problem))
+            except Exception as problem:  # noqa: BLE001 - one object must not stop the others
+                found[place] = Problem(("configMap",), _failure(problem))
         return found
 
     def _log(self, failures: Iterable[str]) -> None:
@@ -250,6 +262,15 @@ class Reconciler:
         if self._logged and not found:
             log.info("Reconcile succeeded again")
         self._logged = found
+
+
+def _failure(problem: Exception) -> str:
+    """What failed, in one line; of what nothing here expects, with its place in the code."""
+    if isinstance(problem, _REFUSED):
+        return str(problem)
+    [*_, frame] = traceback.extract_tb(problem.__traceback__)
+    place = f"{PurePath(frame.filename).name}:{frame.lineno}"
+    return f"{type(problem).__name__}: {problem} ({place})"
 
 
 def _generation(deployment: Json | None) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from typing_extensions import override
 
-from scheduler.api.objects import LabelSelector
+from scheduler.api.objects import LabelSelector, OwnerReference
 
 Json = dict[str, Any]
 """An object as it goes over the wire."""
@@ -119,11 +119,21 @@ class Metadata(_Written, frozen=True):
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}
     finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
 
 
-class _Resource(_Written, frozen=True):
+class Resource(_Written, frozen=True):
+    """What both kinds have.
+
+    Attributes:
+        metadata: which object it is.
+        status: as it is now.
+        unreadable: why `spec` cannot be read, and has its defaults; empty if it can be.
+    """
+
     metadata: Metadata
     status: Json = {}
+    unreadable: str = ""
 
     @property
     def key(self) -> Key:
@@ -136,7 +146,7 @@ class _Resource(_Written, frozen=True):
         return (self.metadata.creation_timestamp, self.key)
 
 
-class Scheduler(_Resource, frozen=True):
+class Scheduler(Resource, frozen=True):
     """One instance."""
 
     spec: SchedulerSpec = SchedulerSpec()
@@ -147,7 +157,7 @@ class Scheduler(_Resource, frozen=True):
         return self.metadata.deletion_timestamp is not None
 
 
-class SchedulingProfile(_Resource, frozen=True):
+class SchedulingProfile(Resource, frozen=True):
     """One profile that a team may own; its spec is a KubeSchedulerProfile."""
 
     spec: Json = {}

@@ -70,12 +70,12 @@ def _available(deployment: Json | None) -> Json:
     if deployment is None:
         return _condition("Available", "NoDeployment", "There is no Deployment.", is_true=False)
     for each in deployment.get("status", {}).get("conditions", ()):
-        if each["type"] == "Available":
+        if each.get("type") == "Available":
             return _condition(
                 "Available",
                 each.get("reason") or "Unknown",
                 each.get("message", ""),
-                is_true=each["status"] == "True",
+                is_true=each.get("status") == "True",
             )
     return _condition("Available", "Starting", "No replica has started yet.", is_true=False)
 
@@ -88,9 +88,10 @@ def _progressing(deployment: Json | None, failures: Sequence[str]) -> Json:
         message = "The configuration must be mended first."
         return _condition("Progressing", "ConfigurationInvalid", message, is_true=False)
     status = deployment.get("status", {})
-    wanted = deployment["spec"].get("replicas", 1)
+    wanted = deployment.get("spec", {}).get("replicas", 1)
     counts = [status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")]
-    is_seen = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
+    generation = deployment.get("metadata", {}).get("generation", 0)
+    is_seen = status.get("observedGeneration", 0) >= generation
     if is_seen and counts == [wanted] * 3:
         return _condition("Progressing", "Complete", f"{wanted} replicas run.", is_true=False)
     there, updated, available = counts
@@ -120,7 +121,7 @@ def _dated(
 ) -> list[dict[str, Any]]:
     """Conditions with the generation they are about, and the time since when they hold."""
     since = {
-        (each["type"], each["status"]): each.get("lastTransitionTime")
+        (each.get("type"), each.get("status")): each.get("lastTransitionTime")
         for each in before.get("conditions", ())
     }
     return [

@@ -27,7 +27,6 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 OF_EXTRAS = {
-    "scheduler.operator.process": "kopf",
     "scheduler.recording.parquet": "pyarrow",
     "scheduler.cli.top.app": "textual",
     "scheduler.testing.pytest_plugin": "pytest",

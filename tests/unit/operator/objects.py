@@ -20,14 +20,15 @@ def make_scheduler(
     is_leaving: bool = False,
     finalizers: tuple[str, ...] = (FINALIZER,),
     status: Json | None = None,
+    unreadable: str = "",
     **spec: Any,
 ) -> Scheduler:
     """An instance; the fields of its spec are written as in YAML."""
     metadata = {**_metadata(name, namespace, created), "finalizers": list(finalizers)}
     if is_leaving:
         metadata["deletionTimestamp"] = "2026-01-02T00:00:00Z"
-    written = {"metadata": metadata, "spec": spec}
-    return msgspec.convert({**written, "status": status or {}}, Scheduler)
+    written = {"metadata": metadata, "spec": spec, "status": status or {}}
+    return msgspec.convert({**written, "unreadable": unreadable}, Scheduler)
 
 
 def make_profile(
@@ -37,11 +38,14 @@ def make_profile(
     created: int = 0,
     labels: dict[str, str] | None = None,
     in_force: Json | None = None,
+    unreadable: str = "",
     **spec: Any,
 ) -> SchedulingProfile:
     """A profile that is named as the object is, unless it says otherwise."""
     metadata = {**_metadata(name, namespace, created), "labels": labels or {}}
     written = {"metadata": metadata, "spec": {"schedulerName": name, **spec}}
+    if unreadable:
+        written = {"metadata": metadata, "unreadable": unreadable}
     status = {} if in_force is None else {"inForce": in_force}
     return msgspec.convert({**written, "status": status}, SchedulingProfile)
 

@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from scheduler.client.direct import Response
-from scheduler.client.errors import NotFoundError
-from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster, path_of, reference_of
+from scheduler.client.errors import NotFoundError, TooLargeError, UnavailableError
+from scheduler.operator.cluster import (
+    MAX_PAGE_BYTES,
+    PROFILES,
+    SCHEDULERS,
+    Cluster,
+    path_of,
+    reference_of,
+)
 from scheduler.operator.desired import Reference
 from scheduler.operator.resources import Scheduler, SchedulingProfile
 from tests.unit.operator.objects import make_profile
@@ -28,7 +35,8 @@ class FakeSession:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return Response(200, {}, json.dumps(answer).encode())
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        return Response(200, {}, body)
 
 
 def cluster_of(*answers: object) -> tuple[Cluster, FakeSession]:
@@ -68,20 +76,69 @@ def test_all_pages_are_read() -> None:
 
     assert [each.metadata.name for each in found] == ["a", "b"]
     assert unreadable == []
-    assert session.asked[1][1].endswith("schedulingprofiles?limit=500&continue=x%2Fy")
+    assert session.asked[1][1].endswith("schedulingprofiles?limit=200&continue=x%2Fy")
 
 
 def test_what_cannot_be_read_is_named_and_hides_nothing() -> None:
     """A newer operator may have stored what this one does not understand."""
     good = {"metadata": {"name": "good", "namespace": "n"}}
     bad = {"metadata": {"name": "bad", "namespace": "n"}, "spec": {"replicas": "many"}}
-    cluster, _ = cluster_of({"items": [bad, good]})
+    cluster, _ = cluster_of({"items": [bad, {"spec": {}}, good], "metadata": {}})
 
-    found, [told] = asyncio.run(cluster.list_objects(SCHEDULERS, Scheduler))
+    found, [nameless] = asyncio.run(cluster.list_objects(SCHEDULERS, Scheduler))
 
-    assert [each.metadata.name for each in found] == ["good"]
-    assert told.startswith("schedulers n/bad: Expected `int`, got `str`")
-    assert "$.spec.replicas" in told
+    told = {each.metadata.name: each.unreadable for each in found}
+    assert told == {"bad": "Expected `int`, got `str` - at `$.replicas`", "good": ""}
+    assert nameless.startswith("schedulers: an object cannot be read: expected an object with")
+
+
+def test_an_object_that_no_decoder_takes_hides_nothing() -> None:
+    """4,500 brackets are 9 KB; the object is there, with its name and what is wrong with it."""
+    deep = b'{"metadata":{"managedFields":[%b],"name":"deep","namespace":"n"},"spec":{"x":%b}}'
+    deep %= (b"[" * 4500 + b"]" * 4500,) * 2
+    good = b'{"metadata":{"name":"good","namespace":"n"},"spec":{"schedulerName":"good"}}'
+    cluster, _ = cluster_of(b'{"items":[%b,%b],"metadata":{}}' % (deep, good))
+
+    found, nameless = asyncio.run(cluster.list_objects(PROFILES, SchedulingProfile))
+
+    assert {each.metadata.name: each.unreadable for each in found} == {
+        "deep": "expected at most 64 levels of nesting, got 4501",
+        "good": "",
+    }
+    assert nameless == []
+
+
+def test_large_objects_come_on_smaller_pages() -> None:
+    """Down to one; that one is too large is told."""
+    page = {"items": [{"metadata": {"name": "a", "namespace": "n"}}], "metadata": {}}
+    too_large = TooLargeError("GET", message="longer")
+    cluster, session = cluster_of(too_large, b" " * (MAX_PAGE_BYTES + 1), page)
+    hopeless, _ = cluster_of(too_large, too_large, too_large, too_large)
+
+    found, _ = asyncio.run(cluster.list_objects(PROFILES, SchedulingProfile))
+
+    assert [each.metadata.name for each in found] == ["a"]
+    assert [path.partition("limit=")[2].partition("&")[0] for _, path, _ in session.asked] == [
+        *("200", "20", "2"),
+    ]
+    with pytest.raises(TooLargeError):
+        asyncio.run(hopeless.list_objects(PROFILES, SchedulingProfile))
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[]", b"[" * 5000, b'{"items": 1}'])
+def test_an_answer_that_is_something_else_is_no_answer(body: bytes) -> None:
+    """As of a proxy: it is asked for again, and no list is taken for empty."""
+    cluster, _ = cluster_of(body, body, body, body, body)
+
+    for asking in (
+        cluster.list_objects(PROFILES, SchedulingProfile),
+        cluster.namespaces(),
+    ):
+        with pytest.raises(UnavailableError):
+            asyncio.run(asking)
+    if body[:1] != b"{":
+        with pytest.raises(UnavailableError, match="not a JSON object"):
+            asyncio.run(cluster_of(body)[0].read(Reference("v1", "Service", "a", "b")))
 
 
 def test_a_status_replaces_the_one_before() -> None:

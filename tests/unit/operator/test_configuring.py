@@ -9,8 +9,9 @@ from hypothesis import given, strategies as st
 
 from scheduler.config.load import load
 from scheduler.config.problems import Problem
-from scheduler.operator.configuring import MAX_BYTES, MAX_PROFILE_BYTES, Plan
+from scheduler.operator.configuring import MAX_BYTES, Plan
 from scheduler.operator.packages import Wheel, WheelPlace
+from scheduler.operator.reading import MAX_PROFILE_BYTES
 from scheduler.operator.resources import Key
 from tests.unit.operator.objects import make_profile, make_scheduler, planned
 
@@ -32,7 +33,6 @@ BROKEN = {
     "no name": {"schedulerName": ""},
     "a name that is a number": {"schedulerName": 7},
     "plugins that are a list": {"plugins": ["NodeName"]},
-    "too much": {"pluginConfig": [{"name": "X", "args": {"text": "x" * MAX_PROFILE_BYTES}}]},
 }
 
 
@@ -118,7 +118,7 @@ def test_a_profile_that_breaks_stays_as_it_was() -> None:
     assert "MostAllocated" in (plan.configurations[Key("stowage", "stowage")].text or "")
     verdict = plan.verdicts[broken.key]
     assert (verdict.reason, verdict.in_force) == ("Invalid", before)
-    assert "stays so" in verdict.message
+    assert "keeping the previous version" in verdict.message
 
 
 def test_the_oldest_has_the_name() -> None:
@@ -206,6 +206,55 @@ def test_a_broken_instance_keeps_what_it_has_and_says_so_to_its_profiles() -> No
 
     verdict = plan.verdicts[profile.key]
     assert (verdict.reason, verdict.in_force) == ("SchedulerInvalid", before)
+
+
+def test_an_unreadable_profile_is_told_why_and_stays_as_it_was() -> None:
+    """Too deep or too large: nothing of it is used, and nothing of the others changes."""
+    before = {"schedulerName": "batch", **PACKING}
+    new = make_profile("new", unreadable="expected at most 64 levels of nesting, got 4500")
+    old = make_profile("old", unreadable="expected at most 9 bytes, got 10", in_force=before)
+
+    plan = planned(make_scheduler(**ALL), new, old, make_profile("good", created=1))
+
+    assert names_of(plan) == ["stowage", "batch", "good"]
+    assert plan.verdicts[new.key].message == f"spec: {new.unreadable}"
+    assert {plan.verdicts[each.key].reason for each in (new, old)} == {"Invalid"}
+    assert plan.verdicts[old.key].in_force == before
+
+
+def test_an_unreadable_scheduler_stays_as_it_is() -> None:
+    """Its objects are left alone, its names are its own, its profiles stay in force."""
+    status = {"schedulerNames": ["mine"]}
+    broken = make_scheduler("broken", created=9, unreadable="too deep", status=status)
+    profile = make_profile("batch", in_force={"schedulerName": "batch"})
+    profile.status["scheduler"] = str(broken.key)
+    greedy = make_profile("greedy", schedulerName="mine", labels={"x": "y"})
+
+    plan = planned(
+        broken, make_scheduler(profileSelector={"matchLabels": {"x": "y"}}), profile, greedy
+    )
+
+    made = plan.configurations[broken.key]
+    assert (made.text, made.names, made.is_applied) == (None, ("mine",), False)
+    assert list(map(str, made.problems)) == ["spec: too deep"]
+    verdict = plan.verdicts[profile.key]
+    assert (verdict.reason, verdict.in_force) == ("SchedulerInvalid", {"schedulerName": "batch"})
+    assert plan.verdicts[greedy.key].reason == "Conflict"
+
+
+def test_whatever_one_object_raises_is_its_own() -> None:
+    """A fault of ours met by one object is its verdict, not the end of the others."""
+    odd = make_profile("odd")
+    odd.metadata.labels["team"] = None  # type: ignore[assignment] # what no server lets in
+    odd.status["inForce"] = "text"
+    broken = make_scheduler("broken", created=1, profiles=[{}], configuration={"x": {1, 2}})
+    good = make_profile("good")
+
+    plan = planned(make_scheduler(**ALL), broken, odd, good)
+
+    assert plan.configurations[broken.key].text is None
+    assert "cannot be read: TypeError" in str(plan.configurations[broken.key].problems)
+    assert plan.verdicts[good.key].reason == "InForce"
 
 
 def test_an_instance_that_is_leaving_serves_nobody() -> None:

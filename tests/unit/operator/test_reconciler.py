@@ -262,3 +262,90 @@ def test_it_reconciles_periodically_and_after_changes() -> None:
         assert [time - woken for time, _ in reconciles] == pytest.approx([SETTLE_SECONDS])
 
     run_in(world.clock, story())
+
+
+def test_a_reconcile_that_raises_is_logged_and_repeated_later_and_later() -> None:
+    """Whatever it raises; changes meanwhile do not make it come sooner."""
+    world = World(FakeCluster(make_scheduler()))
+    tries: list[float] = []
+
+    async def fails(_plural: str, _kind: type[object]) -> object:
+        tries.append(world.clock.now)
+        raise RecursionError("too deep")
+
+    async def story() -> None:
+        start = world.clock.now
+        world.cluster.list_objects = fails  # type: ignore[method-assign,assignment]
+        running = asyncio.create_task(world.reconciler.run())
+        world.reconciler.wake()
+        await asyncio.sleep(200)
+        running.cancel()
+
+        assert [time - start for time in tries] == pytest.approx([0, 5, 15, 35, 75, 135, 195])
+
+    with capture_logs() as logs:
+        run_in(world.clock, story())
+    [told] = logs
+    assert told["event"] == "Reconcile failed; retrying"
+    assert told["reason"].startswith("RecursionError: too deep (test_reconciler.py:")
+
+
+def test_what_one_object_meets_with_is_its_own_failure() -> None:
+    """A Deployment that is none, and a profile whose status cannot be made."""
+    odd, good = make_scheduler("odd"), make_scheduler("good", created=1)
+    cluster = FakeCluster(odd, good, make_profile("p"))
+    world = World(cluster)
+    world.reconcile()
+    cluster.objects[deployment_of(odd)] = {"status": "text"}
+    cluster.replace(make_scheduler("good", created=1, configuration={"podMaxBackoffSeconds": 20}))
+
+    with capture_logs() as logs:
+        world.reconcile(after=1)
+
+    assert not world.succeeded
+    [told] = logs
+    assert told["reason"].startswith("Scheduler stowage/odd: AttributeError: ")
+    config = cluster.objects[Reference("v1", "ConfigMap", "stowage", "good-config")]
+    assert "podMaxBackoffSeconds: 20" in config["data"]["config.yaml"]
+
+
+def test_a_deployment_without_a_spec_is_a_deployment() -> None:
+    """Its status is told; the next write gives it one."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    world.reconcile()
+    del world.cluster.objects[deployment_of(scheduler)]["spec"]
+
+    world.reconcile(after=RESYNC_SECONDS)
+
+    assert world.succeeded
+    assert world.cluster.objects[deployment_of(scheduler)]["spec"]["replicas"] == 2
+
+
+def test_a_hostile_profile_beside_a_good_one() -> None:
+    """The good one is served; the status of the other says why it is not."""
+    good = make_profile("good")
+    deep = make_profile("deep", unreadable="expected at most 64 levels of nesting, got 4500")
+    world = World(FakeCluster(make_scheduler(profileSelector={}), deep, good))
+
+    world.reconcile()
+
+    assert world.succeeded
+    assert "schedulerName: good" in world.cluster.objects[CONFIG]["data"]["config.yaml"]
+    [condition] = world.cluster.status(deep)["conditions"]
+    assert (condition["reason"], condition["message"]) == ("Invalid", f"spec: {deep.unreadable}")
+
+
+def test_an_unreadable_scheduler_is_left_alone_and_told() -> None:
+    """Its objects stay, down to the last; its status says why."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    world.reconcile()
+    before = dict(world.cluster.objects)
+
+    world.cluster.replace(make_scheduler(unreadable="expected at most 64 levels of nesting"))
+    asked = world.reconcile(after=RESYNC_SECONDS)
+
+    assert asked == ["status Scheduler stowage/stowage"]
+    assert world.cluster.objects == before
+    assert "64 levels" in str(world.cluster.status(scheduler)["problems"])

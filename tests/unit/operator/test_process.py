@@ -1,0 +1,60 @@
+"""What wakes the reconciler."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from scheduler.client.errors import NotFoundError
+from scheduler.operator.process import WATCHED, watch
+from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
+
+
+class FakeLines:
+    """Stands in for `scheduler.client.lines.Lines`."""
+
+    def __init__(self, batches: list[Sequence[bytes]]) -> None:
+        self._batches = batches
+
+    async def read(self) -> Sequence[bytes]:
+        return self._batches.pop(0) if self._batches else ()
+
+
+class FakeSession:
+    """Stands in for `ApiSession`: each watch brings what is next, then it hangs."""
+
+    def __init__(self, *watches: list[Sequence[bytes]] | Exception) -> None:
+        self.watches = list(watches)
+        self.asked: list[str] = []
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[FakeLines]:
+        del read_timeout
+        self.asked.append(path)
+        if not self.watches:
+            await asyncio.Event().wait()
+        found = self.watches.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        yield FakeLines(found)
+
+
+def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:
+    """What the bytes say is not read: neither deep ones nor noise do harm."""
+    deep = b'{"object":' + b"[" * 100_000
+    not_there = NotFoundError("watch", status=404)
+    session = FakeSession(not_there, [[b"{}", deep]], [[b"noise"], [b"{}"]])
+    clock, woken = FakeClock(), []
+
+    async def story() -> None:
+        watching = asyncio.create_task(
+            watch(session, WATCHED[0], lambda: woken.append(clock.now))  # type: ignore[arg-type]
+        )
+        await asyncio.sleep(60)
+        watching.cancel()
+
+    run_in(clock, story())
+
+    assert len(woken) == 3
+    assert len(session.asked) == 4
+    assert all("watch=true" in path and "timeoutSeconds=" in path for path in session.asked)
