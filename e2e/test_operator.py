@@ -652,7 +652,7 @@ def test_a_hostile_profile_beside_a_good_one(
     for _ in range(1500):
         deep = {"a": deep}
     text = "x" * 40_000
-    hostile = {
+    hostile: dict[str, Json] = {
         "deep": {"a": deep},
         "long": {"text": text},
         # Deeper than a decoder goes in lists, which managedFields do not repeat.
@@ -683,6 +683,103 @@ def test_a_hostile_profile_beside_a_good_one(
     assert reason_of(cluster, namespace, "good") == "InForce"
     assert operator.is_running()
     assert "Traceback" not in operator.tail(500)
+
+
+def test_nothing_foreign_is_touched(cluster: Cluster, operator: Program, namespace: str) -> None:
+    """By name they would be the instance's; it says whose they are, and makes nothing."""
+    manifests = f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: main-config, namespace: {namespace}}}
+data: {{theirs: "yes"}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: main
+  namespace: {namespace}
+  labels: {{app.kubernetes.io/managed-by: stowage-operator}}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {{name: main, namespace: {namespace}}}
+"""
+    monitors = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: ServiceMonitor, plural: servicemonitors, singular: servicemonitor}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+    file = cluster.directory / "foreign.yaml"
+    file.write_text(monitors)
+    kubectl(cluster, "apply", "-f", str(file))
+    kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    file.write_text(manifests)
+    kubectl(cluster, "apply", "-f", str(file))
+    names = ("configmap/main-config", "serviceaccount/main", "servicemonitor/main")
+
+    def versions() -> str:
+        path = "jsonpath={.items[*].metadata.resourceVersion}"
+        return kubectl(cluster, "-n", namespace, "get", *names, "-o", path)
+
+    before = versions()
+    scheduler(cluster, namespace, "main")
+    scheduler(cluster, namespace, "beside")
+    wait_for_reason(cluster, namespace, "main", Progressing="ApplyFailed")
+    wait_for(lambda: len(everything(cluster, namespace, "beside")) == 13, "the other one", 30)
+
+    told = kubectl(cluster, "-n", namespace, "get", "stow", "main", "-o", "yaml")
+    assert f"ConfigMap {namespace}/main-config: exists and was not made by this Scheduler" in told
+    assert f"ServiceAccount {namespace}/main: exists and" in told
+    assert everything(cluster, namespace, "main") == ["serviceaccounts/main"]
+    assert versions() == before
+
+    # The owner of the Scheduler may have them taken over, and nothing of the ServiceMonitor is.
+    kubectl(cluster, "-n", namespace, "annotate", "stow/main", "stowage.dev/adopt=true")
+    wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects", 30)
+    wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
+    kubectl(cluster, "-n", namespace, "get", "servicemonitor/main")
+    kubectl(cluster, "delete", "crd", "servicemonitors.monitoring.coreos.com")
+
+
+def test_a_team_may_rank_nodes_only(cluster: Cluster, operator: Program, namespace: str) -> None:
+    """Until the owner of the Scheduler says otherwise; names of others are refused."""
+    holder = {"holderIdentity": "pod", "leaseDurationSeconds": 15}
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "theirs", "namespace": "kube-system"},
+        "spec": holder,
+    }
+    cluster.run(
+        cluster.api.call(
+            Call("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", lease)
+        )
+    )
+    scheduler(cluster, namespace, "main", profileSelector={})
+    profile(
+        cluster, namespace, "greedy",
+        plugins={"multiPoint": {"disabled": [{"name": "TaintToleration"}]}},
+    )  # fmt: skip
+    profile(cluster, namespace, "theirs")
+    profile(cluster, namespace, "modest", plugins={"score": {"disabled": [{"name": "*"}]}})
+    wait_for(lambda: served(cluster, namespace, "main") == ["main", "modest"], "the modest one")
+    wait_for(lambda: reason_of(cluster, namespace, "greedy") == "NotPermitted", "it to be told")
+    wait_for(lambda: reason_of(cluster, namespace, "theirs") == "Conflict", "it to be told")
+    assert "Lease kube-system/theirs" in message_of(cluster, namespace, "theirs")
+
+    scheduler(cluster, namespace, "main", profileSelector={}, profilePermissions="All")
+    wait_for(
+        lambda: served(cluster, namespace, "main") == ["main", "greedy", "modest"], "all of them"
+    )
 
 
 def create_raw(cluster: Cluster, namespace: str, name: str, args: Json) -> None:
@@ -781,6 +878,8 @@ def test_names_and_profiles_that_the_api_server_refuses(cluster: Cluster, namesp
     """Names that no Service could have; what only a Scheduler may answer to."""
     with pytest.raises(ApiRefusedError, match="name: expected at most 50"):
         scheduler(cluster, namespace, "1" * 51)
+    with pytest.raises(ApiRefusedError, match="expected another name than default"):
+        scheduler(cluster, namespace, "default")
     with pytest.raises(ApiRefusedError, match="default-scheduler is the cluster's own"):
         profile(cluster, namespace, "x", schedulerName="default-scheduler")
     with pytest.raises(ApiRefusedError, match="expected extension points"):

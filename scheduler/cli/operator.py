@@ -1,7 +1,7 @@
 """`stowage operator`: the command."""
 
 import sys
-from typing import Final
+from typing import Any, Final
 
 import click
 import uvloop
@@ -40,6 +40,12 @@ _FAILED: Final = 1
     type=click.IntRange(0, 65535),
     help="Port of /healthz; 0 for none.",
 )
+@click.option(
+    "--reserved-scheduler-name",
+    multiple=True,
+    metavar="NAME",
+    help="A schedulerName that no SchedulingProfile may claim; repeatable.",
+)
 @click.option("-v", "level", default=0, type=click.IntRange(0, 10), help="Log level.")
 @click.option(
     "--logging-format",
@@ -48,7 +54,7 @@ _FAILED: Final = 1
     show_default=True,
     help="Log format.",
 )
-def operator(level: int, logging_format: str, **given: str | int) -> None:
+def operator(level: int, logging_format: str, **given: Any) -> None:
     """Reconcile the Schedulers and SchedulingProfiles of a cluster until told to stop.
 
     Several may run; one of them leads. The exit status is 0 after SIGTERM and 1 when the lease is
@@ -57,7 +63,7 @@ def operator(level: int, logging_format: str, **given: str | int) -> None:
     clock = SystemClock()
     logs.configure(clock, level, logging_format)
     try:
-        was_asked = uvloop.run(run_operator(OperatorOptions(**given), clock))  # type: ignore[arg-type]  # click gives each option its type
+        was_asked = uvloop.run(run_operator(OperatorOptions(**given), clock))
     except (SchedulerError, OSError) as problem:
         click.echo(f"stowage operator: {problem}", err=True)
         sys.exit(_FAILED)

@@ -82,25 +82,50 @@ class Cluster:
             return None
         return _object(path_of(what), answer.body)
 
-    async def apply(self, written: Json) -> Json:
+    async def leases(self, namespace: str) -> list[str]:
+        """The names of the Leases of a namespace that something holds.
+
+        Raises:
+            ApiError: see `scheduler.client.errors`.
+        """
+        path = path_of(Reference("coordination.k8s.io/v1", "Lease", namespace, ""))
+        found = []
+        async for raw in self._items(path.removesuffix("/")):
+            lease = _object(path, raw.raw)
+            if lease.get("spec", {}).get("holderIdentity"):
+                found.append(lease.get("metadata", {}).get("name", ""))
+        return found
+
+    async def apply(self, written: Json, uid: str) -> Json:
         """Make an object as it is written; what others have added to it stays.
 
+        Args:
+            written: the object.
+            uid: of the one that is there, and of no other; empty to create it. One that has come
+                meanwhile with other values is not overwritten.
+
         Raises:
+            ConflictError: another one is there.
             ApiError: see `scheduler.client.errors`.
             FencedError: another operator may lead.
         """
-        path = f"{path_of(reference(written))}?fieldManager={FIELD_MANAGER}&force=true"
+        path = f"{path_of(reference(written))}?fieldManager={FIELD_MANAGER}"
+        if uid:
+            path += "&force=true"
+            written = {**written, "metadata": {**written["metadata"], "uid": uid}}
         return await self._write("PATCH", path, written, APPLY_PATCH)
 
-    async def delete(self, what: Reference) -> None:
-        """Delete an object, should it be there.
+    async def delete(self, what: Reference, uid: str) -> None:
+        """Delete the object with this UID, should it still be there.
 
         Raises:
+            ConflictError: another one is there.
             ApiError: see `scheduler.client.errors`.
             FencedError: another operator may lead.
         """
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
-            await self._write("DELETE", path_of(what), {"propagationPolicy": "Background"}, JSON)
+            await self._write("DELETE", path_of(what), options, JSON)
         except NotFoundError:
             return
 
@@ -143,13 +168,12 @@ class Cluster:
         while True:
             asked = f"{path}?limit={count}&continue={segment(token)}"
             try:
-                body = (await self._session.request("GET", asked)).body
-                is_large = len(body) > MAX_PAGE_BYTES
+                body: bytes | None = (await self._session.request("GET", asked)).body
             except TooLargeError:
-                is_large = True
+                body = None
                 if count == 1:
                     raise
-            if is_large and count > 1:
+            if body is None or (len(body) > MAX_PAGE_BYTES and count > 1):
                 count = max(1, count // 10)
                 continue
             page = RawJson(body).fields()

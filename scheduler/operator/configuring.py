@@ -31,13 +31,24 @@ from scheduler.config.problems import ConfigError, Path, Problem
 from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
 from scheduler.config.write import dump
 from scheduler.operator.packages import Packages, Wheels, packages_of
+from scheduler.operator.permissions import SCORING, not_permitted
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
 """Of a configuration: a ConfigMap holds 1 MiB, and profiles come from many hands."""
 
+REFUSED_NAME: Final = "default"
+"""Of no Scheduler: all pods of a namespace that name no ServiceAccount have that of this name."""
+_WHY_REFUSED: Final = (
+    'expected another name than "default": every pod of the namespace would have the rights of the '
+    "daemon by the ServiceAccount of this name"
+)
+
 NEEDS_RESTART: Final = (*FIXED, "extenders")
 """Fields that a running daemon does not take over."""
+
+_NEVER: Final = {"default-scheduler": "kube-scheduler"}
+"""A name that no SchedulingProfile may have, and whose it is."""
 
 _ANY_POINT: Final = frozenset(ExtensionPoint) - {ExtensionPoint.QUEUE_SORT}
 """Where an out-of-tree plugin may run, for all that is known here: its class says more."""
@@ -73,7 +84,7 @@ class Verdict:
     """What becomes of a SchedulingProfile.
 
     Attributes:
-        reason: `InForce`, or why not: `NotSelected`, `Invalid`, `Conflict`, `Full`,
+        reason: `InForce`, or why not: `NotSelected`, `Invalid`, `NotPermitted`, `Conflict`, `Full`,
             `SchedulerInvalid`.
         message: for people.
         scheduler: the instance that selects it, or None.
@@ -101,6 +112,7 @@ def plan(
     profiles: Iterable[SchedulingProfile],
     namespaces: Mapping[str, Mapping[str, str]],
     wheels: Wheels,
+    reserved: Mapping[str, str] | None = None,
 ) -> Plan:
     """Work out all configurations.
 
@@ -109,6 +121,7 @@ def plan(
         profiles: all SchedulingProfiles.
         namespaces: labels of namespaces by name, for those who select by them.
         wheels: all that instances name, or what is wrong with them.
+        reserved: schedulerNames that other schedulers serve, with who they are.
     """
     claimed: dict[str, str] = {}
     drafts = [
@@ -117,7 +130,7 @@ def plan(
         if not scheduler.is_leaving
     ]
     verdicts = {
-        profile.key: _verdict(profile, drafts, namespaces)
+        profile.key: _verdict(profile, drafts, namespaces, reserved or {})
         for profile in sorted(profiles, key=lambda each: each.age)
     }
     return Plan({draft.scheduler.key: draft.finished() for draft in drafts}, verdicts)
@@ -125,6 +138,8 @@ def plan(
 
 def _draft(scheduler: Scheduler, claimed: dict[str, str], wheels: Wheels) -> "_Draft | _Refused":
     """The configuration of an instance before it takes profiles in."""
+    if scheduler.metadata.name == REFUSED_NAME:
+        return _Refused(scheduler, claimed, Problem(("metadata", "name"), _WHY_REFUSED))
     if scheduler.unreadable:
         return _Refused(scheduler, claimed, Problem(("spec",), scheduler.unreadable))
     try:
@@ -137,11 +152,12 @@ def _verdict(
     profile: SchedulingProfile,
     drafts: Iterable["_Draft | _Refused"],
     namespaces: Mapping[str, Mapping[str, str]],
+    reserved: Mapping[str, str],
 ) -> Verdict:
     try:
         for draft in drafts:
             if draft.selects(profile, namespaces):
-                return draft.judge(profile)
+                return draft.judge(profile, reserved)
     except Exception as problem:  # noqa: BLE001 - one object must not stop the others
         found = Problem(("spec",), _unexpected(problem))
         return Verdict("Invalid", str(found), problems=(found,))
@@ -179,7 +195,7 @@ class _Refused:
         """Whether the profile was in force here."""
         return profile.status.get("scheduler") == str(self.scheduler.key)
 
-    def judge(self, profile: SchedulingProfile) -> Verdict:
+    def judge(self, profile: SchedulingProfile, _: Mapping[str, str]) -> Verdict:
         """Nothing is taken in."""
         return _scheduler_invalid(self.scheduler, profile)
 
@@ -226,6 +242,10 @@ class _Draft:
             self._note(_place(problem.path), problem.message)
         for i, profile in enumerate(self._document["profiles"]):
             self._claim(profile.get("schedulerName"), ("spec", "profiles", i, "schedulerName"))
+        if self._problems:
+            # It goes on with what it has.
+            for name in served_by(scheduler):
+                claimed.setdefault(name, f"Scheduler {scheduler.key}")
         self._restart = _restart(scheduler.spec.configuration, packages.digests)
         self._labels = self._selector("profileSelector", scheduler.spec.profile_selector)
         near = scheduler.spec.profile_namespace_selector
@@ -242,22 +262,25 @@ class _Draft:
             is_near = self._namespaces.matches(namespaces.get(namespace, {}))
         return is_near and self._labels.matches(profile.metadata.labels)
 
-    def judge(self, profile: SchedulingProfile) -> Verdict:
+    def judge(self, profile: SchedulingProfile, reserved: Mapping[str, str]) -> Verdict:
         """Take a profile in if that is possible."""
         self._selected += 1
         key = self.scheduler.key
         earlier = profile.status.get("inForce")
+        # A name that it has already stays its own when another scheduler comes.
+        held = (earlier or {}).get("schedulerName")
+        reserved = {name: by for name, by in reserved.items() if name != held} | _NEVER
         if self._problems:
             return _scheduler_invalid(self.scheduler, profile)
         if profile.unreadable:
             found = Problem(("spec",), profile.unreadable)
             refused: Verdict | None = Verdict("Invalid", str(found), problems=(found,))
         else:
-            refused = self._refusal(profile.spec)
+            refused = self._refusal(profile.spec, reserved)
         if refused is None:
             self._take(profile, profile.spec)
             return Verdict("InForce", f"Part of Scheduler {key}.", key, profile.spec)
-        if earlier is None or self._refusal(earlier) is not None:
+        if earlier is None or self._refusal(earlier, reserved) is not None:
             return replace(refused, scheduler=key)
         self._take(profile, earlier)
         message = f"{refused.message}; keeping the previous version"
@@ -268,7 +291,7 @@ class _Draft:
         return Configuration(
             text=None if self._problems else dump(self._document),
             problems=tuple(self._problems),
-            names=tuple(self._names),
+            names=served_by(self.scheduler) if self._problems else tuple(self._names),
             taken=tuple(self._taken),
             selected=self._selected,
             restart=self._restart,
@@ -276,12 +299,18 @@ class _Draft:
 
     # --- steps ----------------------------------------------------------------------------------
 
-    def _refusal(self, written: Json) -> Verdict | None:
+    def _refusal(self, written: Json, reserved: Mapping[str, str]) -> Verdict | None:
         """Why a profile cannot be taken in."""
-        holder = self._claimed.get(str(written.get("schedulerName")))
+        name = str(written.get("schedulerName"))
+        holder = self._claimed.get(name) or reserved.get(name)
         if holder is not None:
             problem = Problem(("spec", "schedulerName"), f"{holder} has this name already")
             return Verdict("Conflict", str(problem), problems=(problem,))
+        if self.scheduler.spec.profile_permissions == SCORING:
+            forbidden = tuple(not_permitted(written))
+            if forbidden:
+                message = "; ".join(map(str, forbidden))
+                return Verdict("NotPermitted", message, problems=forbidden)
         # With one that is there already: some things all profiles must have in common.
         beside = {**self._document, "profiles": [self._document["profiles"][0], written]}
         found = tuple(

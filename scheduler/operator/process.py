@@ -56,6 +56,7 @@ class OperatorOptions:
         namespace: where the operator's own lease is.
         image: of instances that name none.
         health_port: of /healthz; 0 for none.
+        reserved_scheduler_name: names that no SchedulingProfile may claim.
     """
 
     kubeconfig: str
@@ -63,6 +64,7 @@ class OperatorOptions:
     namespace: str
     image: str
     health_port: int
+    reserved_scheduler_name: tuple[str, ...] = ()
 
 
 async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
@@ -83,7 +85,8 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
             clock=clock,
             rng=random.Random(),  # noqa: S311 - spreads load, keeps no secret
         )
-        reconciler = Reconciler(Cluster(session, elector.is_leading), options.image, clock)
+        cluster = Cluster(session, elector.is_leading)
+        reconciler = Reconciler(cluster, options.image, clock, options.reserved_scheduler_name)
 
         async def lead() -> None:
             await elector.wait_leading()

@@ -22,9 +22,11 @@ from scheduler.operator.desired import (
     Reference,
     deployment_of,
     desired,
+    reference,
     unwanted,
     without_owner,
 )
+from scheduler.operator.ownership import refusal
 from scheduler.operator.packages import Wheel, WheelPlace, Wheels, wheel_in, wheels_wanted
 from scheduler.operator.resources import (
     FINALIZER,
@@ -43,6 +45,8 @@ MAX_RETRY_SECONDS: Final = 60.0
 """Seconds until a reconcile that raises every time is retried: the pause doubles up to this."""
 SETTLE_SECONDS: Final = 0.3
 """Seconds after a change until the reconcile, which then takes all changes of a burst."""
+SYSTEM: Final = "kube-system"
+"""The namespace of the cluster's own schedulers, which no tenant writes to."""
 _AT_ONCE: Final = 10
 """Concurrent status requests."""
 _REFUSED: Final = (ApiError, FencedError)
@@ -61,11 +65,21 @@ class _Applied:
 
 
 class Reconciler:
-    """Reconciles all Schedulers and SchedulingProfiles; `image` is the default image."""
+    """Reconciles all Schedulers and SchedulingProfiles.
 
-    def __init__(self, cluster: Cluster, image: str, clock: Clock) -> None:
+    Args:
+        cluster: the API server.
+        image: of Schedulers that name none.
+        clock: measures.
+        reserved: schedulerNames that no SchedulingProfile may claim.
+    """
+
+    def __init__(
+        self, cluster: Cluster, image: str, clock: Clock, reserved: Iterable[str] = ()
+    ) -> None:
         self._cluster = cluster
         self._image = image
+        self._reserved = frozenset(reserved)
         self._clock = clock
         self._woken = asyncio.Event()
         self._applied: dict[Key, _Applied] = {}
@@ -110,6 +124,7 @@ class Reconciler:
             profiles,
             await self._namespaces(schedulers),
             await self._wheels(schedulers),
+            await self._names_of_others(schedulers),
         )
         self._applied = {
             each.key: self._applied[each.key] for each in schedulers if each.key in self._applied
@@ -136,8 +151,8 @@ class Reconciler:
         """Reconcile one Scheduler; return its failures."""
         try:
             if configuration is None:
-                await self._finalize(scheduler)
-                return []
+                failures = await self._finalize(scheduler)
+                return [f"Scheduler {scheduler.key}: {failure}" for failure in failures]
             if FINALIZER not in scheduler.metadata.finalizers:
                 finalizers = (*scheduler.metadata.finalizers, FINALIZER)
                 await self._cluster.set_finalizers(scheduler, finalizers)
@@ -168,17 +183,21 @@ class Reconciler:
             and self._clock.monotonic() - before.at < RESYNC_SECONDS
         ):
             return []
-        failures = []
+        uids, failures = await self._owned(scheduler, map(reference, objects))
+        if failures:
+            # All or nothing: a binding must not give rights to a ServiceAccount of others.
+            return failures
         for each in objects:
+            what = reference(each)
             try:
-                made = await self._cluster.apply(each)
+                made = await self._cluster.apply(each, uids.get(what, ""))
             except _REFUSED as problem:
                 failures.append(f"{each['kind']} {each['metadata']['name']}: {problem}")
             else:
                 if each["kind"] == "Deployment":
                     generation = _generation(made)
         if before is None or before.objects != written:
-            failures += await self._remove(unwanted(scheduler))
+            failures += await self._remove(scheduler, unwanted(scheduler))
         if not failures:
             now = self._clock.monotonic()
             self._applied[scheduler.key] = _Applied(written, now, generation)
@@ -202,24 +221,46 @@ class Reconciler:
         if status != scheduler.status:
             await self._cluster.set_status(reference_of(scheduler), status)
 
-    async def _finalize(self, scheduler: Scheduler) -> None:
-        """Delete the cluster-scoped objects, then remove the finalizer."""
+    async def _finalize(self, scheduler: Scheduler) -> list[str]:
+        """Delete the cluster-scoped objects, then remove the finalizer; return the failures."""
         if FINALIZER not in scheduler.metadata.finalizers:
-            return
-        for each in without_owner(scheduler):
-            await self._cluster.delete(each)
+            return []
+        if failures := await self._remove(scheduler, without_owner(scheduler)):
+            return failures
         left = [each for each in scheduler.metadata.finalizers if each != FINALIZER]
         await self._cluster.set_finalizers(scheduler, left)
         log.info("Scheduler removed", scheduler=str(scheduler.key))
+        return []
 
-    async def _remove(self, unwanted: Iterable[Reference]) -> list[str]:
+    async def _remove(self, scheduler: Scheduler, unwanted: Iterable[Reference]) -> list[str]:
+        """Delete those objects that are the Scheduler's; return the failures."""
+        uids, _ = await self._owned(scheduler, unwanted)
         failures = []
-        for each in unwanted:
+        for each, uid in uids.items():
             try:
-                await self._cluster.delete(each)
+                await self._cluster.delete(each, uid)
             except _REFUSED as problem:
                 failures.append(f"{each}: {problem}")
         return failures
+
+    async def _owned(
+        self, scheduler: Scheduler, objects: Iterable[Reference]
+    ) -> tuple[dict[Reference, str], list[str]]:
+        """The UIDs of those objects that are there, and why others there may not be touched.
+
+        Raises:
+            ApiError: it cannot be found out.
+        """
+        uids, foreign = {}, []
+        for each in objects:
+            found = await self._cluster.read(each)
+            if found is None:
+                continue
+            if why := refusal(found, scheduler):
+                foreign.append(f"{each}: {why}")
+            else:
+                uids[each] = found["metadata"]["uid"]
+        return uids, foreign
 
     # --- profiles -------------------------------------------------------------------------------
 
@@ -242,6 +283,17 @@ class Reconciler:
         if any(each.spec.profile_namespace_selector is not None for each in schedulers):
             return await self._cluster.namespaces()
         return {}
+
+    async def _names_of_others(self, schedulers: Iterable[Scheduler]) -> Mapping[str, str]:
+        """The schedulerNames that other schedulers serve, as far as that can be known.
+
+        A scheduler's Lease is called as the scheduler by convention. Leases of other namespaces
+        may be a tenant's.
+        """
+        ours = {each.metadata.name for each in schedulers if each.metadata.namespace == SYSTEM}
+        leases = {*await self._cluster.leases(SYSTEM)} - ours
+        told = dict.fromkeys(self._reserved, "another scheduler (--reserved-scheduler-name)")
+        return {name: f"Lease {SYSTEM}/{name}" for name in leases} | told
 
     async def _wheels(self, schedulers: Iterable[Scheduler]) -> Wheels:
         """All wheels that Schedulers name, or the problem with each."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from typing_extensions import override
 
-from scheduler.api.objects import LabelSelector, OwnerReference
+from scheduler.api.objects import LabelSelector
 
 Json = dict[str, Any]
 """An object as it goes over the wire."""
@@ -17,6 +17,8 @@ GROUP: Final = "stowage.dev"
 VERSION: Final = "v1alpha1"
 FINALIZER: Final = "stowage.dev/operator"
 """Keeps a Scheduler until what has no namespace, and so no owner, is gone."""
+ADOPT: Final = "stowage.dev/adopt"
+"""An annotation of a Scheduler: `true` lets it take over objects of its names."""
 
 
 class Key(NamedTuple):
@@ -93,6 +95,7 @@ class SchedulerSpec(_Written, frozen=True):
     profiles: tuple[Json, ...] = ()
     profile_selector: LabelSelector | None = None
     profile_namespace_selector: LabelSelector | None = None
+    profile_permissions: str = "Scoring"
     configuration: Json = {}
     feature_gates: dict[str, bool] = {}
     plugins: tuple[PluginPackage, ...] = ()
@@ -118,8 +121,8 @@ class Metadata(_Written, frozen=True):
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     finalizers: tuple[str, ...] = ()
-    owner_references: tuple[OwnerReference, ...] = ()
 
 
 class Resource(_Written, frozen=True):
@@ -150,6 +153,11 @@ class Scheduler(Resource, frozen=True):
     """One instance."""
 
     spec: SchedulerSpec = SchedulerSpec()
+
+    @property
+    def adopts(self) -> bool:
+        """Whether it may take over objects of its names that no controller has."""
+        return self.metadata.annotations.get(ADOPT) == "true"
 
     @property
     def is_leaving(self) -> bool:

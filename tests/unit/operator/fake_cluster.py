@@ -18,7 +18,9 @@ class FakeCluster:
         customs: the custom resources.
         objects: everything else.
         asked: writes in their order, as texts.
-        refused: what may be neither read nor written, as `Kind namespace/name`.
+        refused: what may not be written, as `Kind namespace/name`.
+        hidden: what may not be read.
+        held_leases: names of Leases that something holds, by namespace.
         outdated: custom resources that have changed since they were listed.
     """
 
@@ -27,6 +29,8 @@ class FakeCluster:
         self.objects: dict[Reference, Json] = {}
         self.asked: list[str] = []
         self.refused: set[str] = set()
+        self.hidden: set[str] = set()
+        self.held_leases: dict[str, list[str]] = {}
         self.outdated: set[Reference] = set()
 
     async def list_objects(
@@ -38,24 +42,31 @@ class FakeCluster:
         return {}
 
     async def read(self, what: Reference) -> Json | None:
-        self._allow(what)
+        if str(what) in self.hidden:
+            raise ForbiddenError(f"GET {what.name}", status=403, message="no such right")
         return self.objects.get(what)
 
-    async def apply(self, written: Json) -> Json:
+    async def leases(self, namespace: str) -> list[str]:
+        return self.held_leases.get(namespace, [])
+
+    async def apply(self, written: Json, uid: str) -> Json:
         what = reference(written)
         self._ask("apply", what)
         before = self.objects.get(what, {})
+        self._expect(before, uid)
         kept = {name: before[name] for name in ("status",) if name in before}
         generation = before.get("metadata", {}).get("generation", 0)
         if before.get("spec") != written.get("spec"):
             generation += 1
         made = {**deepcopy(written), **kept}
         made["metadata"]["generation"] = generation
+        made["metadata"]["uid"] = uid or f"uid-of-{what}"
         self.objects[what] = made
         return made
 
-    async def delete(self, what: Reference) -> None:
+    async def delete(self, what: Reference, uid: str) -> None:
         self._ask("delete", what)
+        self._expect(self.objects.get(what, {}), uid)
         self.objects.pop(what, None)
 
     async def set_status(self, what: Reference, status: Json) -> None:
@@ -84,6 +95,10 @@ class FakeCluster:
 
     def _change(self, what: Reference, **fields: object) -> None:
         self.customs[what] = msgspec.structs.replace(self.customs[what], **fields)
+
+    def _expect(self, there: Json, uid: str) -> None:
+        if there.get("metadata", {}).get("uid", "") != uid:
+            raise ConflictError("PATCH", status=409, message="another object is there")
 
     def _allow(self, what: Reference) -> None:
         if str(what) in self.refused:

@@ -20,11 +20,13 @@ def make_scheduler(
     is_leaving: bool = False,
     finalizers: tuple[str, ...] = (FINALIZER,),
     status: Json | None = None,
+    annotations: dict[str, str] | None = None,
     unreadable: str = "",
     **spec: Any,
 ) -> Scheduler:
     """An instance; the fields of its spec are written as in YAML."""
     metadata = {**_metadata(name, namespace, created), "finalizers": list(finalizers)}
+    metadata["annotations"] = annotations or {}
     if is_leaving:
         metadata["deletionTimestamp"] = "2026-01-02T00:00:00Z"
     written = {"metadata": metadata, "spec": spec, "status": status or {}}

@@ -161,8 +161,39 @@ def test_what_is_gone_already_needs_neither_status_nor_deletion() -> None:
     gone = NotFoundError("x", status=404)
     cluster, session = cluster_of(gone, gone, gone)
 
-    asyncio.run(cluster.delete(what))
+    asyncio.run(cluster.delete(what, "uid"))
     asyncio.run(cluster.set_status(what, {}))
 
     assert asyncio.run(cluster.read(what)) is None
     assert [method for method, _, _ in session.asked] == ["DELETE", "PATCH", "GET"]
+
+
+def test_a_write_is_for_the_object_that_was_looked_at() -> None:
+    """Its UID goes along; what is new is not forced upon what came meanwhile."""
+    written = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b", "namespace": "a"}}
+    cluster, session = cluster_of({}, {}, {})
+
+    asyncio.run(cluster.apply(written, "7"))
+    asyncio.run(cluster.apply(written, ""))
+    asyncio.run(cluster.delete(Reference("v1", "Service", "a", "b"), "7"))
+
+    there, new, deleted = session.asked
+    assert "force=true" in there[1]
+    assert there[2]["metadata"]["uid"] == "7"
+    assert "force" not in new[1]
+    assert new[2] == written
+    assert deleted[2]["preconditions"] == {"uid": "7"}
+
+
+def test_held_leases_are_named() -> None:
+    """One that was given back belongs to a scheduler that is gone."""
+    items = [
+        {"metadata": {"name": "mine"}, "spec": {"holderIdentity": "pod"}},
+        {"metadata": {"name": "gone"}, "spec": {"holderIdentity": ""}},
+        {"metadata": {"name": "new"}},
+    ]
+    cluster, session = cluster_of({"items": items, "metadata": {}})
+
+    assert asyncio.run(cluster.leases("kube-system")) == ["mine"]
+    [(_, path, _)] = session.asked
+    assert path.startswith("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?")

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from scheduler.config.load import load
 from scheduler.config.problems import Problem
-from scheduler.operator.configuring import MAX_BYTES, Plan
+from scheduler.operator.configuring import MAX_BYTES, Plan, plan
 from scheduler.operator.packages import Wheel, WheelPlace
 from scheduler.operator.reading import MAX_PROFILE_BYTES
 from scheduler.operator.resources import Key
@@ -17,6 +17,36 @@ from tests.unit.operator.objects import make_profile, make_scheduler, planned
 
 BASE = Path(__file__).parents[3] / "deploy" / "base"
 ALL: dict[str, Any] = {"profileSelector": {}}
+UNLIMITED: dict[str, Any] = {**ALL, "profilePermissions": "All"}
+FORBIDDEN: dict[str, tuple[dict[str, Any], str]] = {
+    **{
+        f"without {name} at {point}": (
+            {"plugins": {point: {"disabled": [{"name": name}]}}},
+            f"spec.plugins.{point}",
+        )
+        for point, name in [
+            ("multiPoint", "TaintToleration"),
+            ("filter", "NodeUnschedulable"),
+            ("filter", "NodeResourcesFit"),
+            ("filter", "InterPodAffinity"),
+            ("preEnqueue", "SchedulingGates"),
+            ("postFilter", "DefaultPreemption"),
+            ("queueSort", "*"),
+        ]
+    },
+    "another binder": (
+        {"plugins": {"bind": {"enabled": [{"name": "DefaultBinder"}]}}},
+        "spec.plugins.bind",
+    ),
+    "resources that do not count": (
+        {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["a/b"]}}]},
+        "spec.pluginConfig[0].args.ignoredResources",
+    ),
+    "affinity for all": (
+        {"pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": {}}}]},
+        "spec.pluginConfig[0].args.addedAffinity",
+    ),
+}
 PACKING = {
     "plugins": {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
     "pluginConfig": [
@@ -29,7 +59,6 @@ BROKEN = {
         "pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]
     },
     "an unknown field": {"weights": {}},
-    "another queue": {"plugins": {"queueSort": {"disabled": [{"name": "*"}]}}},
     "no name": {"schedulerName": ""},
     "a name that is a number": {"schedulerName": 7},
     "plugins that are a list": {"plugins": ["NodeName"]},
@@ -119,6 +148,105 @@ def test_a_profile_that_breaks_stays_as_it_was() -> None:
     verdict = plan.verdicts[broken.key]
     assert (verdict.reason, verdict.in_force) == ("Invalid", before)
     assert "keeping the previous version" in verdict.message
+
+
+@pytest.mark.parametrize(("spec", "path"), FORBIDDEN.values(), ids=FORBIDDEN.keys())
+def test_a_team_ranks_nodes_and_lets_in_none(spec: dict[str, Any], path: str) -> None:
+    """What decides where pods may run takes a field of the Scheduler; so it does in force."""
+    before = {"schedulerName": "old", **spec}
+    new, old = make_profile("new", **spec), make_profile("old", in_force=before, **spec)
+
+    limited = planned(make_scheduler(**ALL), new, old, make_profile("good"))
+    unlimited = planned(make_scheduler(**UNLIMITED), new)
+
+    assert names_of(limited) == ["stowage", "good"]
+    for profile in (new, old):
+        verdict = limited.verdicts[profile.key]
+        assert (verdict.reason, verdict.in_force) == ("NotPermitted", None)
+        assert str(verdict.problems[0]).startswith(f"{path}: not permitted by profilePermissions")
+    assert unlimited.verdicts[new.key].reason != "NotPermitted"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        PACKING,
+        {"percentageOfNodesToScore": 10},
+        {"plugins": {"score": {"disabled": [{"name": "*"}]}, "preScore": {}}},
+        {"plugins": {"score": {"enabled": [{"name": "CoolRacks", "weight": 7}]}}},
+        {"pluginConfig": [{"name": "CoolRacks", "args": {"anything": [1]}}]},
+        {
+            "pluginConfig": [
+                {
+                    "name": "InterPodAffinity",
+                    "args": {"kind": "InterPodAffinityArgs", "hardPodAffinityWeight": 7},
+                }
+            ]
+        },
+    ],
+    ids=["arguments", "fewer nodes", "without", "a plugin of theirs", "its arguments", "typed"],
+)
+def test_what_a_team_may_say(spec: dict[str, Any]) -> None:
+    """Weights, arguments about scores, and score plugins that the Scheduler has."""
+    image = {"name": "x", "image": "registry.example/cool-racks:1", "provides": ["CoolRacks"]}
+    profile = make_profile("p", **spec)
+
+    plan = planned(make_scheduler(plugins=[image], **ALL), profile)
+
+    assert plan.verdicts[profile.key].reason == "InForce"
+
+
+def test_profiles_of_one_instance_sort_the_queue_alike() -> None:
+    """Also where they may say everything."""
+    profile = make_profile("p", plugins={"queueSort": {"disabled": [{"name": "*"}]}})
+
+    plan = planned(make_scheduler(**UNLIMITED), profile)
+
+    assert plan.verdicts[profile.key].reason == "Invalid"
+
+
+def test_names_of_other_schedulers_are_refused() -> None:
+    """The cluster's own always; another's unless the profile had it before."""
+    new, old = make_profile("theirs"), make_profile("held", in_force={"schedulerName": "held"})
+    default = make_profile("x", schedulerName="default-scheduler")
+    default.status["inForce"] = {"schedulerName": "default-scheduler"}
+    reserved = {"theirs": "Lease kube-system/theirs", "held": "Lease kube-system/held"}
+
+    found = plan([make_scheduler(**ALL)], [new, old, default], {}, {}, reserved)
+
+    assert names_of(found) == ["stowage", "held"]
+    assert {key.name: verdict.reason for key, verdict in found.verdicts.items()} == {
+        "theirs": "Conflict",
+        "held": "InForce",
+        "x": "Conflict",
+    }
+    told = "spec.schedulerName: Lease kube-system/theirs has this name already"
+    assert found.verdicts[new.key].message == told
+
+
+def test_an_invalid_instance_keeps_the_names_that_it_serves() -> None:
+    """Its daemon goes on answering to them, whatever the new version says."""
+    status = {"schedulerNames": ["served"]}
+    broken = make_scheduler(
+        "broken", created=9, status=status, configuration={"podMaxBackoffSeconds": -1}
+    )
+    greedy = make_profile("served")
+
+    plan = planned(broken, make_scheduler(**ALL), greedy)
+
+    assert plan.configurations[broken.key].names == ("served",)
+    assert plan.verdicts[greedy.key].reason == "Conflict"
+
+
+def test_no_instance_is_called_default() -> None:
+    """All pods that name no ServiceAccount would have its rights; nothing of it is made."""
+    refused = make_scheduler("default", profiles=[{"schedulerName": "x"}])
+
+    found = planned(refused).configurations[refused.key]
+
+    assert (found.text, found.is_applied) == (None, False)
+    [problem] = found.problems
+    assert str(problem).startswith('metadata.name: expected another name than "default"')
 
 
 def test_the_oldest_has_the_name() -> None:

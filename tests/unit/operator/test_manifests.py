@@ -131,7 +131,7 @@ def test_the_operator_may_make_what_it_makes_and_nothing_else() -> None:
 
     made = {(group, resource) for verb, group, resource, _ in own if verb == "create"}
     assert made == kinds
-    assert {("patch", *each, "") for each in kinds} <= own
+    assert {(verb, *each, "") for each in kinds for verb in ("get", "patch")} <= own
     deleted = {(group, resource) for verb, group, resource, _ in own if verb == "delete"}
     cluster_wide = {
         (each["apiVersion"].rpartition("/")[0], each["kind"].lower() + "s")

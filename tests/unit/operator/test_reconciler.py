@@ -5,12 +5,18 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.operator.desired import Reference, deployment_of
+from scheduler.operator.desired import Reference, deployment_of, desired, reference
 from scheduler.operator.reconciler import RESYNC_SECONDS, SETTLE_SECONDS, Reconciler
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.operator.fake_cluster import FakeCluster
-from tests.unit.operator.objects import make_config_map, make_profile, make_scheduler, make_wheel
+from tests.unit.operator.objects import (
+    make_config_map,
+    make_profile,
+    make_scheduler,
+    make_wheel,
+    planned,
+)
 
 CONFIG = Reference("v1", "ConfigMap", "stowage", "stowage-config")
 
@@ -96,7 +102,7 @@ def test_a_wheel_that_may_not_be_read_stops_nobody_else() -> None:
     plugins = [{"name": "racks", "wheel": {"configMap": "racks", "key": "racks.whl"}}]
     hidden = make_scheduler("a", plugins=plugins)
     world = World(FakeCluster(hidden, make_scheduler("b")))
-    world.cluster.refused = {"ConfigMap stowage/racks"}
+    world.cluster.hidden = {"ConfigMap stowage/racks"}
 
     world.reconcile()
 
@@ -349,3 +355,151 @@ def test_an_unreadable_scheduler_is_left_alone_and_told() -> None:
     assert asked == ["status Scheduler stowage/stowage"]
     assert world.cluster.objects == before
     assert "64 levels" in str(world.cluster.status(scheduler)["problems"])
+
+
+FOREIGN = [
+    pytest.param("ConfigMap stowage/stowage-config", {}, "was not made by", id="unmarked"),
+    pytest.param(
+        "ServiceAccount stowage/stowage",
+        {"labels": {"app.kubernetes.io/managed-by": "stowage-operator"}},
+        "was not made by",
+        id="marked by a tenant",
+    ),
+    pytest.param(
+        "Service stowage/stowage-metrics",
+        {"ownerReferences": [{"kind": "Mesh", "name": "m", "uid": "9", "controller": True}]},
+        "is controlled by Mesh m",
+        id="of another controller",
+    ),
+    pytest.param(
+        "Deployment stowage/stowage",
+        {
+            "labels": {"app.kubernetes.io/managed-by": "stowage-operator"},
+            "ownerReferences": [
+                {"kind": "Scheduler", "name": "stowage", "uid": "another", "controller": True}
+            ],
+        },
+        "is controlled by Scheduler stowage",
+        id="of a Scheduler that is gone",
+    ),
+    pytest.param("ClusterRole stowage:stowage:stowage", {}, "was not made by", id="cluster-wide"),
+]
+
+
+def put(cluster: FakeCluster, what: str, metadata: dict[str, object]) -> Reference:
+    """An object that something else has made."""
+    kind, _, place = what.partition(" ")
+    namespace, _, name = place.rpartition("/")
+    [found] = [
+        reference(each)
+        for each in desired(
+            make_scheduler(monitoring={"rules": True, "serviceMonitor": True}),
+            planned(make_scheduler()).configurations[make_scheduler().key],
+            "i",
+        )
+        if (each["kind"], each["metadata"]["name"]) == (kind, name)
+    ]
+    there = {"name": name, "uid": "theirs", **metadata}
+    cluster.objects[found] = {
+        "metadata": {**there, **({"namespace": namespace} if namespace else {})}
+    }
+    return found
+
+
+@pytest.mark.parametrize(("what", "metadata", "why"), FOREIGN)
+def test_what_is_foreign_is_neither_changed_nor_given_rights(
+    what: str, metadata: dict[str, object], why: str
+) -> None:
+    """Nothing of the instance is made, as a binding might be for a ServiceAccount of others."""
+    scheduler = make_scheduler()
+    cluster = FakeCluster(scheduler, make_scheduler("other", created=1))
+    there = put(cluster, what, metadata)
+    before = dict(cluster.objects)
+    world = World(cluster)
+
+    asked = world.reconcile()
+
+    assert cluster.objects[there] == before[there]
+    assert not [each for each in asked if each.startswith("apply") and "other" not in each]
+    assert deployment_of(make_scheduler("other")) in cluster.objects
+    found = {each["type"]: each for each in cluster.status(scheduler)["conditions"]}
+    assert found["Progressing"]["reason"] == "ApplyFailed"
+    assert f"{what}: exists and {why}" in found["Progressing"]["message"]
+
+
+def test_what_no_controller_has_may_be_adopted() -> None:
+    """Where the Scheduler says so; what a controller has stays its own."""
+    adopting = make_scheduler(annotations={"stowage.dev/adopt": "true"})
+    cluster = FakeCluster(adopting)
+    loose = put(cluster, "ConfigMap stowage/stowage-config", {})
+    world = World(cluster)
+
+    world.reconcile()
+    adopted = cluster.objects[loose]["metadata"]
+    controlled = {"ownerReferences": [{"kind": "Mesh", "name": "m", "controller": True}]}
+    put(cluster, "Service stowage/stowage-metrics", controlled)
+    world.reconcile(after=RESYNC_SECONDS)
+
+    assert adopted["uid"] == "theirs"
+    assert adopted["ownerReferences"][0]["uid"] == adopting.metadata.uid
+    assert not world.succeeded
+
+
+@pytest.mark.parametrize("kind", ["ServiceMonitor", "PrometheusRule"])
+def test_monitoring_of_others_is_not_deleted(kind: str) -> None:
+    """By name it would be ours; unwanted is only what we have made."""
+    cluster = FakeCluster(make_scheduler())
+    there = put(cluster, f"{kind} stowage/stowage", {})
+
+    world = World(cluster)
+    world.reconcile()
+
+    assert there in cluster.objects
+    assert world.succeeded
+
+
+def test_a_scheduler_that_leaves_takes_only_its_own_along() -> None:
+    """A ClusterRole of its name that something else has made stays."""
+    cluster = FakeCluster(make_scheduler(is_leaving=True))
+    there = put(cluster, "ClusterRole stowage:stowage:stowage", {})
+
+    World(cluster).reconcile()
+
+    assert there in cluster.objects
+    assert cluster.customs == {}
+
+
+def test_a_scheduler_called_default_gives_no_rights() -> None:
+    """Its status says why; nothing is made."""
+    refused = make_scheduler("default")
+    cluster = FakeCluster(refused)
+
+    asked = World(cluster).reconcile()
+
+    assert asked == ["status Scheduler stowage/default"]
+    assert "ServiceAccount" in str(cluster.status(refused)["problems"])
+
+
+def test_names_that_other_schedulers_serve() -> None:
+    """By Leases of kube-system that are not ours, and by the flag."""
+    ours = make_scheduler("ours", "kube-system")
+    names = ("ours", "theirs", "told", "free")
+    profiles = [make_profile(name, labels={"x": "y"}) for name in names]
+    takes_in = make_scheduler(created=1, profileSelector={})
+    cluster = FakeCluster(ours, takes_in, *profiles)
+    cluster.held_leases = {"kube-system": ["ours", "theirs"], "tenant": ["free"]}
+    world = World(cluster)
+    world.reconciler = Reconciler(cluster, "stowage:1", world.clock, ["told"])
+
+    world.reconcile()
+
+    messages = {
+        each.metadata.name: cluster.status(each)["conditions"][0]["message"] for each in profiles
+    }
+    assert messages == {
+        "ours": "spec.schedulerName: Scheduler kube-system/ours has this name already",
+        "theirs": "spec.schedulerName: Lease kube-system/theirs has this name already",
+        "told": "spec.schedulerName: another scheduler (--reserved-scheduler-name) has this name "
+        "already",
+        "free": "Part of Scheduler stowage/stowage.",
+    }

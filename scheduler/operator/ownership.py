@@ -1,0 +1,29 @@
+"""Which objects belong to a Scheduler: those that carry the operator's label and its reference.
+
+Nothing else is changed or deleted, whatever it is called. Pure.
+"""
+
+from scheduler.operator.desired import MANAGED_BY
+from scheduler.operator.resources import ADOPT, Json, Scheduler
+
+
+def refusal(found: Json, scheduler: Scheduler) -> str:
+    """Why an object is not this Scheduler's to change; empty if it is.
+
+    What has no namespace can have no owner in one: its label and its name, which holds a colon,
+    must do. An object that no controller has may be adopted, where the Scheduler says so.
+    """
+    metadata = found.get("metadata", {})
+    owners = metadata.get("ownerReferences") or []
+    controller = next((each for each in owners if each.get("controller")), None)
+    is_marked = (metadata.get("labels") or {}).items() >= MANAGED_BY.items()
+    if controller is not None:
+        if is_marked and controller.get("uid") == scheduler.metadata.uid:
+            return ""
+        return f"exists and is controlled by {controller.get('kind')} {controller.get('name')}"
+    if (is_marked and "namespace" not in metadata) or scheduler.adopts:
+        return ""
+    return (
+        f"exists and was not made by this Scheduler; delete it, or set the annotation {ADOPT}=true "
+        "on the Scheduler"
+    )

@@ -1,0 +1,51 @@
+"""What a SchedulingProfile may say: how nodes are ranked, not which nodes are allowed. Pure.
+
+Taints, cordons, resources and affinity hold for the pods of a team whatever the team writes. What
+is not listed here takes `spec.profilePermissions: All` of the Scheduler.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from scheduler.config.plugin_sets import IN_TREE
+from scheduler.config.problems import Problem
+from scheduler.operator.resources import Json
+
+SCORING: Final = "Scoring"
+"""The default of `spec.profilePermissions`."""
+
+POINTS: Final = ("preScore", "score")
+"""Extension points whose plugins a team may choose, in-tree ones and those of packages."""
+ARGUMENTS: Final = {
+    "InterPodAffinity": ("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"),
+    "NodeResourcesBalancedAllocation": ("resources",),
+    "NodeResourcesFit": ("scoringStrategy",),
+    "PodTopologySpread": ("defaultConstraints", "defaultingType"),
+    "VolumeBinding": ("shape",),
+}
+"""Arguments of in-tree plugins that decide about scores."""
+
+_TYPE: Final = ("apiVersion", "kind")
+
+
+def not_permitted(spec: Json) -> Iterator[Problem]:
+    """What of a profile takes more permissions; what is of a wrong type is told elsewhere."""
+    plugins = spec.get("plugins")
+    for point, chosen in plugins.items() if isinstance(plugins, dict) else ():
+        if chosen and point not in POINTS:
+            yield Problem(("spec", "plugins", point), _told("extension points", POINTS))
+    configs = spec.get("pluginConfig")
+    for i, config in enumerate(configs if isinstance(configs, list) else ()):
+        if not isinstance(config, dict) or config.get("name") not in IN_TREE:
+            continue
+        allowed = ARGUMENTS.get(config["name"], ())
+        args = config.get("args")
+        for name in args if isinstance(args, dict) else ():
+            if name not in (*allowed, *_TYPE):
+                place = ("spec", "pluginConfig", i, "args", name)
+                yield Problem(place, _told("arguments", allowed))
+
+
+def _told(what: str, allowed: tuple[str, ...]) -> str:
+    listed = ", ".join(allowed) or "none"
+    return f"not permitted by profilePermissions of the Scheduler; permitted {what}: {listed}"
