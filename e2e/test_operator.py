@@ -626,7 +626,7 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
     wait_for(
         lambda: "percentageOfNodesToScore: 10" in configuration(cluster, namespace, "main"), "10"
     )
-    profile(cluster, namespace, "team-001", plugins={"filter": {"enabled": [{"name": "No"}]}})
+    profile(cluster, namespace, "team-001", plugins={"score": {"enabled": [{"name": "No"}]}})
     kubectl(cluster, "-n", namespace, "delete", "schedprof", "team-007")
     wait_for(lambda: reasons()["team-001"] == "Invalid", "the broken one to be told")
     wait_for(lambda: reasons()["twin"] == "InForce", "the twin to have the name")
@@ -736,7 +736,8 @@ spec:
     wait_for_reason(cluster, namespace, "main", Progressing="ApplyFailed")
     wait_for(lambda: len(everything(cluster, namespace, "beside")) == 13, "the other one", 30)
 
-    told = kubectl(cluster, "-n", namespace, "get", "stow", "main", "-o", "yaml")
+    path = "jsonpath={.status.conditions[*].message}"
+    told = kubectl(cluster, "-n", namespace, "get", "stow", "main", "-o", path)
     assert f"ConfigMap {namespace}/main-config: exists and was not made by this Scheduler" in told
     assert f"ServiceAccount {namespace}/main: exists and" in told
     assert everything(cluster, namespace, "main") == ["serviceaccounts/main"]
@@ -752,11 +753,12 @@ spec:
 
 def test_a_team_may_rank_nodes_only(cluster: Cluster, operator: Program, namespace: str) -> None:
     """Until the owner of the Scheduler says otherwise; names of others are refused."""
+    theirs = f"{namespace}-theirs"
     holder = {"holderIdentity": "pod", "leaseDurationSeconds": 15}
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": "theirs", "namespace": "kube-system"},
+        "metadata": {"name": theirs, "namespace": "kube-system"},
         "spec": holder,
     }
     cluster.run(
@@ -769,12 +771,12 @@ def test_a_team_may_rank_nodes_only(cluster: Cluster, operator: Program, namespa
         cluster, namespace, "greedy",
         plugins={"multiPoint": {"disabled": [{"name": "TaintToleration"}]}},
     )  # fmt: skip
-    profile(cluster, namespace, "theirs")
+    profile(cluster, namespace, theirs)
     profile(cluster, namespace, "modest", plugins={"score": {"disabled": [{"name": "*"}]}})
     wait_for(lambda: served(cluster, namespace, "main") == ["main", "modest"], "the modest one")
     wait_for(lambda: reason_of(cluster, namespace, "greedy") == "NotPermitted", "it to be told")
-    wait_for(lambda: reason_of(cluster, namespace, "theirs") == "Conflict", "it to be told")
-    assert "Lease kube-system/theirs" in message_of(cluster, namespace, "theirs")
+    wait_for(lambda: reason_of(cluster, namespace, theirs) == "Conflict", "it to be told")
+    assert f"Lease kube-system/{theirs}" in message_of(cluster, namespace, theirs)
 
     scheduler(cluster, namespace, "main", profileSelector={}, profilePermissions="All")
     wait_for(

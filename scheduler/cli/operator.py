@@ -64,7 +64,7 @@ def operator(level: int, logging_format: str, **given: Any) -> None:
     logs.configure(clock, level, logging_format)
     try:
         was_asked = uvloop.run(run_operator(OperatorOptions(**given), clock))
-    except (SchedulerError, OSError) as problem:
+    except SchedulerError as problem:
         click.echo(f"stowage operator: {problem}", err=True)
         sys.exit(_FAILED)
     sys.exit(0 if was_asked else _FAILED)

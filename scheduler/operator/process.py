@@ -78,6 +78,7 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
         kubeconfig=options.kubeconfig, context=options.context, clock=clock
     )
     log.info("Starting", server=connection.access.server, image=options.image)
+    health = await _serve_health(options.health_port)
     async with ApiSession(connection, clock=clock, user_agent=USER_AGENT) as session:
         elector = LeaderElector(
             LeaseLock(session, options.namespace, LEASE_NAME),
@@ -96,7 +97,6 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
             lambda problem: log.warning("Credentials not renewed", reason=str(problem))
         )
         watches = (watch(session, path, reconciler.wake) for path in WATCHED)
-        health = await _serve_health(options.health_port)
         try:
             return await _until_signalled(elector.run(), lead(), renewing, *watches)
         finally:
