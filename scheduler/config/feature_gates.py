@@ -103,7 +103,6 @@ DEFAULTS: Final[Mapping[str, bool]] = {
 
 OTHERWISE_HERE: Final[Mapping[str, bool]] = {
     "DynamicResourceAllocation": False,
-    "NominatedNodeNameForExpectation": False,
     "OpportunisticBatching": False,
     "SchedulerAsyncAPICalls": False,
 }

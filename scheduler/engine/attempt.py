@@ -218,6 +218,7 @@ class Attempt(msgspec.Struct):
         deciding_seconds: how long it took to choose, or to find that there is none.
         hearing: what extenders are asked about it, and what they have said; None while nobody was.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
+        is_nominated: whether the API server was told where it is expected to go.
     """
 
     id: int
@@ -234,6 +235,7 @@ class Attempt(msgspec.Struct):
     deciding_seconds: float = 0.0
     hearing: Hearing | None = None
     binder: int | None = None
+    is_nominated: bool = False
 
     @property
     def queued(self) -> QueuedPodInfo:

@@ -28,6 +28,7 @@ from scheduler.engine.failure import (
     failure_like,
     failure_of,
     no_nodes,
+    nomination,
     rejected_by,
     scheduled,
     status_patch,
@@ -300,6 +301,7 @@ class Attempts:
     def _hold(self, attempt: Attempt, timeouts: dict[str, float]) -> None:
         core = self._core
         self._advance(attempt, AttemptEvent.WAIT)
+        self._nominate(attempt)
         waiting = core.waiting.add(attempt.pod, attempt.id, timeouts, core.now)
         core.out.append(WakeMeAt(waiting.deadline))
 
@@ -341,9 +343,19 @@ class Attempts:
         self._core.queue.done_scheduling_cycle(pod.uid)
         if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.node_name):
             self._advance(attempt, AttemptEvent.PREPARE)
+            self._nominate(attempt)
             self._core.out.append(RunPreBind(attempt.id))
         else:
             self._bind(attempt)
+
+    def _nominate(self, attempt: Attempt) -> None:
+        """Tell others, such as an autoscaler, where a pod is to go that is not bound at once.
+
+        Source: schedule_one.go bindingCycle, with NominatedNodeNameForExpectation.
+        """
+        if not attempt.is_nominated:
+            attempt.is_nominated = True
+            self._core.out.extend(filter(None, map(nomination, attempt.placed)))
 
     def _bind(self, attempt: Attempt) -> None:
         self._advance(attempt, AttemptEvent.BIND)
@@ -524,7 +536,7 @@ class Attempts:
                 core.now,
             )
         for queued in attempt.members:
-            self._requeue(queued, failure, rejection)
+            self._requeue(queued, failure, rejection, is_nominated=attempt.is_nominated)
         if freed and failure.is_rejection:
             self._free(attempt, freed=freed)
 
@@ -542,7 +554,12 @@ class Attempts:
             )
 
     def _requeue(
-        self, queued: QueuedPodInfo, failure: Failure, rejection: Rejection | None
+        self,
+        queued: QueuedPodInfo,
+        failure: Failure,
+        rejection: Rejection | None,
+        *,
+        is_nominated: bool = False,
     ) -> None:
         core = self._core
         queued.unschedulable_plugins = failure.unschedulable_plugins
@@ -555,10 +572,10 @@ class Attempts:
         if failure.nominated_node_name is not None:
             core.queue.add_nominated_pod(pod, failure.nominated_node_name)
         core.out.append(failed_scheduling(pod, failure.message))
-        self._patch(pod, failure)
+        self._patch(pod, failure, is_nominated=is_nominated)
 
-    def _patch(self, pod: PodInfo, failure: Failure) -> None:
-        patch = status_patch(pod, failure)
+    def _patch(self, pod: PodInfo, failure: Failure, *, is_nominated: bool = False) -> None:
+        patch = status_patch(pod, failure, is_nominated=is_nominated)
         if patch is not None:
             self._core.out.append(patch)
 

@@ -160,10 +160,25 @@ def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -
     )
 
 
-def status_patch(pod: PodInfo, failure: Failure) -> PatchStatus | None:
-    """How the pod's status is to change; None when it says all this already."""
+def nomination(pod: PodInfo) -> PatchStatus | None:
+    """How the status of a pod is to say where it is about to go; None when it does."""
+    if pod.pod.status.nominated_node_name == pod.node_name:
+        return None
+    return PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name=pod.node_name)
+
+
+def status_patch(
+    pod: PodInfo, failure: Failure, *, is_nominated: bool = False
+) -> PatchStatus | None:
+    """How the pod's status is to change; None when it says all this already.
+
+    Args:
+        pod: the pod.
+        failure: what its status is to say.
+        is_nominated: whether a nomination may be on its way that the status does not show yet.
+    """
     nominated = failure.nominated_node_name
-    if nominated == pod.pod.status.nominated_node_name:
+    if nominated == pod.pod.status.nominated_node_name and not is_nominated:
         nominated = None
     condition = _changed_condition(pod, failure)
     if condition is None and nominated is None:

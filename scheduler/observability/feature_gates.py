@@ -13,7 +13,7 @@ GATES: Final[Mapping[str, tuple[str, bool]]] = {
     "SchedulerAsyncPreemption": ("BETA", True),
     "SchedulerPopFromBackoffQ": ("BETA", True),
     "SchedulerQueueingHints": ("", True),
-    "NominatedNodeNameForExpectation": ("BETA", False),
+    "NominatedNodeNameForExpectation": ("BETA", True),
     "NodeDeclaredFeatures": ("BETA", True),
     "MutableCSINodeAllocatableCount": ("", True),
     "DynamicResourceAllocation": ("", False),

@@ -439,4 +439,11 @@ FAULTS: Final = (
         "",
         "tests/unit/queue/test_scheduling_queue.py::test_a_pod_that_took_long_is_forgiven",
     ),
+    NamedFault(
+        "a pod that did not go where it was expected stays nominated there",
+        "engine/failure",
+        "    if nominated == pod.pod.status.nominated_node_name and not is_nominated:\n",
+        "    if nominated == pod.pod.status.nominated_node_name:\n",
+        _HOLDING + "test_where_a_pod_is_about_to_go_is_told",
+    ),
 )

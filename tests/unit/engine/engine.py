@@ -252,12 +252,21 @@ class EngineUnderTest:
         )
 
 
+def is_nomination(instruction: Instruction) -> bool:
+    """Whether it only says where a pod is about to go."""
+    return (
+        isinstance(instruction, PatchStatus)
+        and instruction.condition is None
+        and bool(instruction.nominated_node_name)
+    )
+
+
 def _told(instruction: Instruction) -> Iterator[tuple[Any, ...]]:
     if isinstance(instruction, Tell):
         name = instruction.regarding.name
         kind = "scheduled" if instruction.reason == "Scheduled" else "event"
         yield kind, name, instruction.note
-    elif isinstance(instruction, PatchStatus):
+    elif isinstance(instruction, PatchStatus) and not is_nomination(instruction):
         condition = instruction.condition
         yield (
             "failed",

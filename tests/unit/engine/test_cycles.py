@@ -59,7 +59,9 @@ def test_an_error_at_any_point(point: str, answer: Status | Exception, words: st
     event, failed = under_test.told
     assert event[:2] == ("event", "p")
     assert words in event[2]
-    assert failed == ("failed", "p", "SchedulerError", event[2], None)
+    # What was told of its node before PreBind is taken back.
+    cleared = "" if point in {"pre_bind", "bind"} else None
+    assert failed == ("failed", "p", "SchedulerError", event[2], cleared)
     assert under_test.engine.core.queue.counts().in_flight == 0
 
 

@@ -9,8 +9,18 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL
 from scheduler.engine import AttemptState
 from scheduler.engine.engine import SETTLED_AT_ONCE
-from scheduler.engine.events import Activate, Allowed, Decide, Event, ReadFailed, Rejected, Say
-from scheduler.engine.instructions import Bind, RunPreBind, Tell, WakeMeAt
+from scheduler.engine.events import (
+    Activate,
+    Allowed,
+    BindFailed,
+    Decide,
+    Event,
+    PreBound,
+    ReadFailed,
+    Rejected,
+    Say,
+)
+from scheduler.engine.instructions import Bind, PatchStatus, RunPreBind, Tell, WakeMeAt
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.handle import Handle, HeldPods
@@ -36,7 +46,8 @@ def test_a_held_pod_waits_for_its_plugin() -> None:
 
     instructions = driven.handle(Decide())
 
-    assert instructions == [WakeMeAt(driven.clock.now + IMPATIENT)]
+    nomination = PatchStatus("default", "p", pod.uid, nominated_node_name="n")
+    assert instructions == [nomination, WakeMeAt(driven.clock.now + IMPATIENT)]
     assert driven.stage(pod) == "held"
     assert driven.used == 1
     [waiting] = driven.engine.core.waiting
@@ -65,7 +76,7 @@ def test_every_plugin_must_allow() -> None:
     driven = DrivenEngine(Holds("A", 60), Holds("B", 30))
     pod = driven.add("p")
 
-    assert driven.handle(Decide()) == [WakeMeAt(driven.clock.now + 30)]
+    assert driven.handle(Decide())[1:] == [WakeMeAt(driven.clock.now + 30)]
     assert driven.handle(Allowed(pod.uid, "C")) == []
     assert driven.handle(Allowed(pod.uid, "B")) == []
     [waiting] = driven.engine.core.waiting
@@ -113,7 +124,7 @@ def test_patience_is_limited() -> None:
     driven = DrivenEngine(Holds(seconds=1e9))
     driven.add("p")
 
-    assert driven.handle(Decide()) == [WakeMeAt(driven.clock.now + 900)]
+    assert driven.handle(Decide())[1:] == [WakeMeAt(driven.clock.now + 900)]
 
 
 def test_held_pods_among_many() -> None:
@@ -134,6 +145,49 @@ def test_held_pods_among_many() -> None:
     assert "held" not in stages[:100]
     assert stages[100:] == ["held"] * 100
     assert len(driven.engine.core.waiting) == 100
+
+
+# --- where a pod is expected ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [S.HELD, S.PREBINDING], ids=["held", "prebinding"])
+def test_where_a_pod_is_about_to_go_is_told(state: AttemptState) -> None:
+    """Once, when it is not bound at once; and taken back when it does not go there."""
+    driven, pod = engine_at(state)
+
+    if state is S.HELD:
+        driven.handle(Rejected(pod.uid, "Holds", "no"))
+    else:
+        driven.handle(PreBound(driven.attempt(pod).id, "no disk"))
+
+    patches = driven.all(PatchStatus)
+    # Although no watch has shown the nomination yet.
+    assert [patch.nominated_node_name for patch in patches] == ["n", ""]
+    assert [patch.condition is None for patch in patches] == [True, False]
+    assert len(driven.engine.core.queue.nominator) == 0
+
+
+def test_a_pod_that_is_held_and_prepared_is_told_of_once() -> None:
+    """Its status says so by then, as it may from the beginning."""
+    driven = DrivenEngine(Holds(), Prepares())
+    pod, known = driven.add("p"), driven.add("q", nominated_node_name="n")
+    for _ in range(2):
+        driven.handle(Decide())
+    for each in (pod, known):
+        driven.handle(Allowed(each.uid, "Holds"))
+
+    assert [driven.stage(each) for each in (pod, known)] == ["prebinding"] * 2
+    assert [patch.name for patch in driven.all(PatchStatus)] == ["p"]
+
+
+def test_a_pod_that_is_bound_at_once_is_not_told_of() -> None:
+    """The binding says it."""
+    driven, pod = engine_at(S.BINDING)
+
+    driven.handle(BindFailed(driven.attempt(pod).id, "conflict"))
+
+    [patch] = driven.all(PatchStatus)
+    assert patch.nominated_node_name is None
 
 
 # --- the end of many ------------------------------------------------------------------------------

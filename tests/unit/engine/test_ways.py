@@ -31,7 +31,7 @@ from scheduler.framework.interface import PostBindPlugin
 from scheduler.framework.status import error
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Prepares, Room, Waits, engine_at
-from tests.unit.engine.engine import EngineUnderTest, Everything
+from tests.unit.engine.engine import EngineUnderTest, Everything, is_nomination
 
 S = AttemptState
 
@@ -73,8 +73,9 @@ class HearsOfBinds(PostBindPlugin):
 
 
 def patches_of(driven: DrivenEngine, pod: PodInfo) -> list[PatchStatus]:
-    """Every change of a pod's status that was asked for."""
-    return [patch for patch in driven.all(PatchStatus) if patch.uid == pod.uid]
+    """Every change of a pod's status that was asked for, but where it is about to go."""
+    patches = [patch for patch in driven.all(PatchStatus) if patch.uid == pod.uid]
+    return [patch for patch in patches if not is_nomination(patch)]
 
 
 def test_the_straight_way() -> None:
@@ -82,8 +83,9 @@ def test_the_straight_way() -> None:
     driven = DrivenEngine(Room(1), Prepares())
     pod = driven.add("p")
 
-    [pre_bind] = driven.handle(Decide())
+    nomination, pre_bind = driven.handle(Decide())
     attempt = driven.attempt(pod)
+    assert nomination == PatchStatus("default", "p", pod.uid, nominated_node_name="n")
     assert pre_bind == RunPreBind(attempt.id)
     [bind] = driven.handle(PreBound(attempt.id))
     assert bind == Bind(attempt.id, "default", "p", pod.uid, "n")
