@@ -110,21 +110,39 @@ def read_profiles(
     Raises:
         SchedulerError: the configuration is wrong, cannot be read, or names what does not exist.
     """
+    if file is not None:
+        return profiles_from_text(
+            _text(file), _source(file), feature_gates=feature_gates, tries_all_nodes=tries_all_nodes
+        )
+    default = default_configuration(DEFAULT_PROFILE, turned_on(feature_gates))
+    profiles = Profiles(
+        default, out_of_tree_plugins(), is_named=False, tries_all_nodes=tries_all_nodes
+    )
+    return profiles, tuple(map(str, unsupported_settings(feature_gates)))
+
+
+def profiles_from_text(
+    text: str,
+    source: str,
+    *,
+    feature_gates: Sequence[str] = (),
+    tries_all_nodes: bool = False,
+) -> tuple[Profiles, tuple[str, ...]]:
+    """The same as `read_profiles` of a configuration that has been read from `source`.
+
+    Raises:
+        SchedulerError: the configuration is wrong, or names what does not exist.
+    """
     out_of_tree = out_of_tree_plugins()
     gates, settings = turned_on(feature_gates), map(str, unsupported_settings(feature_gates))
-    if file is None:
-        default = default_configuration(DEFAULT_PROFILE, gates)
-        profiles = Profiles(default, out_of_tree, is_named=False, tries_all_nodes=tries_all_nodes)
-        return profiles, tuple(settings)
     implemented = implemented_plugins(out_of_tree)
     own = own_plugins(out_of_tree)
     args_types = args_types_of(out_of_tree)
-    text = _text(file)
 
     def config_called(name: str) -> KubeSchedulerConfiguration:
         return load(
             text,
-            source=_source(file),
+            source=source,
             out_of_tree=own,
             args_types=args_types,
             default_scheduler_name=name,

@@ -8,7 +8,12 @@ from typing import Any
 import click
 import msgspec
 
-from scheduler.cli.inputs import NOT_ASKED, feature_gates_option, read_documents, read_profiles
+from scheduler.cli.inputs import (
+    NOT_ASKED,
+    feature_gates_option,
+    read_documents,
+    read_profiles,
+)
 from scheduler.cli.options import cluster_options
 from scheduler.cli.recordings import RecordedSource
 from scheduler.framework.runtime.shared_states import kinds_to_watch
@@ -58,9 +63,19 @@ class Source(msgspec.Struct, frozen=True):
             return self._read_recorded(self.recorded, tries_all_nodes=tries_all_nodes)
         if self.files and (self.kubeconfig or self.context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
-        profiles, notices = read_profiles(
-            self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
-        )
+        if self.files or self.config_file is not None:
+            profiles, notices = read_profiles(
+                self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
+            )
+        else:
+            from scheduler.cli.instances import profiles_at_work  # noqa: PLC0415 - half a second that files need not wait for
+            from scheduler.cli.live import Place  # noqa: PLC0415 - as above
+
+            profiles, notices = profiles_at_work(
+                Place(self.kubeconfig, self.context),
+                self.feature_gates,
+                tries_all_nodes=tries_all_nodes,
+            )
         has_extenders = bool(profiles.config.extenders)
         if has_extenders and not asks_extenders:
             notices = (*notices, NOT_ASKED)

@@ -1,7 +1,7 @@
 """A cluster in memory, and the profiles that decide about its pods."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -104,6 +104,25 @@ class Profiles:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
         self._out_of_tree = out_of_tree
         self.is_named = config is not None and is_named
+
+    def beside(self, others: "Sequence[Profiles]", *, tries_all_nodes: bool = False) -> "Profiles":
+        """These profiles and those of others whose names are not taken, and kube-scheduler's.
+
+        What is not said by a profile, such as extenders, is as here.
+
+        Raises:
+            SchedulerError: a profile cannot be built.
+        """
+        default = default_configuration(DEFAULT_PROFILE).profiles
+        by_name = {
+            profile.scheduler_name: profile
+            for profiles in (default, *(o.config.profiles for o in reversed(others)))
+            for profile in profiles
+        }
+        mine = {profile.scheduler_name for profile in self.config.profiles}
+        more = (profile for name, profile in by_name.items() if name not in mine)
+        config = msgspec.structs.replace(self.config, profiles=(*self.config.profiles, *more))
+        return Profiles(config, self._out_of_tree, tries_all_nodes=tries_all_nodes)
 
     def again(self) -> "Profiles":
         """The same profiles for another cluster: plugins remember the one they were told of.

@@ -14,6 +14,16 @@ from tests.scenario.world import Object, World, play
 from tests.support.extender import FakeExtender, serving
 
 Ask = Callable[..., Awaitable[Result]]
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: team
+  plugins:
+    score:
+      disabled: [{name: "*"}]
+      enabled: [{name: ImageLocality, weight: 7}]
+"""
 
 
 def asking(tmp_path: Path, story: Callable[[World, Ask], Awaitable[None]]) -> None:
@@ -86,8 +96,11 @@ def test_long_lists_come_in_pages_and_may_expire(
             world.sandbox.bind(f"p{number}", "n")
         world.pod("one-more", cpu="2501m")
         expired = world.sandbox.faults.answer(410, path="/api/v1/pods", message="expired")
+        # With a configuration no instance is looked for, which would list pods first.
+        config = tmp_path / "config.yaml"
+        config.write_text(CONFIGURATION.replace("schedulerName: team", "schedulerName: stowage"))
 
-        [answer] = answers(await ask("-o", "json")).values()
+        [answer] = answers(await ask("-o", "json", "--config", str(config))).values()
 
         assert expired.hits == 1
         assert answer["message"].endswith(": 1 Insufficient cpu.")
@@ -137,7 +150,10 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
 
         result = await ask()
 
-        assert empty.stderr == "note: there are no nodes: no pod can have one\n"
+        assert empty.stderr.splitlines() == [
+            "note: there are no nodes: no pod can have one",
+            "note: no running instance was found in the cluster: the default profile decides",
+        ]
         assert "no nodes available to schedule pods" in empty.stdout
         assert result.exit_code == 0
         assert result.stderr.startswith("note: storageclasses odd cannot be read: Expected `str`")
@@ -171,3 +187,83 @@ def test_extenders_are_sent_whole_objects(tmp_path: Path) -> None:
 
     with serving(extender):
         asking(tmp_path, story)
+
+
+NAMESPACE: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "stowage"}}
+
+
+def daemon_pod(namespace: str = "stowage") -> Object:
+    """A pod as the manifests make it."""
+    container = {
+        "name": "stowage",
+        "image": "stowage",
+        "args": ["run", "--config=/etc/stowage/config.yaml"],
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/stowage"}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "stowage-0",
+            "namespace": namespace,
+            "labels": {"app.kubernetes.io/component": "scheduler"},
+        },
+        "spec": {
+            "nodeName": "n",
+            "containers": [container],
+            "volumes": [{"name": "config", "configMap": {"name": "stowage-config"}}],
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+def test_the_configuration_of_the_running_instance_decides(tmp_path: Path) -> None:
+    """It is found by its pod, and named; pods of kube-scheduler are judged by its defaults."""
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("n")
+        world.sandbox.create(NAMESPACE)
+        world.sandbox.create(daemon_pod(), keep_status=True)
+        world.sandbox.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "stowage-config", "namespace": "stowage"},
+                "data": {"config.yaml": CONFIGURATION},
+            }
+        )
+        world.pod("ours", scheduler="team")
+        world.pod("theirs", scheduler="default-scheduler")
+
+        found = answers(await ask("-o", "json"))
+        text = await ask("ours")
+
+        scores = {name: list(pod["nodes"][0]["scores"]) for name, pod in found.items()}
+        assert scores["default/ours"] == ["ImageLocality"]
+        assert "NodeResourcesFit" in scores["default/theirs"]
+        assert found["default/ours"]["profile"] == "team"
+        used = "team: as in ConfigMap stowage/stowage-config of pod stowage/stowage-0"
+        assert f"note: {used}\n" in text.stderr
+
+    asking(tmp_path, story)
+
+
+def test_a_configuration_that_may_not_be_read_is_said(tmp_path: Path) -> None:
+    """The default profile decides then, as where no instance runs."""
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("n")
+        world.pod("p")
+
+        nobody = await ask("p")
+        world.sandbox.create(NAMESPACE)
+        world.sandbox.create(daemon_pod(), keep_status=True)
+        unread = await ask("p")
+
+        assert "note: no running instance was found in the cluster" in nobody.stderr
+        assert "note: the configuration of pod stowage/stowage-0 cannot be used here" in (
+            unread.stderr
+        )
+        assert "default/p  (profile default-scheduler)" in unread.stdout
+
+    asking(tmp_path, story)
