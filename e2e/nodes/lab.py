@@ -147,10 +147,17 @@ class Lab:
             folder: where it is, in the checkout.
             images: other images, by the names that the manifests have.
         """
-        manifests = self.rendered(folder, images)
+        with self.applied_text(self.rendered(folder, images)):
+            yield
+
+    @contextmanager
+    def applied_text(self, manifests: str) -> Iterator[None]:
+        """Applies objects, and deletes them at the end."""
         self.kubectl("apply", "--filename=-", stdin=manifests)
-        yield
-        self.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=manifests)
+        try:
+            yield
+        finally:
+            self.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=manifests)
 
     # --- pods -------------------------------------------------------------------------------------
 
