@@ -8,3 +8,18 @@ SchedulerError
 
 class SchedulerError(Exception):
     """Something Stowage can explain in one message; `str()` of it is fit to be shown to people."""
+
+
+def encodable(text: str) -> str:
+    """A text that every encoder takes: lone surrogates, which none does, are written out."""
+    if text.isascii():
+        return text
+    return text.encode(errors="backslashreplace").decode()
+
+
+def in_words(problem: BaseException) -> str:
+    """What an exception says of itself, whatever its class does when it is asked."""
+    try:
+        return encodable(str(problem))
+    except Exception:  # noqa: BLE001 - foreign code to the last
+        return "(it cannot say why)"

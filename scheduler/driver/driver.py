@@ -35,6 +35,7 @@ from scheduler.engine.instructions import (
     Tell,
     WakeMeAt,
 )
+from scheduler.errors import in_words
 from scheduler.extender import Answer, NoAnswer
 from scheduler.framework.runtime import PluginError
 from scheduler.observability.logs import get_logger, verbose
@@ -80,7 +81,7 @@ class Driver:
         self.engine = engine
         engine.from_outside = self.submit
         self._clock = clock
-        self._event_logs = event_logs
+        self._event_logs = list(event_logs)
         self.questions = Questions(self._ask, self._submit_answer)
         self.on_configured = lambda _: None
         self._ready = asyncio.Event()
@@ -107,12 +108,24 @@ class Driver:
         """Tell the engine what happened, and do what it says."""
         now = self._clock.monotonic()
         instructions = self.engine.handle(event, now)
-        for event_log in self._event_logs:
-            event_log.note(event, now, instructions)
+        self._note(event, now, instructions)
         for instruction in instructions:
             self._carry_out[type(instruction)](instruction)
         if not self._ready.is_set() and self.engine.has_ready and self.outbox.has_room_again:
             self._ready.set()
+
+    def _note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        """Tell the event logs; one that raises hears no more, and nothing else ends by it."""
+        for event_log in self._event_logs.copy():
+            try:
+                event_log.note(event, now, instructions)
+            except Exception as problem:
+                self._event_logs.remove(event_log)
+                log.exception(
+                    "Error recording an event; recording no more",
+                    recorder=type(event_log).__name__,
+                    err=in_words(problem),
+                )
 
     def _submit_answer(self, event: Event) -> None:
         """Tell the engine what an extender has said: it decides at once."""

@@ -57,6 +57,8 @@ from scheduler.queue import PUT_LAST_SECONDS, Rejection
 PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
 
+OUTCOMES_END: Final = "Error recording a decision; recording no more"
+
 SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
 
 MAX_HEARINGS: Final = 4
@@ -139,9 +141,8 @@ class Attempts:
         if rejection is not None:
             core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
             failure = failure_like(rejection)
-            if core.take_outcome is not None:
-                core.take_outcome(outcome_of(queued, "unschedulable", core.now, failure=failure))
             self._requeue(queued, failure, rejection)
+            self._tell_outcome(queued, "unschedulable", failure=failure)
             return
         framework = core.frameworks[pod.spec.scheduler_name]
         self._last_id += 1
@@ -448,7 +449,7 @@ class Attempts:
     def leave(self, attempt: Attempt, why: str) -> None:
         """The pod needs nothing from this attempt any more: its room is free for others."""
         if attempt.state is not AttemptState.BOUND:
-            self._tell_outcome(attempt, "gone", Failure(why))
+            self._tell_outcome(attempt.queued, "gone", attempt, Failure(why))
         freed = self._undo(attempt, AttemptEvent.LEAVE, why)
         for queued in attempt.members:
             self._core.queue.done(queued.pod_info.uid)
@@ -515,15 +516,14 @@ class Attempts:
         """Give everything back, put the pods into the queue again, and say why.
 
         A pod that was rejected must not be woken by the end of its own reservation: the event then
-        comes after it is back in the queue, and leaves it alone.
+        comes after it is back in the queue, and leaves it alone. Until then no code of others runs
+        that may raise: the pod would be lost.
         """
         core = self._core
         decided = attempt.state not in UNDECIDED
         freed = self._undo(attempt, AttemptEvent.FAIL, failure.message) and decided
         if freed and not failure.is_rejection:
             self._free(attempt, freed=freed)
-        result = "unschedulable" if failure.is_rejection else "error"
-        self._ended(attempt, result, failure)
         if not failure.is_rejection:
             core.out.append(Report(SCHEDULING_FAILED, attempt.pod.key, failure.message))
         rejection = None
@@ -539,19 +539,32 @@ class Attempts:
             self._requeue(queued, failure, rejection, is_nominated=attempt.is_nominated)
         if freed and failure.is_rejection:
             self._free(attempt, freed=freed)
+        self._ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
 
     def _ended(self, attempt: Attempt, result: str, failure: Failure | None = None) -> None:
         """Count an attempt that came to a result."""
         core, profile = self._core, attempt.framework.profile_name
         core.metrics.attempt_ended(result, profile, core.now - attempt.start)
-        self._tell_outcome(attempt, result, failure)
+        self._tell_outcome(attempt.queued, result, attempt, failure)
 
-    def _tell_outcome(self, attempt: Attempt, result: str, failure: Failure | None) -> None:
+    def _tell_outcome(
+        self,
+        queued: QueuedPodInfo,
+        result: str,
+        attempt: Attempt | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        """Give the outcome to be recorded; the pod must not suffer if that raises."""
         core = self._core
-        if core.take_outcome is not None:
+        if core.take_outcome is None:
+            return
+        try:
             core.take_outcome(
-                outcome_of(attempt.queued, result, core.now, attempt=attempt, failure=failure)
+                outcome_of(queued, result, core.now, attempt=attempt, failure=failure)
             )
+        except Exception as problem:  # noqa: BLE001 - see above
+            core.take_outcome = None
+            core.report(OUTCOMES_END, queued.pod_info.key, problem)
 
     def _requeue(
         self,

@@ -11,7 +11,7 @@ from scheduler.engine.held import WaitingPods
 from scheduler.engine.instructions import Instruction, Report
 from scheduler.engine.outcome import TakeOutcome
 from scheduler.engine.story import Story
-from scheduler.errors import SchedulerError
+from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.extender import Extenders
 from scheduler.framework.runtime import Framework
 from scheduler.framework.runtime.shared_states import SharedStates
@@ -130,4 +130,5 @@ class Core(msgspec.Struct):
 
     def report(self, message: str, pod: str, problem: Exception, *, trace: str = "") -> None:
         """Say that something went wrong."""
-        self.out.append(Report(message, pod, f"{type(problem).__name__}: {problem}", trace))
+        told = f"{type(problem).__name__}: {in_words(problem)}"
+        self.out.append(Report(message, pod, told, encodable(trace)))

@@ -44,7 +44,7 @@ from scheduler.engine.outcome import TakeOutcome
 from scheduler.engine.profiles import Rules, RulesOf, build_queue, no_other_rules, queue_profiles
 from scheduler.engine.story import Entry, Story
 from scheduler.engine.validation import validate_engine
-from scheduler.errors import SchedulerError
+from scheduler.errors import SchedulerError, encodable
 from scheduler.extender import Extenders
 from scheduler.framework.events import ObjectKind
 from scheduler.framework.handle import Backing
@@ -276,7 +276,14 @@ class Engine:
     def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """An event of a plugin."""
         controller = pod.spec.scheduler_name
-        told = Tell(reference(pod), reason, "Scheduling", note, controller, event_type=event_type)
+        told = Tell(
+            reference(pod),
+            encodable(reason),
+            "Scheduling",
+            encodable(note),
+            controller,
+            event_type=encodable(event_type),
+        )
         self._post(Say(told))
 
     # --- events ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.written import WARNING, Condition, ObjectReference
 from scheduler.engine.algorithm import NoNodesAvailable
 from scheduler.engine.instructions import POD_SCHEDULED, PatchStatus, Tell
+from scheduler.errors import in_words
 from scheduler.framework.runtime import Diagnosis
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Excess
@@ -112,7 +113,7 @@ def rejected_by(status: Status) -> Failure:
 
 def unexpected(problem: Exception) -> Failure:
     """Something nobody expected."""
-    return Failure(f"{type(problem).__name__}: {problem}")
+    return Failure(f"{type(problem).__name__}: {in_words(problem)}")
 
 
 # --- what is told ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
 from scheduler.engine.events import Allowed, Event, Rejected
+from scheduler.errors import encodable
 
 
 class WaitingPod:
@@ -102,7 +103,7 @@ class WaitingPods:
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
         """Turn a pod away; says whether it is held."""
-        return self._say(uid, Rejected(uid, plugin, message))
+        return self._say(uid, Rejected(uid, plugin, encodable(message)))
 
     def _say(self, uid: str, event: Allowed | Rejected) -> bool:
         is_held = uid in self._pods

@@ -9,8 +9,10 @@ from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from scheduler.errors import encodable
 from scheduler.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
@@ -74,7 +76,8 @@ def status(answer: object, codes: Codes) -> Status:
     if answer.code not in codes:
         told = f": {answer.message}" if answer.reasons else ""
         raise WrongAnswerError(f"{code.upstream_name}{told}")
-    return answer
+    told_reasons = tuple(map(encodable, answer.reasons))
+    return answer if told_reasons == reasons else replace(answer, reasons=told_reasons)
 
 
 def status_of(codes: Codes, plugin: str) -> Check[Status]:
@@ -104,7 +107,9 @@ def post_filter(answer: Any, _: Args) -> tuple[PostFilterResult | None, Status]:
     """A nomination, or None, and a status."""
     result, said = _pair(answer, "(PostFilterResult or None, Status)")
     name: object = getattr(result, "nominated_node_name", None)
-    if result is not None and not (isinstance(result, PostFilterResult) and isinstance(name, str)):
+    if result is not None and not (
+        isinstance(result, PostFilterResult) and isinstance(name, str) and encodable(name) == name
+    ):
         wrong(answer, "a PostFilterResult with the name of a node, or None")
     return result, status(said, OK_OR_NOT)
 
@@ -143,7 +148,9 @@ def reasons(answer: Any, _: Args) -> Sequence[Reason]:
     if not isinstance(answer, Sequence) or not all(_is_reason(reason) for reason in answer):
         wrong(answer, "a sequence of Reasons")
     found: Sequence[Reason] = answer
-    return found
+    if all(reason.text.isascii() for reason in found):
+        return found
+    return [replace(reason, text=encodable(reason.text)) for reason in found]
 
 
 def obstacles(answer: Any, _: Args) -> Sequence[Obstacle]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.errors import SchedulerError
+from scheduler.errors import SchedulerError, in_words
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import (
     Bits,
@@ -220,10 +220,7 @@ class PluginCalls:
 
 def plugin_error(plugin: str, point: str, problem: Exception) -> PluginError:
     """What a plugin did, in words."""
-    try:
-        told = str(problem)
-    except Exception:  # noqa: BLE001 - foreign code to the last
-        told = "(it cannot say why)"
+    told = in_words(problem)
     if not isinstance(problem, WrongAnswerError):
         told = f"{type(problem).__name__}: {told}"
     return PluginError(plugin, point, told)

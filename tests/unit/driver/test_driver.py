@@ -587,3 +587,24 @@ def test_every_event_is_noted_with_its_time_and_answer() -> None:
     assert kinds == [ObjectSet, ObjectSet, Decide, Bound]
     assert [now for _, now, _ in world.told] == [1000.0, 1001.5, 1001.5, 1001.5]
     assert world.told[2][2] == [Bind(1, "default", "p0", "default/p0", "n")]
+
+
+def test_a_log_of_events_that_raises_ends_alone() -> None:
+    """The daemon goes on, and so do the other logs."""
+    world = World(lambda _: Slow(FakeClock(), 0.0, 0.0))
+
+    class Full:
+        heard = 0
+
+        def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+            self.heard += 1
+            raise ValueError("\ud800")
+
+    full = Full()
+    world.driver._event_logs.insert(0, full)
+
+    world.add_node()
+    world.add_pods(2)
+
+    assert full.heard == 1
+    assert len(world.heard(ObjectSet)) == 3

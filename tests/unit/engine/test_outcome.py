@@ -4,20 +4,30 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
+from typing_extensions import override
 
 from scheduler.answers.explainer import Explainer
 from scheduler.answers.model import FeasibleNode
 from scheduler.api.objects import LabelSelector, TopologySpreadConstraint
+from scheduler.api.pods import PodInfo
 from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import default_configuration
 from scheduler.engine import AttemptState
-from scheduler.engine.events import BindFailed, Bound, Decide, ObjectSet
+from scheduler.engine.attempts import OUTCOMES_END
+from scheduler.engine.events import BindFailed, Bound, Decide, ObjectSet, Tick
 from scheduler.engine.instructions import Bind
 from scheduler.engine.outcome import Outcome
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.handle import Handle
+from scheduler.framework.interface import Bits, FilterPlugin, Plugin, Reads, Reason
+from scheduler.framework.status import Code, Status, error, unschedulable
+from scheduler.snapshot import Rows, Snapshot
 from tests.support.builders import ZONE, make_node, make_pod_info
 from tests.unit.engine.cluster import Cluster, encoded
 from tests.unit.engine.driven import DrivenEngine, Room, engine_at
+from tests.unit.engine.engine import EngineUnderTest, Everything
 
 PROFILE = "stowage"
 RESULTS = ("scheduled", "unschedulable", "error")
@@ -166,3 +176,88 @@ def test_a_pod_that_is_deleted_on_its_way_is_gone(state: AttemptState) -> None:
 
     assert row.result == ("scheduled" if state is AttemptState.BOUND else "gone")
     assert row.node == "n"
+
+
+LONELY = "\ud800"
+"""Half of a pair of surrogates: no encoder takes it."""
+
+
+class LonelyReasons(FilterPlugin):
+    """Rejects in column form."""
+
+    NAME = "Lonely"
+    READS = Reads.NODE
+
+    @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        return np.ones(len(snapshot.table.alive[rows]), np.uint64)
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> list[Reason]:
+        return [Reason(f"no {LONELY}", Code.UNSCHEDULABLE)]
+
+
+class Tells(Everything):
+    """Says something about each pod, and holds it."""
+
+    def __init__(self, handle: Handle) -> None:
+        super().__init__("Tells", permit=Status(Code.WAIT))
+        self._handle = handle
+
+    @override
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Any:
+        self._handle.tell(pod, LONELY, LONELY, LONELY)
+        return None, Status()
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        Everything(filter=unschedulable(f"no {LONELY}")),
+        Everything(pre_filter=unschedulable(f"no {LONELY}")),
+        Everything(reserve=error(f"no {LONELY}")),
+        Everything(reserve=ValueError(f"no {LONELY}")),
+        LonelyReasons(),
+    ],
+    ids=["filter", "pre-filter", "reserve", "raised", "columns"],
+)
+def test_texts_that_cannot_be_encoded_are_written_out(plugin: Plugin) -> None:
+    """In outcomes, events, conditions and reports; and the pod waits as any other."""
+    under_test = EngineUnderTest(plugin)
+    under_test.add("p")
+
+    under_test.run()
+
+    assert under_test.places().keys() == {"default/p"}
+    told = encoded((under_test.instructions, under_test.outcomes))
+    assert b"\\\\ud800" in told
+
+
+def test_what_plugins_say_of_held_pods_is_written_out() -> None:
+    under_test = EngineUnderTest(lambda handle: Tells(handle))  # noqa: PLW0108 - see EngineUnderTest
+    pod = under_test.add("p")
+    under_test.run()
+
+    under_test.engine.core.waiting.reject(pod.uid, "Tells", LONELY)
+    under_test.handle(Tick())
+
+    assert encoded(under_test.instructions).count(b"\\\\ud800") >= 4
+
+
+def test_a_recorder_that_raises_loses_no_pod() -> None:
+    """It hears no more, which is told once."""
+    under_test = EngineUnderTest(Everything(filter=unschedulable("no")))
+
+    def refuse(outcome: Outcome) -> None:
+        raise OSError("full")
+
+    under_test.engine.core.take_outcome = refuse
+    under_test.add("p")
+    under_test.add("q", labels={"a": "b"})
+
+    under_test.run()
+
+    assert under_test.places() == {"default/p": "unschedulable", "default/q": "unschedulable"}
+    assert [report.message for report in under_test.reports] == [OUTCOMES_END]

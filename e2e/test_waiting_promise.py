@@ -1,0 +1,30 @@
+"""Promise: a new pod is evaluated on the cluster as it is, whatever became of its equals.
+
+The five minutes after which all others are evaluated take too long here: `python -m e2e.waiting`
+holds them against kube-scheduler's.
+"""
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.unheard import EQUAL_PODS, WAYS, Trial, settle
+from e2e.support.waiting import wait_for
+
+SOON_SECONDS = 5.0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_new_pod_is_bound_though_its_equals_wait(
+    cluster: Cluster, namespace: str, run_stowage: StartStowage, way: str
+) -> None:
+    run_stowage()
+    trial = Trial(cluster, WAYS[way], namespace, ["stowage"])
+    trial.prepare()
+    settle()
+    assert trial.bound("stowage") == set()
+
+    trial.change()
+    trial.add(EQUAL_PODS)
+
+    wait_for(lambda: EQUAL_PODS in trial.bound("stowage"), "the new pod to be bound", SOON_SECONDS)
