@@ -417,6 +417,15 @@ class PermitPlugin(Plugin, Protocol):
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
         """Success, Wait with a time limit in seconds, or a rejection."""
 
+    def places_together(self, pod: PodInfo) -> bool:
+        """Whether a pod is of use only beside others that the plugin places with it.
+
+        Preemption takes such a pod only where no other victim makes room: the others would run on.
+        The answer may depend on the pod's specification, labels and namespace only.
+        """
+        del pod
+        return False
+
 
 class PreBindPlugin(Plugin, Protocol):
     """Does what must be done before the pod is bound (may wait for I/O)."""

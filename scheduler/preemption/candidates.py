@@ -57,9 +57,10 @@ class Candidates(Sequence[Candidate]):
     def best(self) -> Candidate | None:
         """The candidate to take, by the first of these that tells them apart.
 
-        Fewest violations of budgets; the most important victim of the lowest priority; the smallest
-        sum of priorities; fewest victims; the latest start of the earliest started among the
-        victims of the highest priority; the one that was tried first.
+        Fewest violations of budgets; fewest victims that were placed together with others, which is
+        not upstream's; the most important victim of the lowest priority; the smallest sum of
+        priorities; fewest victims; the latest start of the earliest started among the victims of
+        the highest priority; the one that was tried first.
         """
         if not len(self):
             return None
@@ -119,7 +120,7 @@ def _criteria_of(tried: Tried) -> NDArray[np.int64]:
     # Exact: less than 2**53.
     offsets = (victims.priorities + _PRIORITY_OFFSET).astype(np.float64)
     sums = np.bincount(victims.at, offsets, rows)
-    return np.array([tried.violations, highest, sums, counts, -starts], np.int64)
+    return np.array([tried.violations, tried.together, highest, sums, counts, -starts], np.int64)
 
 
 def _joined(parts: Sequence[Indices]) -> Indices:

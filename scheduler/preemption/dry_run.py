@@ -46,6 +46,7 @@ class Tried(msgspec.Struct):
         rows: the nodes, in the order in which they were to be tried.
         victims: who must leave, node by node, most important first; `at` is a place in `rows`.
         violations: by node, how many of its victims leave against a budget.
+        together: by node, how many of its victims were placed together with others.
         is_candidate: which nodes the pod fits on once they have left.
         rejected: why others do not help, each with how many nodes it is about.
     """
@@ -53,6 +54,7 @@ class Tried(msgspec.Struct):
     rows: Indices
     victims: PodsAt
     violations: Indices
+    together: Indices
     is_candidate: NDArray[np.bool_]
     rejected: list[tuple[Status, int]]
 
@@ -88,6 +90,7 @@ class DryRun:
         self._attempt = diagnosis.attempt
         self._verdicts = diagnosis.verdicts
         self._pod = diagnosis.attempt.pod
+        self._places_together = diagnosis.places_together
         self._snapshot = snapshot
         self._importance = importance
         self._budgets = budgets
@@ -121,6 +124,7 @@ class DryRun:
             rows,
             lower.by_node(slice(0)),
             np.zeros(count, np.intp),
+            np.zeros(count, np.intp),
             np.zeros(count, np.bool_),
             [(NO_VICTIMS, without)] if without else [],
         )
@@ -140,10 +144,13 @@ class DryRun:
         chosen = np.ones_like(fits) if is_many else fits
         kinds, lower, fits = kinds[chosen[lower.at]], lower.only(chosen), fits[chosen]
         violates = self._budgets.violating(lower, others, kinds)
-        leaves = _reprieve(rows, np.flatnonzero(chosen), lower, kinds, violates) & fits[lower.at]
+        together = self._placed_together(others, kinds)
+        spared = violates | together
+        leaves = _reprieve(rows, np.flatnonzero(chosen), lower, kinds, spared) & fits[lower.at]
         tried.victims = lower.by_node(leaves)
         count = len(tried.rows)
         tried.violations = np.bincount(lower.nodes[lower.at[leaves & violates]], minlength=count)
+        tried.together = np.bincount(lower.nodes[lower.at[leaves & together]], minlength=count)
         tried.is_candidate[tried.victims.at] = True
         unharmed = lower.nodes[fits & ~tried.is_candidate[lower.nodes]]
         names = self._snapshot.table.names
@@ -151,6 +158,14 @@ class DryRun:
             (error(_NO_REPRIEVE_ERROR.format(names[row])), 1)
             for row in tried.rows[np.sort(unharmed)].tolist()
         )
+
+    def _placed_together(self, others: OtherPods, kinds: Indices) -> NDArray[np.bool_]:
+        """Which pods, by the places of their kinds, a plugin has placed together with others."""
+        judge = self._places_together
+        if judge is None:
+            return np.zeros(len(kinds), np.bool_)
+        found: NDArray[np.bool_] = others.column(judge, judge)[kinds] > 0
+        return found
 
     def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
         """On which nodes the pod fits once the victims of somebody else's choice have left.
@@ -226,21 +241,21 @@ def _reprieve(
     places: Indices,
     lower: RankedPods,
     kinds: Indices,
-    violates: NDArray[np.bool_],
+    spared: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Bring pods back while the preemptor fits: on each node those first that no budget covers.
+    """Bring pods back while the preemptor fits: on each node those first that are to be spared.
 
     Args:
         rows: among which the nodes are.
         places: the place of each node there.
         lower: all pods that have left these nodes.
         kinds: the place of the kind of each.
-        violates: which of them leave against a budget.
+        spared: which of them are to stay before others.
 
     Returns:
         Which of the pods must leave.
     """
-    turns = _turns(lower, violates)
+    turns = _turns(lower, spared)
     kinds = kinds[turns]
     leaves = np.zeros(len(lower), np.bool_)
     is_all = len(places) == len(rows.rows)
@@ -256,19 +271,19 @@ def _reprieve(
     return must
 
 
-def _turns(lower: RankedPods, violates: NDArray[np.bool_]) -> Indices:
+def _turns(lower: RankedPods, spared: NDArray[np.bool_]) -> Indices:
     """The order in which pods are brought back, laid out as their ranks are."""
     every = np.arange(len(lower))
-    if not violates.any():
+    if not spared.any():
         return every
     before = np.zeros(len(lower), np.intp)
     so_far = np.zeros(len(lower.nodes), np.intp)
     for rank in lower.ranks():
         here = so_far[: rank.stop - rank.start]
         before[rank] = here
-        here += violates[rank]
+        here += spared[rank]
     ranks = np.repeat(np.arange(len(lower.widths)), lower.widths)
-    turn = np.where(violates, before, so_far[lower.at] + ranks - before)
+    turn = np.where(spared, before, so_far[lower.at] + ranks - before)
     starts = np.cumsum([0, *lower.widths])
     turns = np.zeros(len(lower), np.intp)
     turns[starts[turn] + lower.at] = every
@@ -281,13 +296,13 @@ def _cut(tried: Tried, wanted: int, clean: int, total: int) -> tuple[int, int]:
     Args:
         tried: the nodes of this batch.
         wanted: how many candidates are enough, and the most of either sort.
-        clean: candidates before this batch that violate no budget.
+        clean: candidates before this batch that violate no budget and take no part of a group.
         total: all candidates before this batch.
 
     Returns:
         The same two, after it.
     """
-    is_clean = tried.is_candidate & (tried.violations == 0)
+    is_clean = tried.is_candidate & (tried.violations == 0) & (tried.together == 0)
     is_violating = tried.is_candidate & ~is_clean
     cleans = clean + np.cumsum(is_clean)
     violatings = np.minimum(total - clean + np.cumsum(is_violating), wanted)

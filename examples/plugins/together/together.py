@@ -202,6 +202,11 @@ class Together(ReservePlugin, PermitPlugin, EnqueueExtensions):
         return SUCCESS, 0.0
 
     @override
+    def places_together(self, pod: PodInfo) -> bool:
+        """A group without one of its pods is of no use: preemption takes others where it can."""
+        return group_of(pod) is not None
+
+    @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         added = ClusterEvent(EventResource.POD, ActionType.ADD)
         return [ClusterEventWithHint(added, _is_of_the_same_group)]

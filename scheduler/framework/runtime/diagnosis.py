@@ -3,12 +3,13 @@
 Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import Candidate
 from scheduler.framework.runtime.judging import FilterAttempt
 from scheduler.framework.runtime.verdicts import FEASIBLE, Verdicts
@@ -44,6 +45,7 @@ class Diagnosis:
             the attempt for good.
         post_filter_message: what PostFilter plugins add to the sentence.
         reviewed: the candidates to preempt on, where extenders have been asked about them.
+        places_together: whether a pod is placed together with others; None where none is.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Diagnosis:
         """
         self.attempt = attempt
         self.reviewed: Reviewed | None = None
+        self.places_together: Callable[[PodInfo], bool] | None = None
         self.num_all_nodes = snapshot.table.count
         self.pre_filter = pre_filter
         self.verdicts = verdicts

@@ -163,6 +163,8 @@ class Framework:
             PluginError: a plugin failed.
         """
         start = self.calls.now()
+        if self.plugins.places_together:
+            diagnosis.places_together = self.places_together
         result, status = self._post_filter(state, pod, snapshot, diagnosis)
         self.calls.point_done("PostFilter", status.code, start)
         return result, status
@@ -179,6 +181,14 @@ class Framework:
             result = found or result
             reasons.extend(status.reasons)
         return result, unschedulable(*reasons)
+
+    def places_together(self, pod: PodInfo) -> bool:
+        """Whether a Permit plugin places a pod together with others.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        return any(ask(pod) for ask in self.plugins.places_together)
 
     # --- reserving ------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class PluginSet:
     Attributes:
         calls: what binds and measures them.
         by_name: every plugin of the profile, one instance each.
+        places_together: those of Permit plugins that name pods which they place together.
         pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
         signs: those that say what of a pod the row-local ones read; None where one does not say.
         judges_alike: whether all that decides about a pod before it has a node is trusted, and so
@@ -157,6 +158,11 @@ class PluginSet:
         self.permit: list[OnNode[tuple[Status, float]]] = at(
             "permit", lambda p: p.permit, answers.permit
         )
+        self.places_together = [
+            calls.guarded(plugin, "Permit", plugin.places_together, answers.yes_or_no)
+            for plugin in self._list("permit")
+            if type(plugin).places_together is not PermitPlugin.places_together
+        ]
         self.pre_flight: list[OnNode[Status]] = at(
             "preBind", lambda p: p.pre_bind_pre_flight, BIND, label="PreBindPreFlight"
         )

@@ -1,5 +1,6 @@
 """Whether a pod may preempt, on how many nodes it tries to, whom it chooses, and who else loses."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -37,14 +38,17 @@ def preempt(
     nominated: NominatedPods | None = None,
     evaluator: Evaluator | None = None,
     budgets: tuple[DisruptionBudget, ...] = (),
+    places_together: Callable[[PodInfo], bool] | None = None,
 ) -> tuple[PostFilterResult | None, Status]:
     framework = FrameworkBuilder(lambda: 0.0).build(default_configuration("stowage"))["stowage"]
     _, snapshot = placed(nodes, pods)
     found = framework.find_nodes_that_fit(pod, snapshot)
+    diagnosis = found.diagnosis(snapshot)
+    diagnosis.places_together = places_together
     return (evaluator or Evaluator(10, 100)).preempt(
         pod,
         snapshot,
-        found.diagnosis(snapshot),
+        diagnosis,
         budgets=budgets,
         nominated=nominated or NominatedPods(),
         random=Random(0),
@@ -216,3 +220,76 @@ def test_more_nodes_are_tried_until_there_are_enough_candidates() -> None:
 
     assert result is not None
     assert len(result.candidates) >= 2
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def in_group(pod: PodInfo) -> bool:
+    return "group" in pod.labels
+
+
+def halves(node: str, *priorities: int, **of_first: Any) -> list[PodInfo]:
+    """Pods that fill a node, the first of them with more fields."""
+    return [
+        make_pod_info(
+            f"{node}{number}",
+            node_name=node,
+            priority=priority,
+            requests={"cpu": "2"},
+            **(of_first if number == 0 else {}),
+        )
+        for number, priority in enumerate(priorities)
+    ]
+
+
+GROUPED: dict[str, Any] = {"labels": {"group": "g"}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "asks_for", "victims"),
+    [
+        pytest.param(
+            [*halves("a", 0, 0, **GROUPED), *halves("b", 5, 5)], "4", {"b0", "b1"}, id="of a node"
+        ),
+        pytest.param(halves("a", 0, 5, **GROUPED), "2", {"a1"}, id="on a node"),
+        pytest.param(halves("a", 0, 5, **GROUPED), "4", {"a0", "a1"}, id="where nothing else does"),
+    ],
+)
+def test_pods_that_were_placed_together_leave_last(
+    pods: list[PodInfo], asks_for: str, victims: set[str]
+) -> None:
+    """Even if the others are more important: the rest of their group would run on."""
+    nodes = [make_node(name) for name in sorted({pod.node_name for pod in pods})]
+    pod = important(requests={"cpu": asks_for})
+
+    result, _ = preempt(nodes, pods, pod, places_together=in_group)
+    without, _ = preempt(nodes, pods, pod)
+
+    assert result is not None
+    assert without is not None
+    assert {victim.name for victim in result.victims} == victims
+    assert "a0" in {victim.name for victim in without.victims}
+
+
+def test_budgets_come_before_groups() -> None:
+    """A budget is its owner's word; the group is a plugin's."""
+    pods = [*halves("a", 0, 0, **GROUPED), *halves("b", 0, 0, labels={"app": "web"})]
+    budget = disruption_budget(
+        PodDisruptionBudget(
+            ObjectMeta("web", "default"),
+            PodDisruptionBudgetSpec(LabelSelector({"app": "web"})),
+            PodDisruptionBudgetStatus(0, {}),
+        )
+    )
+
+    result, _ = preempt(
+        [make_node("a"), make_node("b")],
+        pods,
+        important(requests={"cpu": "4"}),
+        budgets=(budget,),
+        places_together=in_group,
+    )
+
+    assert result is not None
+    assert result.nominated_node_name == "a"

@@ -102,6 +102,16 @@ def test_a_member_that_is_evicted_takes_the_others_along(together: Cluster) -> N
     assert bound(together, "a", "b") == set()
 
 
+def test_preemption_takes_others_where_it_can(together: Cluster) -> None:
+    """A group that runs keeps its pods, though they are less important."""
+    together.add(member("a", size="2", node="n"), member("b", size="2", node="n"))
+    together.add(pod("alone", node="n", requests={"cpu": "1"}, priority=5))
+
+    decision = together.schedule(pod("vip", requests={"cpu": "1"}, priority=9))
+
+    assert decision.victims == ("default/alone",)
+
+
 def test_a_refused_binding_is_made_up_for(together: Cluster) -> None:
     """The others are bound; the one that was refused comes after."""
     together.schedule(member("a", size="2"))
