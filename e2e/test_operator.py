@@ -7,8 +7,6 @@ from their ConfigMap.
 import itertools
 import json
 import os
-import shutil
-import subprocess
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
@@ -30,13 +28,13 @@ from e2e.support.processes import Program, free_port
 from e2e.support.scraping import fetch
 from e2e.support.stowage import is_ready
 from e2e.support.waiting import wait_for
+from e2e.support.wheels import example_wheel
 from e2e.test_deployment import kubectl
 from e2e.test_helm import by_name, without_hash
 from scheduler.config.load import load
 from scheduler.operator.configuring import plan
 from scheduler.operator.desired import desired
 from scheduler.operator.resources import Metadata, Scheduler
-from tests.support.environment import PIP
 from tests.support.pages import blocks, shown
 
 ACCOUNT = "system:serviceaccount:stowage-operator:stowage-operator"
@@ -359,25 +357,7 @@ WHEEL = {"configMap": "wheels", "key": "cool_racks.whl"}
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The example cool-racks, as pip builds it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    package = shutil.copytree(CHECKOUT / "examples/plugins/cool-racks", folder / "cool-racks")
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "--wheel-dir",
-            folder,
-            package,
-        ],
-        env={**os.environ, **PIP},
-        check=True,
-    )
-    [built] = folder.glob("*.whl")
-    return built.read_bytes()
+    return example_wheel("cool-racks", tmp_path_factory.mktemp("wheel")).read_bytes()
 
 
 def hold(cluster: Cluster, namespace: str, **files: bytes) -> None:
