@@ -1,8 +1,9 @@
 """What the command line names, read and held against what this version does."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from scheduler.bootstrap.frameworks import args_types_of, implemented_plugins, own_plugins
+from scheduler.client.extenders import extender_problems
 from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.config.problems import ConfigError
@@ -22,8 +23,45 @@ def read_configuration(
     config, notices = effective_configuration(
         options, own_plugins(out_of_tree), args_types_of(out_of_tree)
     )
-    implemented = implemented_plugins(out_of_tree).keys()
-    lacking = (*unsupported_settings(options.feature_gates), *unsupported(config, implemented))
-    if lacking and not options.allow_unsupported:
-        raise ConfigError(options.config or "command line", lacking)
-    return config, (*notices, *not_in_effect(config, implemented), *map(str, lacking))
+    told = check_usable(
+        config,
+        implemented_plugins(out_of_tree).keys(),
+        options.feature_gates,
+        source=options.config or "command line",
+        allow_unsupported=options.allow_unsupported,
+    )
+    return config, (*notices, *told)
+
+
+def check_usable(
+    config: KubeSchedulerConfiguration,
+    implemented: Collection[str],
+    feature_gates: Iterable[str],
+    *,
+    source: str,
+    allow_unsupported: bool,
+    has_file: Callable[[str], bool] | None = None,
+) -> tuple[str, ...]:
+    """Whether the daemon can run with a valid configuration; gives notices, one sentence each.
+
+    `run` starts, `config` prints and the operator writes what passes this, and nothing else.
+
+    Args:
+        config: valid and completed.
+        implemented: the plugins that there are.
+        feature_gates: settings as they were written.
+        source: what messages call the configuration.
+        allow_unsupported: whether an unsupported feature is a notice.
+        has_file: whether the daemon will find a file, where it runs elsewhere.
+
+    Raises:
+        ConfigError: with everything that keeps it from running.
+    """
+    lacking = (*unsupported_settings(feature_gates), *unsupported(config, implemented))
+    refused = (
+        *(() if allow_unsupported else lacking),
+        *extender_problems(config.extenders, has_file),
+    )
+    if refused:
+        raise ConfigError(source, refused)
+    return (*not_in_effect(config, implemented), *map(str, lacking))

@@ -11,12 +11,12 @@ from scheduler.bootstrap import (
     out_of_tree_plugins,
     own_plugins,
 )
+from scheduler.bootstrap.configuration import check_usable
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import BAD_INPUT, STANDARD_INPUT, feature_gates_option, refuse
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.load import default_configuration, load
 from scheduler.config.migrate import migrate
-from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
 from scheduler.config.problems import ConfigError
 from scheduler.config.source import read_file
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -82,11 +82,14 @@ def _print(
     allow_unsupported: bool,
 ) -> None:
     effective = _read(file, plugins, turned_on(feature_gates))
-    implemented = implemented_plugins(plugins).keys()
-    lacking = (*unsupported_settings(feature_gates), *unsupported(effective, implemented))
-    if lacking and not allow_unsupported:
-        raise ConfigError(_called(file), lacking)
-    for notice in (*map(str, lacking), *not_in_effect(effective, implemented)):
+    notices = check_usable(
+        effective,
+        implemented_plugins(plugins).keys(),
+        feature_gates,
+        source=_called(file),
+        allow_unsupported=allow_unsupported,
+    )
+    for notice in notices:
         print_note(notice)
     click.echo(to_yaml(effective), nl=False)
 

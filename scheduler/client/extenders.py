@@ -7,9 +7,9 @@ followed, and an answer may be only so long.
 import asyncio
 import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
 
@@ -20,10 +20,12 @@ from scheduler.client.proxies import proxy_for
 from scheduler.client.tls import TlsFiles, load_tls
 from scheduler.clock import Clock
 from scheduler.config.duration import format_duration
-from scheduler.config.types import ExtenderTlsConfig
+from scheduler.config.problems import Path, Problem
+from scheduler.config.types import Extender, ExtenderTlsConfig
 from scheduler.engine.instructions import Bind
 from scheduler.extender import Answer, KnownExtender, NoAnswer, Question, Verb
 from scheduler.extender.bodies import binding_args, names_args, nodes_args, preemption_args
+from scheduler.extender.extenders import without_password
 from scheduler.extender.wire import UnreadableAnswerError, read_answer, read_binding
 from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.logs import get_logger
@@ -152,13 +154,18 @@ class _Way:
         self._metrics = metrics
         self._told = False
         self._large = asyncio.Semaphore(LARGE_REQUESTS)
-        place, config = f"extenders[{extender.place}]", extender.config
+        config = extender.config
         server = config.url_prefix.rstrip("/")
-        url = _checked(server, extender.name, place)
+        try:
+            url = _checked(config)
+            context = _context(config) if url.scheme == "https" else None
+        except _UnusableError as problem:
+            told = Problem(("extenders", extender.place, *problem.path), problem.message)
+            raise ConnectionConfigError(str(told)) from problem
         self._server, self._prefix = server.removesuffix(url.path), url.path
         self._routing: dict[str, Any] = {"proxy": proxy_for(server, os.environ)}
-        if url.scheme == "https":
-            self._routing["ssl"] = _context(config.tls_config, place, is_https=config.enable_https)
+        if context is not None:
+            self._routing["ssl"] = context
             if config.tls_config is not None and config.tls_config.server_name:
                 self._routing["server_hostname"] = config.tls_config.server_name
         self._session: aiohttp.ClientSession | None = None
@@ -238,42 +245,81 @@ class _NoLimit:
 _NO_LIMIT: Final = _NoLimit()
 
 
-def _checked(server: str, name: str, place: str) -> Any:
+# --- what can be used -----------------------------------------------------------------------------
+
+
+def extender_problems(
+    extenders: Sequence[Extender], has_file: Callable[[str], bool] | None = None
+) -> Iterator[Problem]:
+    """What keeps `ExtenderClient` from being made, with paths into a configuration.
+
+    Args:
+        extenders: of the configuration.
+        has_file: whether the daemon will find a file, where it runs elsewhere; by default the files
+            are read.
+    """
+    for place, extender in enumerate(extenders):
+        try:
+            if _checked(extender).scheme == "https":
+                _context(extender, has_file)
+        except _UnusableError as problem:
+            yield Problem(("extenders", place, *problem.path), problem.message)
+
+
+class _UnusableError(ValueError):
+    """A field of an extender that cannot be used."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+
+
+def _checked(extender: Extender) -> SplitResult:
+    server = extender.url_prefix.rstrip("/")
     try:
         url = urlsplit(server)
         is_good = url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
     except ValueError:
         is_good = False
     if not is_good:
-        raise ConnectionConfigError(
-            f'{place}.urlPrefix: expected http://HOST or https://HOST, got "{name}"'
-        )
+        name = without_password(extender.url_prefix)
+        message = f'expected http://HOST or https://HOST, got "{name}"'
+        raise _UnusableError(("urlPrefix",), message)
     return urlsplit(server)
 
 
-# --- TLS ------------------------------------------------------------------------------------------
+def _context(
+    extender: Extender, has_file: Callable[[str], bool] | None = None
+) -> ssl.SSLContext | None:
+    """As `makeTransport`: with enableHTTPS and no authority, any certificate is accepted.
 
-
-def _context(tls: ExtenderTlsConfig | None, place: str, *, is_https: bool) -> ssl.SSLContext:
-    """As `makeTransport`: with enableHTTPS and no authority, any certificate is accepted."""
-    tls = tls or ExtenderTlsConfig()
+    None where a file of another machine takes part, which nothing here can read.
+    """
+    tls = extender.tls_config or ExtenderTlsConfig()
     has_authority = bool(tls.ca_file or tls.ca_data)
     has_certificate = bool(tls.cert_file or tls.cert_data)
     if tls.insecure and has_authority:
-        problem = "insecure: excludes caFile and caData; remove one of them"
-        raise ConnectionConfigError(f"{place}.tlsConfig.{problem}")
+        message = "excludes caFile and caData; remove one of them"
+        raise _UnusableError(("tlsConfig", "insecure"), message)
     if has_certificate is not bool(tls.key_file or tls.key_data):
-        problem = "a certificate and its key are wanted together"
-        raise ConnectionConfigError(f"{place}.tlsConfig: {problem}")
-    is_verified = has_authority or not (tls.insecure or is_https)
+        raise _UnusableError(("tlsConfig",), "a certificate and its key are wanted together")
     # Data beats a file.
     files = TlsFiles(
         tls.ca_data or tls.ca_file or None,
         tls.cert_data or tls.cert_file or None,
         tls.key_data or tls.key_file or None,
-        is_verified,
+        has_authority or not (tls.insecure or extender.enable_https),
     )
+    named = {"caFile": files.ca, "certFile": files.cert, "keyFile": files.key}
+    elsewhere = {field: name for field, name in named.items() if isinstance(name, str)}
+    if has_file is not None and elsewhere:
+        for field, name in elsewhere.items():
+            if not has_file(name):
+                message = f"the daemon's pods have no file {name}; give its content as data"
+                raise _UnusableError(("tlsConfig", field), message)
+        return None
     try:
         return load_tls(files).context
     except ConnectionConfigError as unusable:
-        raise ConnectionConfigError(f"{place}.tlsConfig: {unusable}") from unusable
+        raise _UnusableError(("tlsConfig",), str(unusable)) from unusable

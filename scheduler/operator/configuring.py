@@ -19,17 +19,18 @@ from scheduler.api.selectors import (
     SelectorError,
     selector_from_label_selector,
 )
+from scheduler.bootstrap.configuration import check_usable
 from scheduler.bootstrap.frameworks import implemented_plugins, own_plugins
 from scheduler.bootstrap.reloading import FIXED
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
 from scheduler.config.load import load_object
-from scheduler.config.notices import unsupported, unsupported_settings
 from scheduler.config.options import RunOptions
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Path, Problem
 from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
 from scheduler.config.write import dump
+from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.permissions import SCORING, not_permitted
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
@@ -173,8 +174,9 @@ class _Rules:
     """What the check of a configuration depends on beside the configuration."""
 
     plugins: frozenset[str]
-    gates: frozenset[str]
+    gates: tuple[str, ...]
     allows_unsupported: bool
+    mounted: tuple[str, ...]
 
 
 class _Refused:
@@ -232,12 +234,10 @@ class _Draft:
         options = self._options()
         self._rules = _Rules(
             packages.names,
-            turned_on(options.feature_gates),
+            options.feature_gates,
             options.allow_unsupported,
+            mounted_in(scheduler),
         )
-        if not options.allow_unsupported:
-            for problem in unsupported_settings(options.feature_gates):
-                self._note(("spec", *problem.path), problem.message)
         for problem in _check(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
         for i, profile in enumerate(self._document["profiles"]):
@@ -407,19 +407,32 @@ def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
     """Problems of a configuration; cached, since few change between two reconciles."""
     declared: Implements = {**own_plugins({}), **dict.fromkeys(rules.plugins, _ANY_POINT)}
     try:
-        config = load_object(json.loads(document), out_of_tree=declared, feature_gates=rules.gates)
+        config = load_object(
+            json.loads(document), out_of_tree=declared, feature_gates=turned_on(rules.gates)
+        )
+        check_usable(
+            config,
+            implemented_plugins({}).keys() | rules.plugins,
+            rules.gates,
+            source="",
+            allow_unsupported=rules.allows_unsupported,
+            # The image has no files of its own that an extender could mean.
+            has_file=lambda name: name.startswith(rules.mounted),
+        )
     except ConfigError as problem:
         return problem.problems
     except Exception as problem:  # noqa: BLE001 - one team's profile must not stop the others
         return (Problem((), _unexpected(problem)),)
-    if rules.allows_unsupported:
-        return ()
-    return tuple(unsupported(config, implemented_plugins({}).keys() | rules.plugins))
+    return ()
 
 
 def _place(path: Path) -> Path:
     """Where in the Scheduler something stands that stands in the configuration at a path."""
-    return ("spec", *path) if path[:1] == ("profiles",) else ("spec", "configuration", *path)
+    return (
+        ("spec", *path)
+        if path[:1] in (("profiles",), ("featureGates",))
+        else ("spec", "configuration", *path)
+    )
 
 
 def _restart(configuration: Json, wheels: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ import yaml
 from typing_extensions import override
 
 from scheduler.operator.configuring import Configuration, feature_gates
+from scheduler.operator.mounts import PLUGINS, RECORDINGS, SERVING
 from scheduler.operator.resources import GROUP, VERSION, Json, Key, PluginPackage, Scheduler
 
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowage-operator"}
@@ -29,10 +30,6 @@ _BASE: Final = (
 )
 _NAME: Final = "stowage"
 """How deploy/ calls everything."""
-_PLUGINS: Final = "/plugins"
-"""Where packages of plugins are mounted, and where an image has its own."""
-_SERVING: Final = "/etc/stowage-serving"
-_RECORDINGS: Final = "/var/lib/stowage"
 
 
 class Reference(NamedTuple):
@@ -244,12 +241,12 @@ def _arguments(scheduler: Scheduler) -> list[str]:
     return [
         *([f"--feature-gates={gates}"] if gates else ()),
         *(
-            [f"--tls-cert-file={_SERVING}/tls.crt", f"--tls-private-key-file={_SERVING}/tls.key"]
+            [f"--tls-cert-file={SERVING}/tls.crt", f"--tls-private-key-file={SERVING}/tls.key"]
             if spec.serving.secret_name
             else ()
         ),
         *([f"--authentication-token-audiences={audiences}"] if audiences else ()),
-        *([f"--record={_RECORDINGS}"] if spec.recordings.volume else ()),
+        *([f"--record={RECORDINGS}"] if spec.recordings.volume else ()),
         *spec.extra_args,
     ]
 
@@ -262,11 +259,11 @@ def _add_plugins(pod: Json, packages: Sequence[PluginPackage]) -> None:
         volume = f"plugins-{each.name}"
         mount: Json = {"name": volume, "readOnly": True}
         if each.wheel is None:
-            place = f"{_PLUGINS}/{each.name}"
+            place = f"{PLUGINS}/{each.name}"
             pod["volumes"].append({"name": volume, "image": {"reference": each.image}})
-            found_in.append(f"{place}{_PLUGINS}")
+            found_in.append(f"{place}{PLUGINS}")
         else:
-            place = f"{_PLUGINS}/{each.name}.whl"
+            place = f"{PLUGINS}/{each.name}.whl"
             pod["volumes"].append({"name": volume, "configMap": {"name": each.wheel.config_map}})
             # A single file stays as it is while the process imports from it.
             mount["subPath"] = each.wheel.key
@@ -281,14 +278,14 @@ def _add_certificate(pod: Json, secret: str) -> None:
         {"name": "serving", "secret": {"secretName": secret, "defaultMode": 0o440}}
     )
     [container] = pod["containers"]
-    container["volumeMounts"].append({"name": "serving", "mountPath": _SERVING, "readOnly": True})
+    container["volumeMounts"].append({"name": "serving", "mountPath": SERVING, "readOnly": True})
 
 
 def _add_recordings(pod: Json, volume: Json) -> None:
     _share(pod)
     pod["volumes"].append({"name": "recordings", **volume})
     [container] = pod["containers"]
-    container["volumeMounts"].append({"name": "recordings", "mountPath": _RECORDINGS})
+    container["volumeMounts"].append({"name": "recordings", "mountPath": RECORDINGS})
 
 
 def _share(pod: Json) -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from scheduler.bootstrap.configuration import read_configuration
+from scheduler.cli.config import config
 from scheduler.config.feature_gates import DEFAULTS, OTHERWISE_HERE
 from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError
@@ -28,6 +30,39 @@ def file(tmp_path: Path) -> str:
     path = tmp_path / "gangs.yaml"
     path.write_text(GANGS)
     return str(path)
+
+
+EXTENDER = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- {urlPrefix: "htp://user:secret@x", filterVerb: f}
+- {urlPrefix: "https://x", filterVerb: f, enableHTTPS: true, tlsConfig: {caFile: /nowhere}}
+- {urlPrefix: "https://x", filterVerb: f, tlsConfig: {caData: AAAA}}
+- {urlPrefix: "https://x", filterVerb: f, tlsConfig: {certFile: /nowhere}}
+- {urlPrefix: "http://x", filterVerb: f, tlsConfig: {caFile: /nowhere}}
+"""
+
+
+def test_extenders_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
+    """All of them, by path, as `config` and the operator do; no password is shown."""
+    file = tmp_path / "extenders.yaml"
+    file.write_text(EXTENDER)
+
+    with pytest.raises(ConfigError) as refused:
+        read_configuration(RunOptions(config=str(file)), {})
+    printed = CliRunner().invoke(config, [str(file)])
+
+    told = str(refused.value)
+    assert [str(each).partition(": ")[0] for each in refused.value.problems] == [
+        "extenders[0].urlPrefix",
+        "extenders[1].tlsConfig",
+        "extenders[2].tlsConfig",
+        "extenders[3].tlsConfig",
+    ]
+    assert "cannot read certificate file /nowhere" in told
+    assert "secret" not in told
+    assert (printed.exit_code, printed.stderr.strip()) == (2, told)
 
 
 def test_what_is_asked_for_and_not_done_is_refused(file: str) -> None:

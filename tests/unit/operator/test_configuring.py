@@ -466,6 +466,49 @@ def test_a_feature_gate_that_is_not_there_is_refused() -> None:
     assert problems(extraArgs=["--allow-unsupported"]) == []
 
 
+def test_what_the_daemon_would_refuse_is_not_valid() -> None:
+    """An address that is none, a file that the pods do not have, a feature that is not there."""
+    tls = {"caFile": "/etc/ca.crt", "certFile": "/etc/stowage-serving/tls.crt"}
+    extenders = [
+        {"urlPrefix": "htp://x", "filterVerb": "f"},
+        {"urlPrefix": "https://x", "filterVerb": "f", "tlsConfig": tls | {"keyFile": "/k"}},
+    ]
+
+    [found] = planned(
+        make_scheduler(
+            configuration={"extenders": extenders}, featureGates={"GangScheduling": True}
+        )
+    ).configurations.values()
+
+    assert found.text is None
+    told = "\n".join(map(str, found.problems))
+    assert "spec.configuration.extenders[0].urlPrefix: expected http://HOST" in told
+    where = "spec.configuration.extenders[1].tlsConfig.caFile"
+    assert f"{where}: the daemon's pods have no file /etc/ca.crt" in told
+    assert "spec.featureGates: GangScheduling=true is not part of this version" in told
+
+
+def test_files_that_the_pods_have_may_be_named() -> None:
+    """Those of the certificate, and of packages that are images."""
+    tls = {
+        "caFile": "/plugins/racks/ca.crt",
+        "certFile": "/etc/stowage-serving/tls.crt",
+        "keyFile": "/etc/stowage-serving/tls.key",
+    }
+    extender = {"urlPrefix": "https://x", "filterVerb": "f", "tlsConfig": tls}
+    image = {"name": "racks", "image": "registry.example/racks:1", "provides": ["Racks"]}
+    serving = {"secretName": "tls"}
+
+    without, having = (
+        planned(make_scheduler(configuration={"extenders": [extender]}, **spec)).configurations
+        for spec in ({}, {"serving": serving, "plugins": [image]})
+    )
+
+    key = Key("stowage", "stowage")
+    assert [each.path[-1] for each in without[key].problems] == ["caFile"]
+    assert having[key].problems == ()
+
+
 def test_what_takes_a_restart_is_told_apart() -> None:
     """Profiles do not, extenders and other wheels do."""
     place = WheelPlace("stowage", "racks", "racks.whl")
