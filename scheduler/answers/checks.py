@@ -3,7 +3,7 @@
 One pass of each filter over all nodes. Nothing of it is remembered, timed or counted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -99,21 +99,29 @@ def every_check(
     if found is None:
         found = framework.aside().find_nodes_that_fit(pod, snapshot, nominated)
     outright: dict[str, Rejection] = {}
+    aside: set[str] = set()
     while found.verdicts is None:
         said = found.pre_filter
         rejection = rejection_of(said)
         # Plugins that leave no node between them are all in the way.
-        for name in [said.plugin] if said.plugin else sorted(found.restricting):
-            outright[name] = rejection
-        found = framework.aside(outright).find_nodes_that_fit(pod, snapshot, nominated)
+        names_of_it = [said.plugin] if said.plugin else sorted(found.restricting)
+        aside.update(names_of_it)
+        if not _is_told(rejection, outright.values()):
+            outright.update(dict.fromkeys(names_of_it, rejection))
+        found = framework.aside(aside).find_nodes_that_fit(pod, snapshot, nominated)
     with framework.calls.unmeasured():
         said_by_all = framework.every_verdict(found, pod, snapshot, nominated)
     alive = snapshot.table.alive
     columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
     verdicts: dict[str, Verdicts] = {}
     for name, said_here in _said(found, said_by_all):
+        rejected = alive & (said_here.first != FEASIBLE)
+        if outright and rejected.any():
+            first = rejection_of(said_here.status(int(np.flatnonzero(rejected)[0])))
+            if _is_told(first, outright.values()):
+                continue
         verdicts[name] = said_here
-        columns[name] = alive & (said_here.first != FEASIBLE)
+        columns[name] = rejected
     looked_at = found.verdicts.rows
     for name in () if looked_at is None else found.restricting:
         absent = alive.copy()
@@ -130,9 +138,24 @@ def every_check(
     world, attempt = snapshot, found.attempt
     if before is not None:
         world = snapshot.fork(before.pods_on(snapshot))
-        attempt = framework.aside(outright).find_nodes_that_fit(pod, world).attempt
+        attempt = framework.aside(aside).find_nodes_that_fit(pod, world).attempt
     return EveryCheck(
         pod, snapshot, found, outright, names, rejects, verdicts, fits_without, world, attempt
+    )
+
+
+def _is_told(rejection: Rejection, others: Iterable[Rejection]) -> bool:
+    """Whether another plugin has rejected the pod for the same reason: a claim that is missing.
+
+    Plugins may say before it what they were doing.
+    """
+    return any(
+        len(rejection.reasons) == len(other.reasons)
+        and all(
+            one.endswith(another) or another.endswith(one)
+            for one, another in zip(rejection.reasons, other.reasons, strict=True)
+        )
+        for other in others
     )
 
 

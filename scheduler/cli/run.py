@@ -11,6 +11,7 @@ import uvloop
 from scheduler.bootstrap import out_of_tree_plugins
 from scheduler.bootstrap.configuration import read_configuration
 from scheduler.bootstrap.daemon import run_daemon
+from scheduler.cli.version import this_version
 from scheduler.clock import SystemClock
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
 from scheduler.config.options import RunOptions
@@ -25,7 +26,22 @@ _FAILED: Final = 1
 _BAD_INPUT: Final = 2
 
 
+def _print_version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
+    if value:
+        found = this_version()
+        click.echo(f"Stowage {found.stowage} (kube-scheduler {found.kubernetes})")
+        context.exit()
+
+
 @click.command(cls=FlagCommand, context_settings=CONTEXT_SETTINGS)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and exit.",
+)
 @flag_options
 def run(options: RunOptions) -> None:
     """Schedule the pods of a cluster until told to stop.

@@ -7,7 +7,7 @@ import click
 from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import feature_gates_option, read_files, read_profiles, refuse
 from scheduler.cli.options import Output, output_option, print_line
-from scheduler.cli.tables import print_by_reason, print_table, print_use
+from scheduler.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.errors import SchedulerError
 from scheduler.offline.cluster import Cluster
 from scheduler.offline.simulate import Outcome, simulate as simulate_pods
@@ -90,7 +90,8 @@ def _print(outcome: Outcome, seed: int) -> None:
     placed = [p for p in placements if p.node is not None]
     click.echo(f"{len(placed)} of {len(placements)} waiting pods find a node (seed {seed}).\n")
     if placed:
-        print_table(("pod", "node"), [(p.pod, p.node or "") for p in placed], texts=(0, 1))
+        rows = grouped((p.pod, p.node or "") for p in placed)
+        print_table(("pod", "node"), rows, texts=(0, 1))
         click.echo()
     for preemptor in (p for p in placements if p.victims):
         click.echo(f"Evicted to make room for {preemptor.pod}: {', '.join(preemptor.victims)}\n")

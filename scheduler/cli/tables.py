@@ -19,6 +19,9 @@ _WIDE: Final = 4000
 _INDENT: Final = 2
 _HEADER_WIDTH: Final = 12
 _NAMES_SHOWN: Final = 5
+_NAMES_IN_ROW: Final = 2
+_ROWS_ALIKE: Final = 4
+"""So many rows that differ in one name are still shown one by one."""
 
 
 def print_table(
@@ -56,6 +59,24 @@ def print_table(
         click.echo(f"{' ' * _INDENT}{line.rstrip()}")
 
 
+def grouped(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows that differ in their first column only, as one where they are more than a few.
+
+    They stand where the first of them stood.
+    """
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    for name, *rest in rows:
+        names_of.setdefault(tuple(rest), []).append(name)
+    found: list[tuple[str, ...]] = []
+    for others, names in names_of.items():
+        if len(names) > _ROWS_ALIKE:
+            first = ", ".join(names[:_NAMES_IN_ROW])
+            found.append((f"{first} and {len(names) - _NAMES_IN_ROW} more", *others))
+        else:
+            found += ((name, *others) for name in names)
+    return found
+
+
 def print_use(
     use: Mapping[str, Mapping[str, Share]], nodes: Mapping[str, int] | None = None
 ) -> None:
@@ -66,6 +87,8 @@ def print_use(
         (zone, *counts.get(zone, ()), *(_change(shares.get(name)) for name in resources))
         for zone, shares in use.items()
     ]
+    if not rows:
+        return
     click.echo("Requested of what the nodes have, before and after:")
     print_table(("zone", *(("nodes",) if counts else ()), *resources), rows)
 

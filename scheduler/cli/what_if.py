@@ -11,7 +11,7 @@ from scheduler.cli.explain_text import print_note
 from scheduler.cli.inputs import read_documents, refuse
 from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, recorded_options, source_options
-from scheduler.cli.tables import print_by_reason, print_table, print_use
+from scheduler.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.errors import SchedulerError
 from scheduler.offline import alterations
 from scheduler.offline.reading import InputError
@@ -166,7 +166,7 @@ def _print(found: WhatIf, seed: int) -> None:
         click.echo("Nobody moves, and no pod waits for a node.\n")
     if found.placements:
         click.echo(f"{_pods(len(found.placements))} a node (seed {seed}):\n")
-        rows = [(each.pod, each.came_from or "-", each.node) for each in found.placements]
+        rows = grouped((each.pod, each.came_from or "-", each.node) for each in found.placements)
         print_table(("pod", "from", "to"), rows, texts=(0, 1, 2))
         click.echo()
     for each in found.placements:

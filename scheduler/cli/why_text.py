@@ -8,7 +8,7 @@ from scheduler.answers.words import change_text, guess_text, near_text, nodes_te
 
 _OBSTACLES_SHOWN: Final = 5
 _NEAREST_SHOWN: Final = 3
-_NO_CHANGE: Final = "nothing that was tried"
+_NO_CHANGE: Final = "Nothing that was tried would help."
 
 
 def say_why(answer: PodAnswer, say: Callable[[str], None]) -> None:
@@ -28,14 +28,14 @@ def _lines(answer: PodAnswer) -> Iterator[str]:
         yield "Nearest nodes:"
         for near in nearest[:_NEAREST_SHOWN]:
             yield f"  {near_text(near)}"
-    if isinstance(answer.changes, tuple):
+    for guess in answer.guesses or ():
+        yield f"Misspelt: {guess_text(guess)}"
+    if answer.changes:
         yield "What would help (each was tried):"
         for text in map(change_text, answer.changes):
             yield f"  {text}"
-        if not answer.changes:
-            yield f"  {_NO_CHANGE}"
-    for guess in answer.guesses or ():
-        yield f"Misspelt: {guess_text(guess)}"
+    elif isinstance(answer.changes, tuple):
+        yield _NO_CHANGE
 
 
 def _check(check: Check) -> Iterator[str]:

@@ -211,12 +211,14 @@ def test_who_rejects_the_pod_as_a_whole_rejects_every_node() -> None:
 
     every = checked(pod)
 
-    assert len(every.rejected_by("VolumeBinding")) == 4
+    assert len(every.rejected_by("VolumeRestrictions")) == 4
     assert len(every.rejected_by("NodeResourcesFit")) == 3
+    # Four plugins miss the claim: that is one reason.
+    assert set(every.names) == {"VolumeRestrictions", "NodeResourcesFit", "TaintToleration"}
     assert set(every.fits_without.values()) == {0}
-    assert nearest_nodes(every)[0].rejections[0].reasons == (
-        'persistentvolumeclaim "gone" not found',
-    )
+    rejections = nearest_nodes(every)[0].rejections
+    assert rejections[0].reasons == ('persistentvolumeclaim "gone" not found',)
+    assert not any("gone" in reason for each in rejections[1:] for reason in each.reasons)
 
 
 def test_what_plugins_in_node_form_say_is_told() -> None:

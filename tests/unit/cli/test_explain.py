@@ -312,6 +312,23 @@ def test_a_scheduler_name_that_none_serves_is_said_first(tmp_path: Path) -> None
     assert "unserved" not in answers_of(run("-f", file, "waits", "-o", "json"))[0]
 
 
+def test_a_misspelt_label_comes_before_the_advice_to_label_nodes(tmp_path: Path) -> None:
+    """What the person can change is read first; and a section without an entry is a sentence."""
+    file = write_list(
+        tmp_path / "c.json",
+        node_manifest("n", labels={"disk": "ssd"}),
+        pod_manifest("p", nodeSelector={"disk": "sdd"}),
+        pod_manifest("q", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]),
+    )
+
+    slip = run("-f", file, "p").stdout
+    missing = run("-f", file, "q").stdout
+
+    assert 0 < slip.index("Misspelt: ") < slip.index("label node n disk=sdd")
+    assert "Nothing that was tried would help." in missing
+    assert "What would help" not in missing
+
+
 def answers_of(result: Result) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(result.stdout)["pods"]
     return found

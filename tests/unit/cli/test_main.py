@@ -136,3 +136,11 @@ def test_another_distribution_cannot_take_a_name(monkeypatch: pytest.MonkeyPatch
     assert main.get_command(Context(main), "run").name == "run"  # type: ignore[union-attr]
     assert "extra" in main.list_commands(Context(main))
     assert CliRunner().invoke(main, ["extra", "--help"]).exit_code == 0
+
+
+def test_run_prints_its_version() -> None:
+    """As kube-scheduler's flag; nothing is started."""
+    result = CliRunner().invoke(main, ["run", "--version"])
+
+    assert (result.exit_code, result.output.startswith("Stowage ")) == (0, True)
+    assert "(kube-scheduler v1.36" in result.output
