@@ -8,7 +8,7 @@ Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 
 from scheduler.queue.backoff import BackoffSettings
 from scheduler.queue.dump import Place
-from scheduler.queue.groups import Kind, Rejection, kind_of
+from scheduler.queue.equivalent_pods import Kind, Rejection, kind_of
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.scheduling_queue import PUT_LAST_SECONDS, SchedulingQueue
 from scheduler.queue.settings import QueueCounts, QueueProfile, QueueSettings

@@ -11,9 +11,9 @@ from typing import TypeAlias
 from scheduler.api.objects import Node
 from scheduler.api.resources import whole_units
 from scheduler.framework.types import Excess
-from scheduler.queue.groups import Group
+from scheduler.queue.equivalent_pods import EquivalentPods
 
-_Line: TypeAlias = list[tuple[int, int, Group]]
+_Line: TypeAlias = list[tuple[int, int, EquivalentPods]]
 """Amounts, numbers and groups; numbers differ, so groups are never compared."""
 
 
@@ -29,17 +29,17 @@ class Excesses:
         """By identity of the group."""
         self._last = 0
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[EquivalentPods]:
         return (group for line in self._by_resource.values() for _, _, group in line)
 
-    def add(self, group: Group, excess: Excess) -> None:
+    def add(self, group: EquivalentPods, excess: Excess) -> None:
         """Take in a group."""
         self._last += 1
         self._numbers[id(group)] = self._last
         line = self._by_resource.setdefault(excess.resource, [])
         insort(line, (excess.amount, self._last, group), key=_amount_and_number)
 
-    def remove(self, group: Group, excess: Excess) -> None:
+    def remove(self, group: EquivalentPods, excess: Excess) -> None:
         """Let a group go."""
         line = self._by_resource[excess.resource]
         wanted = (excess.amount, self._numbers.pop(id(group)))
@@ -59,15 +59,15 @@ class Excesses:
             if (line := self._by_resource.get(resource)) and line[0][0] <= amount
         }
 
-    def that_fit(self, resource: str, amount: int) -> list[Group]:
+    def that_fit(self, resource: str, amount: int) -> list[EquivalentPods]:
         """The groups that lacked a resource and ask for no more of it than this."""
         line = self._by_resource.get(resource, [])
         return [group for _, _, group in line[: bisect_right(line, amount, key=_amount)]]
 
 
-def _amount(entry: tuple[int, int, Group]) -> int:
+def _amount(entry: tuple[int, int, EquivalentPods]) -> int:
     return entry[0]
 
 
-def _amount_and_number(entry: tuple[int, int, Group]) -> tuple[int, int]:
+def _amount_and_number(entry: tuple[int, int, EquivalentPods]) -> tuple[int, int]:
     return entry[:2]

@@ -39,7 +39,6 @@ from scheduler.framework.events import (
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF_Q,
     SCHEDULE_ATTEMPT_FAILURE,
-    UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
@@ -60,18 +59,17 @@ from scheduler.queue.dump import (
     backoff_end,
     dump_queue,
 )
-from scheduler.queue.groups import Rejection, Wake, kind_of
+from scheduler.queue.equivalent_pods import ProbeEvent, Rejection, Wake, kind_of
 from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
 from scheduler.queue.in_flight import InFlightPods
-from scheduler.queue.news import Happened, News, Round, Step
 from scheduler.queue.nominator import Nominator
+from scheduler.queue.pending_events import PendingEvent, Step
 from scheduler.queue.pre_enqueue import Gates
+from scheduler.queue.requeue_passes import RequeuePasses
 from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.queue.validation import validate_queue
 
-_QUESTIONS_AT_ONCE: Final = 256
-"""So many times waiting pods are asked at once what an event means to them: some 5 ms."""
 PUT_LAST_SECONDS: Final = 300.0
 """For so long all others go before a pod whose decisions take long."""
 _FLUSHED_AT_ONCE: Final = 512
@@ -136,14 +134,11 @@ class SchedulingQueue:
         self._active = ActiveQueue(self._clock)
         self._backoff = BackoffQueue(backoff, self._clock)
         self._unschedulable = UnschedulablePods(
-            self._hints, self._shares_rejections, self._clock, self._max_in_unschedulable
+            self._shares_rejections, self._clock, self._max_in_unschedulable
         )
+        self._passes = RequeuePasses(self._hints, self._unschedulable)
         self._is_flushing = False
         """Whether pods are left whose back-off was over at the last flush."""
-        self._news = News()
-        """What has happened that the round under way is not about."""
-        self._round: Round | None = None
-        """Groups that may be woken by what happened before; goes on with every pop."""
 
     def configure(
         self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
@@ -210,7 +205,7 @@ class SchedulingQueue:
         queued = queued or self._unschedulable.remove(uid)
         if queued is not None:
             self._count_rejectors(queued, -1)
-            self._end_scouting(uid)
+            self._end_probe(uid)
 
     def activate(self, uids: Iterable[str]) -> None:
         """Make waiting pods active at once, without back-off; unknown ones are ignored.
@@ -277,9 +272,8 @@ class SchedulingQueue:
         if not (observed.interest.exists or is_about_node):
             return
         if is_about_node or len(self._unschedulable):
-            happened = Happened(observed, max_priority, but)
-            self._news.add(happened, self._unschedulable.offers_of(observed))
-            if self._round is None:
+            self._passes.note(PendingEvent(observed, max_priority, but))
+            if not self._passes.is_under_way:
                 self._wake_some()
         self._in_flight.record(observed)
 
@@ -315,12 +309,12 @@ class SchedulingQueue:
         """A pod in flight has a node: it is nominated to none, and those like it may fit, too."""
         if len(self.nominator):
             self.nominator.delete_nominated_pod_if_exists(uid)
-        self._end_scouting(uid)
+        self._end_probe(uid)
 
     def done(self, uid: str) -> None:
         """End the attempt of a pod that need not come back."""
         self._in_flight.done(uid)
-        self._end_scouting(uid)
+        self._end_probe(uid)
 
     def valid_rejection(
         self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]
@@ -379,7 +373,7 @@ class SchedulingQueue:
         if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = rejection is not None and self._unschedulable.note_rejected(uid, rejection)
-            self._end_scouting(uid, found_nothing=is_known)
+            self._end_probe(uid, ProbeEvent.REJECT if is_known else ProbeEvent.LEAVE)
         if queued.unschedulable_plugins:
             self._active.note_rejection()
         return True
@@ -401,11 +395,7 @@ class SchedulingQueue:
 
         So are those whose PreEnqueue plugin failed, sooner: no event is due for them.
         """
-        now = self._clock.monotonic()
-        if not self._unschedulable.deadlines.has_before(now):
-            return
-        self._news.late = now, self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
-        if self._round is None:
+        if self._passes.note_time(self._clock.monotonic()) and not self._passes.is_under_way:
             self._wake_some()
 
     # --- nominations ------------------------------------------------------------------------------
@@ -418,7 +408,7 @@ class SchedulingQueue:
             return
         self.nominator.add_nominated_pod(known, node_name)
         # Pods with a nomination are no longer like others.
-        self._unschedulable.refile(pod.uid)
+        self._passes.refile(pod.uid)
 
     def took_long(self, uid: str) -> QueuedPodInfo | None:
         """A decision took long: the second time in a row all others go first, for a while.
@@ -481,9 +471,8 @@ class SchedulingQueue:
     @property
     def has_ready(self) -> bool:
         """Whether `pop` has a pod, or something to do."""
-        is_waking = self._round is not None or bool(self._news)
         is_ready = len(self._active) > 0 or self._backoff.has_early
-        return is_ready or is_waking or self._is_flushing
+        return is_ready or self._passes.has_more or self._is_flushing
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""
@@ -559,30 +548,22 @@ class SchedulingQueue:
                 strategy = answer
                 label = observed.interest.label
         if strategy is Strategy.SKIP:
-            self._unschedulable.refile(new.uid)
+            self._passes.refile(new.uid)
             return
-        is_due = self._unschedulable.is_due(new.uid)
+        is_due = self._passes.is_due(new.uid)
         self._unschedulable.remove(new.uid)
         if self._requeue(new.uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
-            self._unschedulable.make_due(new.uid)
+            self._passes.make_due(new.uid)
 
     def _update_ready(self, old: PodInfo, new: PodInfo) -> None:
         self.nominator.update_nominated_pod(old, new)
         if kind_of(old) != kind_of(new):
-            self._end_scouting(new.uid)
+            self._end_probe(new.uid)
 
     def _wake_some(self) -> None:
         """Wake pods that something may have helped; where many different ones wait, not yet all."""
-        if self._round is None:
-            if not self._news:
-                return
-            news, self._news = self._news, News()
-            self._round = self._unschedulable.round_of(news)
-        for step in islice(self._round, _QUESTIONS_AT_ONCE):
-            if step is not None and step[0].pod_info.uid in self._unschedulable:
-                self._send(*step)
-        if not self._unschedulable.has_due:
-            self._round = None
+        for queued, wake in self._passes.some():
+            self._send(queued, wake)
 
     def _flush_some(self) -> None:
         """Let back-off end; where it does for very many pods, not yet for all."""
@@ -601,11 +582,11 @@ class SchedulingQueue:
             queued.was_flushed = wake.late_before is not None
             if self._requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
                 return
-            step = self._unschedulable.end_scouting(uid)
+            step = self._unschedulable.end_probe(uid, ProbeEvent.LEAVE)
 
-    def _end_scouting(self, uid: str, *, found_nothing: bool = False) -> None:
-        if uid in self._unschedulable.scouts:
-            step = self._unschedulable.end_scouting(uid, found_nothing=found_nothing)
+    def _end_probe(self, uid: str, event: ProbeEvent = ProbeEvent.LEAVE) -> None:
+        if uid in self._unschedulable.probes:
+            step = self._unschedulable.end_probe(uid, event)
             if step is not None:
                 self._send(*step)
 

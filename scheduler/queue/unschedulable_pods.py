@@ -2,12 +2,10 @@
 
 Source: kubernetes pkg/scheduler/backend/queue/unschedulable_pods.go v1.36. Differs: pods that an
 event cannot tell apart are kept together, so that an event costs as much as there are different
-workloads waiting for it, however many pods they have; see `scheduler.queue.groups`.
+workloads waiting for it, however many pods they have; see `scheduler.queue.equivalent_pods`.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from scheduler.api.objects import Node
@@ -15,10 +13,19 @@ from scheduler.clock import MonotonicClock
 from scheduler.framework.events import EventResource
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.deadlines import Deadlines
+from scheduler.queue.equivalent_pods import (
+    EquivalenceKey,
+    EquivalentPods,
+    Following,
+    Kind,
+    ProbeEvent,
+    Rejection,
+    Wake,
+    key_of,
+)
 from scheduler.queue.excesses import Excesses
-from scheduler.queue.groups import Group, GroupKey, Kind, Rejection, Wake, group_key
-from scheduler.queue.hints import Interest, ObservedEvent, QueueingHints, Strategy
-from scheduler.queue.news import Happened, News, Round, Step
+from scheduler.queue.hints import ObservedEvent
+from scheduler.queue.pending_events import Step
 
 GATE_RETRY_SECONDS: Final = 30.0
 """After this time a PreEnqueue plugin that failed is asked again."""
@@ -28,13 +35,12 @@ class UnschedulablePods:
     """Rejected and gated pods, found by UID, or by the plugins that rejected them.
 
     Invariant: every pod here was rejected or gated by at least one plugin. Where fields of a pod
-    change that are part of its key, `refile` follows in the same step. A group has a scout only
+    change that are part of its key, `refile` follows in the same step. Pods have a probe only
     while that pod is not here, and while there are others that it was sent for.
     """
 
     def __init__(
         self,
-        hints: QueueingHints,
         shares: Callable[[QueuedPodInfo], bool],
         clock: MonotonicClock,
         patience: float,
@@ -42,31 +48,25 @@ class UnschedulablePods:
         """Let no pod wait.
 
         Args:
-            hints: of all profiles.
             shares: whether a pod shares its rejection with equal ones.
             clock: of the deadlines.
             patience: after so many seconds a rejected pod is tried again although nothing happened.
         """
-        self._hints = hints
         self._shares = shares
         self._clock = clock
         self._patience = patience
         self.deadlines = Deadlines()
         """Of the pods that are here; for reading."""
-        self._group_of: dict[str, Group] = {}
-        self._groups: dict[GroupKey, Group] = {}
-        self._by_rejector: dict[tuple[str, str], dict[GroupKey, Group]] = {}
+        self._group_of: dict[str, EquivalentPods] = {}
+        self._groups: dict[EquivalenceKey, EquivalentPods] = {}
+        self._by_rejector: dict[tuple[str, str], dict[EquivalenceKey, EquivalentPods]] = {}
         """Profile and plugin to the groups that the plugin rejected."""
         self._excesses = Excesses()
-        self.scouts: dict[str, Group] = {}
-        """By the UID of a scout; for reading."""
-        self._last_rejected: dict[Kind, Group] = {}
+        self.probes: dict[str, EquivalentPods] = {}
+        """By the UID of a probe; for reading."""
+        self._last_rejected: dict[Kind, EquivalentPods] = {}
         """By kind, the group of the pod that was evaluated last."""
         self._node_changes = 0
-        self._due: OrderedDict[Group, None] = OrderedDict()
-        """The groups that the round under way is still to come to, in this order."""
-        self._late: dict[Group, list[str]] = {}
-        """Of these groups the pods that have waited too long."""
         self.gated_count = 0
 
     def __len__(self) -> int:
@@ -88,10 +88,10 @@ class UnschedulablePods:
 
     def add(self, uid: str, queued: QueuedPodInfo) -> None:
         """Add a pod that is in no queue."""
-        key = group_key(queued, shares=self._shares(queued))
+        key = key_of(queued, shares=self._shares(queued))
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key)
+            group = self._groups[key] = EquivalentPods(key)
             self._index(group)
         group.members[uid] = queued
         group.node_changes = self._node_changes
@@ -118,7 +118,24 @@ class UnschedulablePods:
             self._forget(group)
         return queued
 
-    def _index(self, group: Group) -> None:
+    def refile(self, uid: str) -> bool:
+        """Move a pod, if it is here, to those that it is equivalent to since it changed.
+
+        Its deadline stays. Says whether it moved.
+        """
+        group = self._group_of.get(uid)
+        if group is None:
+            return False
+        queued = group.members[uid]
+        if key_of(queued, shares=self._shares(queued)) == group.key:
+            return False
+        deadline = self.deadlines.of(uid)
+        self.remove(uid)
+        self.add(uid, queued)
+        self.deadlines.set(uid, deadline)
+        return True
+
+    def _index(self, group: EquivalentPods) -> None:
         excess = group.key.excess
         if excess is not None and not group.gating_plugin:
             self._excesses.add(group, excess)
@@ -126,9 +143,9 @@ class UnschedulablePods:
         for plugin in group.rejectors:
             self._by_rejector.setdefault((group.profile, plugin), {})[group.key] = group
 
-    def _forget(self, group: Group) -> None:
+    def _forget(self, group: EquivalentPods) -> None:
         del self._groups[group.key]
-        self.scouts.pop(group.scout, None)
+        self.probes.pop(group.probe, None)
         if self._last_rejected.get(group.key.kind) is group:
             del self._last_rejected[group.key.kind]
         excess = group.key.excess
@@ -141,32 +158,29 @@ class UnschedulablePods:
             if not rejected:
                 del self._by_rejector[group.profile, plugin]
 
-    # --- one for all ------------------------------------------------------------------------------
+    # --- probes ------------------------------------------------------------------------------
 
     def send(self, uid: str, wake: Wake) -> QueuedPodInfo | None:
-        """Take out a pod that is woken; where others are like it, it goes for all of them."""
+        """Take out a pod that is woken; where others are equivalent, it is the probe for them."""
         group = self._group_of.get(uid)
-        if group is not None and group.key.shares and len(group.members) > 1 and not group.scout:
-            group.scout, group.wake = uid, wake
-            self.scouts[uid] = group
+        if group is not None and group.key.shares and len(group.members) > 1 and not group.probe:
+            group.send(uid, wake)
+            self.probes[uid] = group
         return self.remove(uid)
 
-    def end_scouting(self, uid: str, *, found_nothing: bool = False) -> Step | None:
-        """A scout, if it is one, is not under way any more: who goes next, and how.
-
-        Args:
-            uid: of the scout.
-            found_nothing: whether it was rejected as those were that it was sent for.
-        """
-        group = self.scouts.pop(uid, None)
+    def end_probe(self, uid: str, event: ProbeEvent) -> Step | None:
+        """Take note of the end of a probe; gives the pod that follows it, and how it is woken."""
+        group = self.probes.pop(uid, None)
         if group is None:
             return None
-        group.scout = ""
+        which = group.end_probe(event)
         following, limit = next(iter(group.members.values())), group.wake.late_before
-        is_late = limit is not None and self.deadlines.of(following.pod_info.uid) < limit
-        if found_nothing and not is_late:
-            return None
-        return following, group.wake
+        if which is Following.ANY:
+            return following, group.wake
+        if which is Following.LATE and limit is not None:
+            is_late = self.deadlines.of(following.pod_info.uid) < limit
+            return (following, group.wake) if is_late else None
+        return None
 
     def note_rejected(self, uid: str, rejection: Rejection) -> bool:
         """A pod that is here fits nowhere, by this evaluation of it or of an equal pod.
@@ -179,7 +193,7 @@ class UnschedulablePods:
             return False
         group.rejection = rejection
         self._last_rejected[group.key.kind] = group
-        return group.scout == uid
+        return group.probe == uid
 
     @property
     def has_rejections(self) -> bool:
@@ -195,7 +209,7 @@ class UnschedulablePods:
         """The next pod of this kind is evaluated, whatever is known of its equals."""
         self._last_rejected.pop(kind, None)
 
-    # --- events -----------------------------------------------------------------------------------
+    # --- which pods an event may help -------------------------------------------------------------
 
     def offers_of(self, observed: ObservedEvent) -> dict[str, int]:
         """What a changed node has, as far as it helps groups for sure: those that waited for it."""
@@ -204,144 +218,36 @@ class UnschedulablePods:
         self._node_changes += 1
         return self._excesses.offers(observed.new) if isinstance(observed.new, Node) else {}
 
-    def round_of(self, news: News) -> Round:
-        """The pods that are worth trying again, and how; of equal ones only the scout.
+    def late(self, limit: float) -> dict[EquivalentPods, list[str]]:
+        """The pods whose deadline was over by then."""
+        late: dict[EquivalentPods, list[str]] = {}
+        for uid in self.deadlines.before(limit):
+            late.setdefault(self._group_of[uid], []).append(uid)
+        return late
 
-        There is one at a time. Who it gives may be gone, if it was left alone for a while.
+    def waits_for_nodes(self, group: EquivalentPods) -> bool:
+        """Whether the pods wait for nodes only, and no node has changed since one of them came."""
+        return group.key.excess is not None and group.node_changes == self._node_changes
 
-        Cost: O(groups whose rejectors registered for what happened); asking comes bit by bit.
-        """
-        interests = [sort.interest for sort in news.sorts.values()]
-        self._late = {}
-        for uid in () if news.late is None else self.deadlines.before(news.late[0]):
-            self._late.setdefault(self._group_of[uid], []).append(uid)
-        if any(interest.is_wildcard for interest in interests):
-            self._due = OrderedDict.fromkeys(self._groups.values())
-        else:
-            lines = [
-                list(self._late),
-                *(
-                    self._excesses.that_fit(resource, amount)
-                    for resource, (amount, _) in news.offered.items()
-                ),
-            ]
-            lines += [
-                list(self._by_rejector.get((profile, plugin), {}).values())
-                for interest in interests
-                for profile, registered in interest.by_profile.items()
-                for plugin in registered.hints
-            ]
-            self._due = OrderedDict.fromkeys(chain.from_iterable(lines))
-        return self._looking(news)
+    def extend_deadline(self, uid: str, now: float) -> None:
+        """Try a pod again later: what it waits for has not happened."""
+        self.deadlines.set(uid, now + self._patience)
 
-    def _looking(self, news: News) -> Round:
-        while self._due:
-            group = next(iter(self._due))
-            yield None
-            if group.members:
-                yield from self._woken(group, news)
-            del self._due[group]
+    def all_equivalent(self) -> Iterable[EquivalentPods]:
+        """All that wait."""
+        return self._groups.values()
 
-    @property
-    def has_due(self) -> bool:
-        """Whether a round is under way."""
-        return bool(self._due)
+    def rejected_by(self, profile: str, plugin: str) -> Iterable[EquivalentPods]:
+        """Those that a plugin of a profile rejected."""
+        return list(self._by_rejector.get((profile, plugin), {}).values())
 
-    def is_due(self, uid: str) -> bool:
-        """Whether the round under way is still to come to a pod."""
-        return self._group_of.get(uid) in self._due
+    def that_fit(self, resource: str, amount: int) -> Iterable[EquivalentPods]:
+        """Those that lacked so much of a resource, or less, on every node."""
+        return self._excesses.that_fit(resource, amount)
 
-    def make_due(self, uid: str) -> None:
-        """Let the round under way come to a pod, which it would have come to elsewhere."""
-        self._due[self._group_of[uid]] = None
-
-    def refile(self, uid: str) -> None:
-        """Move a pod, if it is here, to the group to which it belongs since it changed.
-
-        A round under way comes to it there, and its deadline stays.
-        """
-        group = self._group_of.get(uid)
-        if group is None:
-            return
-        queued = group.members[uid]
-        if group_key(queued, shares=self._shares(queued)) != group.key:
-            is_due, deadline = group in self._due, self.deadlines.of(uid)
-            self.remove(uid)
-            self.add(uid, queued)
-            self.deadlines.set(uid, deadline)
-            if is_due:
-                self.make_due(uid)
-
-    def _woken(self, group: Group, news: News) -> Round:
-        helped_by = "" if group.gating_plugin else news.helps(group.key.excess)
-        if helped_by:
-            yield from self._outright(group, helped_by)
-        for sort in news.sorts.values():
-            if not group.may_wake(sort.interest):
-                continue
-            if sort.too_many:
-                yield from self._outright(group, sort.interest.label)
-                continue
-            for happened in sort.happened:
-                if happened.max_priority is None or group.priority <= happened.max_priority:
-                    yield from self._woken_by(group, happened)
-        if news.late is not None and group in self._late:
-            yield from self._waking_late(group, *news.late)
-
-    @staticmethod
-    def _outright(group: Group, label: str) -> list[Step]:
-        """Everybody of a group, without asking."""
-        is_pending = bool(group.key.pending_plugins)
-        wake = Wake(Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF, label)
-        return [(queued, wake) for queued in _to_send(group, "")]
-
-    def _waking_late(self, group: Group, limit: float, interest: Interest) -> Round:
-        """The pods whose deadline is over. Of equal ones it is the scout.
-
-        Pods that wait for nodes have time until there are other nodes, those that are gated until
-        their gate has failed or has registered for this. They get another deadline.
-        """
-        wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
-        has_time = group.key.excess is not None and group.node_changes == self._node_changes
-        has_time |= not group.may_wake(interest)
-        for uid in self._late[group]:
-            queued = group.members.get(uid)
-            if queued is None:
-                continue
-            if has_time and not queued.gate_failed:
-                self.deadlines.set(uid, limit + self._patience)
-                yield None
-            elif group.scout:
-                return
-            else:
-                yield queued, wake
-
-    def _woken_by(self, group: Group, happened: Happened) -> Round:
-        """Ask once for all pods of a group, and on its own for a pod that the event happened to."""
-        observed, but = happened.observed, happened.but
-        label, subject_uid = observed.interest.label, observed.pod_uid
-        alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
-        has_subject = subject_uid in group.members
-        is_each = alone or has_subject
-        shared: Strategy | None = None
-        for queued in list(group.members.values()) if is_each else _to_send(group, but):
-            uid = queued.pod_info.uid
-            if uid == subject_uid or alone:
-                strategy = self._ask(group, queued, observed)
-            else:
-                if shared is None:
-                    shared = self._ask(group, queued, observed)
-                strategy = shared
-            is_woken = strategy is not Strategy.SKIP and uid != but
-            yield (queued, Wake(strategy, label)) if is_woken else None
-            if shared is Strategy.SKIP and not is_each:
-                return
-
-    def _ask(self, group: Group, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
-        key = group.key
-        return self._hints.strategy(
-            queued.pod_info, key.unschedulable_plugins, key.pending_plugins, observed
-        )
+    def equivalent_of(self, uid: str) -> EquivalentPods | None:
+        """Those that a pod belongs to, if it is here."""
+        return self._group_of.get(uid)
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -349,7 +255,7 @@ class UnschedulablePods:
         """What is wrong, in words."""
         for uid, group in self._group_of.items():
             queued = group.members[uid]
-            if group.key != group_key(queued, shares=self._shares(queued)):
+            if group.key != key_of(queued, shares=self._shares(queued)):
                 yield f"pod {uid} changed while it was unschedulable"
             if not group.rejectors:
                 yield f"pod {uid} is unschedulable although nobody rejected it"
@@ -359,10 +265,10 @@ class UnschedulablePods:
             yield "a group has no pods"
         if self.gated_count != sum(1 for queued in self if queued.is_gated):
             yield "gated pods are miscounted"
-        if self.scouts != {g.scout: g for g in self._groups.values() if g.scout}:
-            yield "scouts are not known to the groups that sent them"
-        if any(uid in self._group_of for uid in self.scouts):
-            yield "a scout waits with those that wait for it"
+        if self.probes != {g.probe: g for g in self._groups.values() if g.probe}:
+            yield "probes are not known to the pods that sent them"
+        if any(uid in self._group_of for uid in self.probes):
+            yield "a probe waits with those that wait for it"
         if any(self._groups.get(group.key) is not group for group in self._last_rejected.values()):
             yield "the rejection of a group is kept that does not exist"
         yield from self._misfiled()
@@ -384,11 +290,3 @@ class UnschedulablePods:
             yield "groups are indexed under other plugins than those that rejected them"
         if {group.key for group in self._excesses} != excessive:
             yield "groups that no node could hold are not filed as such"
-
-
-def _to_send(group: Group, but: str) -> list[QueuedPodInfo]:
-    """Who is to be tried of a group; nobody while its scout is under way."""
-    if group.scout:
-        return []
-    members = (queued for uid, queued in group.members.items() if uid != but)
-    return list(islice(members, 1 if group.key.shares else None))

@@ -249,9 +249,9 @@ FOUND: Final = (
     ),
     Undone(
         "hints over very many label sets are asked in one step",
-        "scheduler/queue/scheduling_queue.py",
-        "_QUESTIONS_AT_ONCE: Final = 256",
-        "_QUESTIONS_AT_ONCE: Final = 1_000_000",
+        "scheduler/queue/requeue_passes.py",
+        "QUESTIONS_AT_ONCE: Final = 256",
+        "QUESTIONS_AT_ONCE: Final = 1_000_000",
         "tests/unit/queue/test_equals.py::test_very_many_groups_are_woken_bit_by_bit",
     ),
     Undone(
@@ -296,9 +296,9 @@ FOUND: Final = (
     ),
     Undone(
         "a change of a pod hides it from the round under way",
-        "scheduler/queue/unschedulable_pods.py",
-        "        self._due[self._group_of[uid]] = None\n",
-        "        pass\n",
+        "scheduler/queue/requeue_passes.py",
+        "            self._due[group] = None\n",
+        "            pass\n",
         "tests/unit/queue/test_equals.py::test_a_change_of_a_pod_does_not_hide_it_from_the_round",
     ),
     Undone(

@@ -1,4 +1,4 @@
-"""What pages have from the code: the life of an attempt, lines per room, faults with a name.
+"""What pages have from the code: the lives of an attempt and of equivalent pods, lines per room, faults with a name.
 
     python -m tests.unit.docs.drawn      # writes them there
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
+from scheduler.queue.equivalent_pods import PROBE_TRANSITIONS, Following, ProbeEvent, ProbeState
 from tests.mutants.named import FAULTS
 
 CHECKOUT: Final = Path(__file__).parents[3]
 PAGE: Final = CHECKOUT / "docs" / "architecture.md"
 TESTING: Final = CHECKOUT / "docs" / "testing.md"
 BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
+BEGIN_PROBES: Final = "<!-- drawn, probes, by: python -m tests.unit.docs.drawn -->"
 END: Final = "<!-- end of what is drawn -->"
 
 
@@ -32,6 +34,20 @@ def table() -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def probes() -> str:
+    """One line per state of equivalent pods, one column per event, with the pod that follows."""
+    head = ["state", *(event.name.lower() for event in ProbeEvent)]
+    lines = [head, ["---"] * len(head)]
+    for state in ProbeState:
+        cells = []
+        for event in ProbeEvent:
+            to, following = PROBE_TRANSITIONS.get((state, event), (None, Following.NONE))
+            follows = "" if following is Following.NONE else f"; next: {following.value}"
+            cells.append("" if to is None else f"{to.name}{follows}")
+        lines.append([f"**{state.name}**", *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def faults() -> str:
     """One line per fault that has a name, and the test that notices it."""
     lines = ["| fault | where | noticed by |", "| --- | --- | --- |"]
@@ -42,11 +58,11 @@ def faults() -> str:
     return "\n".join(lines)
 
 
-def with_table(text: str, table: str) -> str:
+def with_table(text: str, table: str, begin: str = BEGIN) -> str:
     """A page with what is drawn between the two lines of comment."""
-    before, _, rest = text.partition(BEGIN)
+    before, _, rest = text.partition(begin)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    return f"{before}{begin}\n{table}\n{END}{after}"
 
 
 def lines_of(package: str) -> int:
@@ -71,5 +87,6 @@ def _with_lines(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(_with_lines(PAGE.read_text()), table()))
+    page = with_table(_with_lines(PAGE.read_text()), table())
+    PAGE.write_text(with_table(page, probes(), BEGIN_PROBES))
     TESTING.write_text(with_table(TESTING.read_text(), faults()))

@@ -4,7 +4,7 @@ import configparser
 import re
 from pathlib import Path
 
-from tests.unit.docs.drawn import BEGIN, END, PAGE, TESTING, faults, table
+from tests.unit.docs.drawn import BEGIN, BEGIN_PROBES, END, PAGE, TESTING, faults, probes, table
 
 CHECKOUT = Path(__file__).parents[3]
 TEXT = PAGE.read_text()
@@ -20,14 +20,19 @@ def test_the_table_of_an_attempt_is_the_codes() -> None:
     assert drawn_in(TEXT) == table()
 
 
+def test_the_table_of_equivalent_pods_is_the_codes() -> None:
+    """`make docs` draws it again."""
+    assert drawn_in(TEXT, BEGIN_PROBES) == probes()
+
+
 def test_the_faults_that_have_a_name_are_those_that_are_planted() -> None:
     """`make docs` draws them again; `make mutants ROOM=named` plants them."""
     assert drawn_in(TESTING.read_text()) == faults()
 
 
-def drawn_in(text: str) -> str:
+def drawn_in(text: str, begin: str = BEGIN) -> str:
     """What stands between the two lines of comment."""
-    return text.partition(BEGIN)[2].partition(END)[0].strip()
+    return text.partition(begin)[2].partition(END)[0].strip()
 
 
 def test_every_room_is_on_the_map() -> None:

@@ -15,8 +15,8 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.types import Excess, QueuedPodInfo
-from scheduler.queue.groups import Rejection
-from scheduler.queue.news import KEPT
+from scheduler.queue.equivalent_pods import Rejection
+from scheduler.queue.pending_events import KEPT
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
 
@@ -141,7 +141,7 @@ def test_who_finds_a_place_brings_the_next_one() -> None:
     assert (first.pod_info.name, second, queue.active()) == ("a", ["b"], [])
 
 
-def test_a_scout_that_is_deleted_is_replaced() -> None:
+def test_a_probe_that_is_deleted_is_replaced() -> None:
     """While it waits for its turn, and while it is tried."""
     queue = Equals()
     pods = queue.add("a", "b", "c")
@@ -350,7 +350,7 @@ def test_nodes_that_come_in_a_row_cost_a_note_each() -> None:
     for cpu in ("4", "8", "4") * 20:
         node = make_node("n", allocatable={"cpu": cpu})
         queue.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node)
-    noted = queue.queue._news
+    noted = queue.queue._passes.pending
     at_once = len(queue.active())
     for _ in range(10):
         queue.queue.flush_backoff_completed()

@@ -1,11 +1,12 @@
 """Waiting pods that an event cannot tell apart.
 
 Pods of one kind differ in nothing that in-tree plugins look at. Where a profile's plugins judge
-them alike, the rejection of one stands for all of its group: an event sends one of them to be tried
-again, its scout, and the others follow only if it finds a place.
+them alike, the rejection of one holds for all: an event sends one of them to be tried again, the
+probe. The others follow only if it finds a place.
 """
 
-from typing import TypeAlias
+from enum import Enum
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -17,7 +18,7 @@ Kind: TypeAlias = tuple[PodShape, LabelSet, str, str]
 """Shape, labels, namespace, and UID of the controller."""
 
 
-class GroupKey(msgspec.Struct, frozen=True):
+class EquivalenceKey(msgspec.Struct, frozen=True):
     """What hints and the way of waking may depend on.
 
     Attributes:
@@ -46,14 +47,14 @@ def kind_of(pod: PodInfo) -> Kind:
     return pod.shape, pod.label_set, meta.namespace, controller
 
 
-def group_key(queued: QueuedPodInfo, *, shares: bool) -> GroupKey:
+def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
     """The group of a pod.
 
     Args:
         queued: the pod.
         shares: whether its plugins judge equal pods alike, and it has no place of its own kept.
     """
-    return GroupKey(
+    return EquivalenceKey(
         kind_of(queued.pod_info),
         queued.unschedulable_plugins,
         queued.pending_plugins,
@@ -99,13 +100,59 @@ class Wake(msgspec.Struct, frozen=True):
     late_before: float | None = None
 
 
-class Group:
+class ProbeState(Enum):
+    """How equivalent pods wait."""
+
+    RESTING = "resting"
+    """No probe is on its way."""
+    PROBING = "probing"
+    """A probe is on its way, as an event may help all of them."""
+    EXPIRING = "expiring"
+    """One is on its way, as it waited too long; each of those is told anew why it waits."""
+
+
+class ProbeEvent(Enum):
+    """What happens to equivalent pods, or to their probe."""
+
+    WAKE = "wake"
+    """An event wakes one of them, which becomes the probe."""
+    EXPIRE = "expire"
+    """The deadline of one of them is over; it becomes the probe."""
+    REJECT = "reject"
+    """The probe is rejected by the plugins that rejected the others."""
+    LEAVE = "leave"
+    """The probe finds a place, is rejected by other plugins, is gated, changes or is deleted."""
+
+
+class Following(Enum):
+    """Which pod is the next probe when a probe has come to its end."""
+
+    NONE = "none"
+    LATE = "one whose deadline is over"
+    ANY = "any"
+
+
+_S, _E = ProbeState, ProbeEvent
+
+PROBE_TRANSITIONS: Final = {
+    (_S.RESTING, _E.WAKE): (_S.PROBING, Following.NONE),
+    (_S.RESTING, _E.EXPIRE): (_S.EXPIRING, Following.NONE),
+    (_S.PROBING, _E.REJECT): (_S.RESTING, Following.NONE),
+    (_S.PROBING, _E.LEAVE): (_S.RESTING, Following.ANY),
+    (_S.EXPIRING, _E.REJECT): (_S.RESTING, Following.LATE),
+    (_S.EXPIRING, _E.LEAVE): (_S.RESTING, Following.ANY),
+}
+"""By state and event: the next state, and which pod is then the next probe, woken the same way."""
+
+
+class EquivalentPods:
     """Waiting pods of the same key.
 
     Attributes:
         key: what they have in common.
         members: the pods by UID, those that came first before others.
-        scout: UID of the pod that was woken for all; empty when there is none.
+        state: whether a probe is on its way.
+        probe: UID of the probe; empty while there is none.
         wake: how it was woken.
         rejection: the last one of a member; None before the first.
         node_changes: how many changes of nodes there had been when a member came last.
@@ -117,14 +164,15 @@ class Group:
         "members",
         "node_changes",
         "priority",
+        "probe",
         "profile",
         "rejection",
         "rejectors",
-        "scout",
+        "state",
         "wake",
     )
 
-    def __init__(self, key: GroupKey) -> None:
+    def __init__(self, key: EquivalenceKey) -> None:
         spec = key.kind[0].spec
         self.key = key
         self.profile = spec.scheduler_name
@@ -132,7 +180,8 @@ class Group:
         self.rejectors = key.unschedulable_plugins | key.pending_plugins
         self.gating_plugin = key.gating_plugin
         self.members: dict[str, QueuedPodInfo] = {}
-        self.scout = ""
+        self.state = ProbeState.RESTING
+        self.probe = ""
         self.wake = Wake(Strategy.SKIP, "")
         self.rejection: Rejection | None = None
         self.node_changes = 0
@@ -144,3 +193,15 @@ class Group:
         registered for matters.
         """
         return not self.gating_plugin or self.gating_plugin in interest.of(self.profile).hints
+
+    def send(self, uid: str, wake: Wake) -> None:
+        """Make a pod the probe; there must be none."""
+        event = ProbeEvent.WAKE if wake.late_before is None else ProbeEvent.EXPIRE
+        self.state, _ = PROBE_TRANSITIONS[self.state, event]
+        self.probe, self.wake = uid, wake
+
+    def end_probe(self, event: ProbeEvent) -> Following:
+        """Take note of the end of the probe; gives which pod follows it."""
+        self.state, following = PROBE_TRANSITIONS[self.state, event]
+        self.probe = ""
+        return following

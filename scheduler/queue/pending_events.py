@@ -1,10 +1,10 @@
-"""What has happened, until everybody who waits has been asked what it means to them.
+"""What has happened, until all waiting pods that it may help have been asked what it means to them.
 
 Where very many different pods wait, asking all of them about each event takes longer than the next
-events take to come. So groups are gone through in rounds, some at a time: each is asked about all
-that had happened when the round began, and what happens meanwhile is for the next round. An event
-costs no more than a note, whoever waits. What one round may ask a group is bounded: an event that
-comes very often is taken to help whoever waits for such events.
+events take to come. So equivalent pods are gone through in requeue passes, some at a time: each is
+asked about all that had happened when the pass began, and what happens meanwhile is for the next
+pass. An event costs no more than a note, however many pods wait. What one pass may ask is bounded:
+an event that comes very often is taken to help all pods that wait for such events.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ import msgspec
 
 from scheduler.framework.events import ClusterEvent
 from scheduler.framework.types import Excess, QueuedPodInfo
-from scheduler.queue.groups import Wake
+from scheduler.queue.equivalent_pods import Wake
 from scheduler.queue.hints import Interest, ObservedEvent
 
 KEPT: Final = 8
@@ -22,12 +22,12 @@ KEPT: Final = 8
 
 Step: TypeAlias = tuple[QueuedPodInfo, Wake]
 """A pod that is to be tried, and how it is woken."""
-Round: TypeAlias = Iterator[Step | None]
-"""Who is woken, found out as it goes on; None for each question that wakes nobody."""
+RequeuePass: TypeAlias = Iterator[Step | None]
+"""The pods that are woken, found out as it goes on; None for each question that wakes none."""
 
 
-class Happened(msgspec.Struct, frozen=True, gc=False):
-    """An event, and whom it does not concern.
+class PendingEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event, and the pods that it does not concern.
 
     Attributes:
         observed: the event.
@@ -40,32 +40,33 @@ class Happened(msgspec.Struct, frozen=True, gc=False):
     but: str
 
 
-class Sort(msgspec.Struct):
-    """All events of one sort since the last round.
+class EventsOfSort(msgspec.Struct):
+    """All events of one sort since the last pass.
 
     Attributes:
-        interest: who registered for them.
+        interest: the plugins that registered for them.
         happened: the events, unless there were too many.
         too_many: whether there were.
     """
 
     interest: Interest
-    happened: list[Happened]
+    happened: list[PendingEvent]
     too_many: bool = False
 
 
-class News:
-    """All that has happened since the last round began.
+class PendingEvents:
+    """All that has happened since the last pass began.
 
     Attributes:
         sorts: events by sort.
         offered: of resources that groups lack, the most that a node has had; by resource, with the
             label of the event.
-        late: by when the deadlines of pods were over, and who wants to know; None if nobody looks.
+        late: by when the deadlines of pods were over, and which plugins registered for that; None
+            if no deadline is.
     """
 
     def __init__(self) -> None:
-        self.sorts: dict[ClusterEvent, Sort] = {}
+        self.sorts: dict[ClusterEvent, EventsOfSort] = {}
         self.offered: dict[str, tuple[int, str]] = {}
         self.late: tuple[float, Interest] | None = None
 
@@ -73,12 +74,12 @@ class News:
         """Whether there is anything; asked after each event of the engine."""
         return bool(self.sorts or self.offered) or self.late is not None
 
-    def add(self, happened: Happened, offers: Mapping[str, int]) -> None:
+    def add(self, happened: PendingEvent, offers: Mapping[str, int]) -> None:
         """Something has happened.
 
         Args:
             happened: what.
-            offers: resources of a node, as far as they help anybody for sure.
+            offers: resources of a node, as far as they help any pod for sure.
         """
         interest = happened.observed.interest
         for resource, amount in offers.items():
@@ -87,7 +88,7 @@ class News:
                 self.offered[resource] = amount, interest.label
         if not interest.exists:
             return
-        sort = self.sorts.setdefault(interest.event, Sort(interest, []))
+        sort = self.sorts.setdefault(interest.event, EventsOfSort(interest, []))
         if len(sort.happened) < KEPT:
             sort.happened.append(happened)
         else:
