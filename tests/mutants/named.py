@@ -266,8 +266,8 @@ FAULTS: Final = (
     NamedFault(
         "a change of a waiting pod puts its deadline off",
         "queue/unschedulable_pods",
-        "            self.deadlines.set(uid, deadline)\n",
-        "            self.deadlines.set(uid, deadline + 300.0)\n",
+        "        self.deadlines.set(uid, deadline)\n",
+        "        self.deadlines.set(uid, deadline + 300.0)\n",
         "tests/unit/queue/test_equals.py::test_a_change_of_a_pod_leaves_its_deadline",
     ),
     NamedFault(

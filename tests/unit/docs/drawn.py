@@ -1,4 +1,4 @@
-"""What pages have from the code: the lives of an attempt and of equivalent pods, lines per room, faults with a name.
+"""What pages have from the code: how attempts and equivalent pods live, lines per room, faults.
 
     python -m tests.unit.docs.drawn      # writes them there
 
