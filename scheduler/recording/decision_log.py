@@ -4,13 +4,12 @@ import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from queue import Full, Queue
-from threading import Thread
 from typing import Final
 
 from scheduler.engine.events import Event, Tick
 from scheduler.engine.instructions import Instruction
 from scheduler.engine.outcome import Outcome
+from scheduler.recording.block_writer import BlockWriter
 from scheduler.recording.decisions import Rows
 
 FILE_BYTES: Final = 64 << 20
@@ -49,18 +48,13 @@ class DecisionLog:
         on_end: Callable[[str], object],
         waiting_blocks: int = WAITING_BLOCKS,
     ) -> None:
-        self._write = write
         self._rows = rows
         self._on_lost = on_lost
         self._on_end = on_end
         self._lines = bytearray()
         self._count = 0
-        self._problem = ""
         self._has_ended = False
-        self._blocks: Queue[bytes | None] = Queue(waiting_blocks)
-        # Whoever does not read what we write must not keep the process from ending.
-        self._thread = Thread(target=self._work, name="decisions", daemon=True)
-        self._thread.start()
+        self._writer = BlockWriter("decisions", write, waiting_blocks)
 
     def take(self, outcome: Outcome) -> None:
         """See `scheduler.engine.outcome.TakeOutcome`."""
@@ -78,50 +72,34 @@ class DecisionLog:
     def close(self) -> None:
         """Wait a little for what is left to be written."""
         self._flush()
-        if self._problem:
-            return
-        try:
-            if self._count:
-                self._blocks.put(bytes(self._lines), timeout=CLOSE_SECONDS)
-                self._lines, self._count = bytearray(), 0
-            self._blocks.put(None, timeout=CLOSE_SECONDS)
-        except Full:
+        if self._count:
+            self._put(CLOSE_SECONDS)
+        if not self._writer.close(CLOSE_SECONDS):
             self._lose()
-        self._thread.join(CLOSE_SECONDS)
 
     def _flush(self) -> None:
-        if self._problem:
+        if self._writer.problem:
             self._end()
             self._lose()
-            return
-        if not self._count:
-            return
-        try:
-            self._blocks.put_nowait(bytes(self._lines))
-        except Full:
-            # A block that is not full can wait here.
-            if len(self._lines) >= BLOCK_BYTES:
-                self._lose()
-        else:
+        # A block that is not full can wait here.
+        elif self._count and not self._put() and len(self._lines) >= BLOCK_BYTES:
+            self._lose()
+
+    def _put(self, seconds: float = 0.0) -> bool:
+        is_taken = self._writer.put(bytes(self._lines), seconds)
+        if is_taken:
             self._lines, self._count = bytearray(), 0
+        return is_taken
 
     def _end(self) -> None:
         if not self._has_ended:
             self._has_ended = True
-            self._on_end(self._problem)
+            self._on_end(self._writer.problem)
 
     def _lose(self) -> None:
         if self._count:
             self._on_lost(self._count)
         self._lines, self._count = bytearray(), 0
-
-    def _work(self) -> None:
-        while (block := self._blocks.get()) is not None:
-            try:
-                self._write(block)
-            except OSError as problem:
-                self._problem = problem.strerror or str(problem)
-                return
 
 
 class RotatedFile:

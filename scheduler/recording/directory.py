@@ -1,15 +1,15 @@
 """Everything that an engine is told from its start, in files that rotate."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
 from scheduler.engine.events import Event, Tick
 from scheduler.engine.instructions import Instruction
-from scheduler.recording.files import MAGIC, block, part_name
+from scheduler.recording.block_writer import BlockWriter
+from scheduler.recording.files import MAGIC, MAX_LINES, block, part_name
 from scheduler.recording.records import Header, Writer
 
 FILE_BYTES: Final = 64 << 20
@@ -18,8 +18,15 @@ TOTAL_BYTES: Final = 4 << 30
 """Then recording ends: without its beginning a recording cannot be replayed."""
 BLOCK_BYTES: Final = 1 << 18
 FLUSH_SECONDS: Final = 1.0
-_PENDING: Final = 8
-"""Blocks that may wait for the disk; then the engine does."""
+WAITING_BLOCKS: Final = 64
+"""Blocks that may wait for the disk: so much is told of at once when a large cluster is listed."""
+WAIT_SECONDS: Final = 0.1
+"""How long the engine waits for room for one more block; then recording ends."""
+CLOSE_SECONDS: Final = 5.0
+"""How long the end of the process waits for the disk."""
+
+_Written: TypeAlias = tuple[Path, bytes, bytes | bytearray]
+"""Where to, what comes before the block, and the lines of the block."""
 
 
 class DirectoryRecorder:
@@ -47,14 +54,10 @@ class DirectoryRecorder:
         self._on_end = on_end
         self._file_bytes = file_bytes
         self._total_bytes = total_bytes
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recording")
-        self._pending: list[Future[int]] = []
-        self._problem = ""
-        """What the thread could not write; nothing is written after it: that would leave a gap."""
+        self._files = _Files()
+        self._blocks = BlockWriter("recording", self._files.write, WAITING_BLOCKS)
         self._lines = bytearray()
         self._flushed_at = header.clock
-        self._written = 0
-        self._written_before = 0
         self._is_open = True
         self._begin_file(header)
 
@@ -69,56 +72,68 @@ class DirectoryRecorder:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left, and wait for the disk."""
+        """Write what is left, and wait for the disk, but not for ever."""
         if self._is_open:
             self._flush()
-            self._collect(0)
-            self._is_open = False
-        self._thread.shutdown()
+        is_written = self._blocks.close(CLOSE_SECONDS if self._is_open else 0.0)
+        if self._is_open and not is_written:
+            self._end(self._blocks.problem or "the disk does not answer")
+        self._is_open = False
 
     def _begin_file(self, header: Header) -> None:
         self._header = header
         self._path = self._directory / part_name(header)
         self._writer = Writer()
-        self._written_before = self._written
-        self._submit(MAGIC, Writer.header(header))
+        self._put(MAGIC, Writer.header(header))
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, bytearray()
-        if lines:
-            self._submit(b"", lines)
-        self._collect(_PENDING)
-        if self._is_open and self._written >= self._total_bytes:
+        if self._files.total >= self._total_bytes:
             self._end("the directory holds as much as it may")
-        elif self._is_open and self._written - self._written_before >= self._file_bytes:
-            self._collect(0)
+        elif len(lines) > MAX_LINES:
+            self._end(f"an event is longer than {MAX_LINES} bytes")
+        elif lines:
+            self._put(b"", lines)
+        if self._is_open and self._files.size_of(self._path) >= self._file_bytes:
             self._begin_file(replace(self._header, part=self._header.part + 1))
 
-    def _submit(self, start: bytes, lines: bytes | bytearray) -> None:
-        self._pending.append(self._thread.submit(self._write, self._path, start, lines))
-
-    def _collect(self, allowed: int) -> None:
-        """Take up what the thread has written; wait until no more than so many blocks are left."""
-        while self._pending and (self._pending[0].done() or len(self._pending) > allowed):
-            self._written += self._pending.pop(0).result()
-        if self._problem and self._is_open:
-            self._end(self._problem)
+    def _put(self, start: bytes, lines: bytes | bytearray) -> None:
+        written: _Written = (self._path, start, lines)
+        if self._blocks.problem:
+            self._end(self._blocks.problem)
+        elif not self._blocks.put(written, WAIT_SECONDS):
+            # A gap could not be replayed, and waiting would hold the loop up.
+            self._end(f"the disk is too slow: {WAITING_BLOCKS} blocks wait")
 
     def _end(self, why: str) -> None:
         self._is_open = False
         self._lines.clear()
-        self._collect(0)
-        self._on_end(why, self._written)
+        self._on_end(why, self._files.total)
 
-    def _write(self, path: Path, start: bytes, lines: bytes | bytearray) -> int:
+
+class _Files:
+    """What the thread has written.
+
+    Attributes:
+        total: bytes in all files.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._last = Path(), 0
+        """The file that was written last, and its size."""
+
+    def size_of(self, path: Path) -> int:
+        """Bytes in a file, if it is the one that was written last."""
+        last, size = self._last
+        return size if last == path else 0
+
+    def write(self, written: _Written) -> None:
         """In the thread."""
-        if self._problem:
-            return 0
-        try:
-            return _append(path, start, lines)
-        except OSError as problem:
-            self._problem = problem.strerror or str(problem)
-            return 0
+        path, start, lines = written
+        size = _append(path, start, lines)
+        self._last = path, self.size_of(path) + size
+        self.total += size
 
 
 def _append(path: Path, start: bytes, lines: bytes | bytearray) -> int:

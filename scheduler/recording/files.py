@@ -16,9 +16,10 @@ MAGIC: Final = b"stowage recording\n"
 SUFFIX: Final = ".recording"
 _LEVEL: Final = 1
 _FRAME: Final = Struct("<II")
-_MAX_BLOCK: Final = 1 << 28
-_MAX_LINES: Final = 1 << 30
+MAX_LINES: Final = 1 << 24
 """Bytes that a block may have when it is unpacked: a crafted one could fill any memory."""
+_MAX_BLOCK: Final = 2 * MAX_LINES
+_BLOCK_BYTES: Final = 1 << 20
 
 
 def block(lines: bytes | bytearray) -> bytes:
@@ -29,7 +30,16 @@ def block(lines: bytes | bytearray) -> bytes:
 
 def whole_file(header: Header, lines: bytearray) -> bytes:
     """A recording in one piece."""
-    return b"".join((MAGIC, block(Writer.header(header)), block(lines)))
+    return b"".join((MAGIC, block(Writer.header(header)), *_blocks(lines)))
+
+
+def _blocks(lines: bytearray) -> Iterator[bytes]:
+    """Each ends with the first line that makes it large enough."""
+    start = 0
+    while start < len(lines):
+        end = lines.find(b"\n", start + _BLOCK_BYTES) + 1 or len(lines)
+        yield block(lines[start:end])
+        start = end
 
 
 class Recording:
@@ -131,11 +141,11 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 def _unpacked(packed: bytes) -> bytes:
     unpacking = zlib.decompressobj()
     try:
-        lines = unpacking.decompress(packed, _MAX_LINES)
+        lines = unpacking.decompress(packed, MAX_LINES)
     except zlib.error as problem:
         raise RecordingError("it is damaged: a block cannot be unpacked") from problem
     if unpacking.unconsumed_tail:
-        raise RecordingError(f"it is damaged: a block is longer than {_MAX_LINES} bytes")
+        raise RecordingError(f"it is damaged: a block is longer than {MAX_LINES} bytes")
     if not unpacking.eof:
         raise RecordingError("it is damaged: a block is not whole")
     return lines

@@ -183,6 +183,7 @@ def rotated(source: Path, directory: Path) -> Path:
     for record in recording:
         answer = msgspec.json.decode(record.answer, type=list[Instruction])
         recorder.note(record.event, record.time, answer)
+        recorder._blocks.settle()
     recorder.close()
     monkeypatch.undo()
     return directory

@@ -154,7 +154,7 @@ def test_a_full_disk_ends_it_and_is_told_once() -> None:
     told.sink.may_go_on.set()
     told.log.take(PLACED)
     told.log.note(Tick(), 1.0, ())
-    told.log._thread.join(20)
+    told.log._writer.settle()
 
     for _ in range(3):
         told.log.take(PLACED)

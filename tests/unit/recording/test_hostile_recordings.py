@@ -103,10 +103,10 @@ def test_whatever_blocks_hold_is_read_or_told(
     read(written(directory, framed if is_whole else noise))
 
 
-def test_a_block_that_swells_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_swells_is_refused(directory: Path) -> None:
     """A small file does not fill the memory."""
-    monkeypatch.setattr("scheduler.recording.files._MAX_LINES", 1 << 16)
-    swelling = block(bytes(1 << 20))
+    swelling = block(bytes((16 << 20) + 1))
+    assert len(swelling) < 100_000
 
     with pytest.raises(RecordingError, match=r"x.recording: .*longer than"):
         list(Recording([written(directory, swelling)]))

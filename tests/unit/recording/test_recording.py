@@ -65,7 +65,7 @@ from scheduler.engine.instructions import (
 from scheduler.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
 from scheduler.informers.kinds import KINDS, PODS, Kind
 from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.files import Recording, part_name, recordings_in, whole_file
+from scheduler.recording.files import MAX_LINES, Recording, part_name, recordings_in, whole_file
 from scheduler.recording.flight import FlightRecorder
 from scheduler.recording.records import (
     MAX_SHAPES,
@@ -327,6 +327,7 @@ def record(directory: Path, count: int, **bounds: int) -> list[tuple[str, int]]:
         time = 100.0 + number
         recorder.note(ObjectSet("pods", make_pod_info(f"p{number}")), time, [WakeMeAt(time)])
         recorder.note(Tick(), time, [])
+        recorder._blocks.settle()
     recorder.close()
     return ended
 
@@ -406,6 +407,85 @@ def test_a_disk_that_has_room_again_gets_nothing_after_a_gap(tmp_path: Path) -> 
 
     assert ended == ["No space left on device"]
     assert list(Recording(list(tmp_path.iterdir()))) == []
+
+
+def test_a_disk_that_hangs_ends_the_recording_and_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so at once, and what the disk had taken can be replayed once it goes on."""
+    monkeypatch.setattr("scheduler.recording.directory.WAIT_SECONDS", 0.01)
+    goes_on = threading.Event()
+
+    class Hanging(PosixPath):
+        opened: ClassVar[list[str]] = []
+
+        def open(self, *arguments: Any, **named: Any) -> Any:
+            self.opened.append(self.name)
+            if len(self.opened) == 3:
+                if not goes_on.wait(5):
+                    raise OSError(5, "waited for")
+            return super().open(*arguments, **named)
+
+    ended: list[str] = []
+    recorder = DirectoryRecorder(Hanging(tmp_path), HEADER, lambda why, _: ended.append(why))
+    for second in range(1, 200):
+        recorder.note(Tick(), HEADER.clock + second, [])
+    recorder.close()
+
+    assert ended == ["the disk is too slow: 64 blocks wait"]
+    goes_on.set()
+    recorder._blocks.settle()
+    times = [record.time - HEADER.clock for record in Recording(list(tmp_path.iterdir()))]
+    assert times == list(range(1, len(times) + 1))
+    assert 64 <= len(times) < 70
+
+
+def test_a_disk_that_hangs_at_the_end_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends, and says that not everything is written."""
+    monkeypatch.setattr("scheduler.recording.directory.CLOSE_SECONDS", 0.01)
+    goes_on = threading.Event()
+
+    class Hanging(PosixPath):
+        def open(self, *arguments: Any, **named: Any) -> Any:
+            if not goes_on.wait(5):
+                raise OSError(5, "waited for")
+            return super().open(*arguments, **named)
+
+    ended: list[str] = []
+    recorder = DirectoryRecorder(Hanging(tmp_path), HEADER, lambda why, _: ended.append(why))
+    recorder.close()
+
+    assert ended == ["the disk does not answer"]
+    goes_on.set()
+    recorder._blocks.settle()
+
+
+def test_an_event_that_no_reader_would_take_ends_the_recording(tmp_path: Path) -> None:
+    """What follows it could not be read either."""
+    ended: list[str] = []
+    recorder = DirectoryRecorder(tmp_path, HEADER, lambda why, _: ended.append(why))
+    recorder.note(Tick(), HEADER.clock + 1, [])
+    huge = Report("m", "p", "x" * MAX_LINES)
+    recorder.note(Tick(), HEADER.clock + 2, [huge])
+    recorder.close()
+
+    assert ended == [f"an event is longer than {MAX_LINES} bytes"]
+    assert len(list(Recording(list(tmp_path.iterdir())))) == 1
+
+
+def test_a_dump_of_any_length_is_blocks_that_a_reader_takes(tmp_path: Path) -> None:
+    """Of the last minutes there may be more than a block holds."""
+    lines, writer = bytearray(), Writer()
+    huge = Report("m", "p", "x" * (MAX_LINES // 3))
+    for second in range(8):
+        writer.write(lines, Tick(), float(second), [huge] if second % 2 else [])
+    path = tmp_path / "x.recording"
+    path.write_bytes(whole_file(HEADER, lines))
+
+    assert len(lines) > MAX_LINES
+    assert [record.time for record in Recording([path])] == [float(n) for n in range(8)]
 
 
 def test_a_disk_that_is_full_is_left_with_whole_blocks(tmp_path: Path) -> None:
