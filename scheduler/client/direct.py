@@ -121,7 +121,9 @@ class DirectConnections:
         lines = {"Host": url.host_port_subcomponent or "", **headers}
         self._headers = "".join(f"\r\n{name}: {value}" for name, value in lines.items())
         # A line break in a token would end the headers.
-        self._is_usable = self._headers.count("\n") == len(lines)
+        is_whole = self._headers.count("\n") == len(lines)
+        self._problem = "" if is_whole else "the credentials hold a line break"
+        """Why nothing is sent, or empty."""
         self._loop = asyncio.get_running_loop()
         self._idle: list[_Connection] = []
 
@@ -130,7 +132,7 @@ class DirectConnections:
         for connection in self._idle:
             connection.close()
         self._idle.clear()
-        self._is_usable = False
+        self._problem = self._problem or "the connections are closed"
 
     async def exchange(self, request: Request, timeout: float) -> Response:
         """Sends a request and reads the whole answer, within `timeout` seconds.
@@ -139,8 +141,8 @@ class DirectConnections:
             NoAnswerError: there is none.
             FencedError: the fence said no; nothing was written.
         """
-        if not self._is_usable:
-            raise NoAnswerError("the credentials hold a line break")
+        if self._problem:
+            raise NoAnswerError(self._problem)
         body = request.body
         about = (
             ""
@@ -163,7 +165,7 @@ class DirectConnections:
             # The rest of the answer must not be taken for that of another request.
             connection.abort()
             raise
-        if connection.is_reusable and self._is_usable:
+        if connection.is_reusable and not self._problem:
             connection.idle_since = self._loop.time()
             self._idle.append(connection)
         else:

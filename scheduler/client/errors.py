@@ -26,8 +26,9 @@ from scheduler.errors import SchedulerError
 MESSAGE_LIMIT: Final = 256
 """Characters of a server's message that may reach a log or an event."""
 
-MAX_RETRY_AFTER_SECONDS: Final = 60.0
-"""A server, or whoever answers in its place, may not silence a scheduler for longer."""
+MAX_RETRY_AFTER_SECONDS: Final = 10.0
+"""A server, or what answers in its place, silences a scheduler for no longer: while one kind is
+not watched no pod is placed rightly."""
 
 _GONE: Final = 410
 _SERVER_ERRORS: Final = 500

@@ -12,8 +12,10 @@ from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
 
-from scheduler.client.errors import ApiError
+from scheduler.client.errors import ApiError, cut
 from scheduler.clock import Clock, Throttle
 from scheduler.config.options import RunOptions
 from scheduler.observability.logs import get_logger, verbose
@@ -37,14 +39,7 @@ _COMPLAIN_AGAIN_SECONDS: Final = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = get_logger(__name__)
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Whoever hangs up in the middle of an answer knows why; for aiohttp it is an error of ours."""
-    return not (record.exc_info and isinstance(record.exc_info[1], ConnectionError))
-
-
-logging.getLogger("aiohttp.server").addFilter(_is_news)
+_library = logging.getLogger("aiohttp.server")
 
 
 class Server:
@@ -61,6 +56,7 @@ class Server:
         self._authenticator = Authenticator(options, limited, clock)
         self._authorizer = Authorizer(options, limited, clock)
         self._complaints = Throttle(clock, _COMPLAIN_AGAIN_SECONDS)
+        self._malformed = Throttle(clock, _COMPLAIN_AGAIN_SECONDS)
         self._tls = ServingTls(options, clock)
         app = web.Application(
             middlewares=[self._answer_always, self._admit], client_max_size=_MAX_BODY_BYTES
@@ -85,6 +81,7 @@ class Server:
             ServingError: the address cannot be listened on.
         """
         self._listener = listener = _listen(self._options)
+        _library.addFilter(self._is_ours)
         await self._runner.setup()
         self._tasks = [
             asyncio.create_task(self._connections.accept(listener)),
@@ -102,6 +99,7 @@ class Server:
             self._listener.close()
         await self._runner.cleanup()
         await self._connections.close()
+        _library.removeFilter(self._is_ours)
 
     def check_healthy(self) -> str | None:
         """For the health endpoint: None, or which of the port's own tasks has ended."""
@@ -182,6 +180,18 @@ class Server:
             return
         trace = None if isinstance(error, ApiError) else error
         _log.error(what, path=request.path, err=str(error), not_logged=held_back, exc_info=trace)
+
+    def _is_ours(self, record: logging.LogRecord) -> bool:
+        """Of what aiohttp logs: what others send, or break off, is no error of ours."""
+        problem = record.exc_info[1] if record.exc_info else None
+        if isinstance(problem, HttpProcessingError | RequestPayloadError):
+            held_back = self._malformed.take()
+            if held_back is not None:
+                [first, *_] = str(problem).splitlines() or [""]
+                _log.warning("Malformed request", err=cut(first), not_logged=held_back)
+            return False
+        # A caller that hangs up in the middle of an answer knows why.
+        return not isinstance(problem, ConnectionError)
 
 
 def _listen(options: RunOptions) -> socket.socket:

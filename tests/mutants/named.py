@@ -212,6 +212,22 @@ FAULTS: Final = (
         _ELECTOR + "test_a_claim_under_way_at_the_end_is_given_back",
     ),
     NamedFault(
+        "malformed requests fill the log",
+        "serving/server",
+        "            held_back = self._malformed.take()\n",
+        "            held_back = 0\n",
+        "tests/unit/serving/test_limits.py::"
+        "test_malformed_requests_are_one_line_without_a_trace",
+    ),
+    NamedFault(
+        "a disk that hangs holds the loop up",
+        "recording/directory",
+        "self._blocks.put(written, WAIT_SECONDS)",
+        "self._blocks.put(written, 60.0)",
+        "tests/unit/recording/test_recording.py::"
+        "test_a_disk_that_hangs_ends_the_recording_and_holds_nothing_up",
+    ),
+    NamedFault(
         "a deleted lease makes two leaders for longer than a retry period",
         "leader_election/elector",
         "            await self._look(lock, timeout)\n            raise\n",

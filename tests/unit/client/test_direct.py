@@ -263,6 +263,18 @@ def test_a_line_break_in_a_token_is_not_sent() -> None:
     play(story)
 
 
+def test_closed_connections_say_that_they_are() -> None:
+    """After a rotation, or at the end: credentials are not what is wrong."""
+
+    async def story() -> None:
+        connections = DirectConnections("http://127.0.0.1:1", None, None, {"Authorization": "a"})
+        connections.close()
+        with pytest.raises(NoAnswerError, match="the connections are closed"):
+            await get(connections)
+
+    play(story)
+
+
 async def never(_: web.Request) -> web.Response:
     raise AssertionError("nobody should come here")
 

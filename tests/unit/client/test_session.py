@@ -194,7 +194,7 @@ class TestRetryAfter:
 
         assert requests == 1
         assert isinstance(problem, TooManyRequestsError)
-        assert problem.retry_after_seconds == 60.0
+        assert problem.retry_after_seconds == 10.0
 
     def test_without_a_time_nothing_is_repeated(self) -> None:
         """The caller has its own back-off."""

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from scheduler.config.flags import BY_NAME
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
+from scheduler.driver.outbox import MAX_OWED
 from scheduler.observability.metrics import SchedulerMetrics
 
 CHECKOUT = Path(__file__).parents[3]
@@ -31,6 +32,18 @@ _FOLDERS = "deploy|docs|e2e|scheduler|tests|bench"
 
 def page(path: Path) -> str:
     return path.relative_to(CHECKOUT).as_posix()
+
+
+@pytest.mark.parametrize("path", [*PAGES, CHECKOUT / "CHANGELOG.md"], ids=page)
+def test_pages_agree_on_how_many_events_may_be_owed(path: Path) -> None:
+    """The number is that of the outbox."""
+    said = re.findall(
+        r"(?:at most|no more than) (\d+)(?: events)? (?:are |may be )?owed|events owed \((\d+)\)"
+        r"|the (\d+) that may be owed",
+        path.read_text(),
+        re.IGNORECASE,
+    )
+    assert {int("".join(found)) for found in said} <= {MAX_OWED}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page)

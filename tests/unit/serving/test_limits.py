@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 from hypothesis import HealthCheck, given, settings, strategies as st
+from structlog.testing import capture_logs
 
 from scheduler.client.errors import UnavailableError
 from scheduler.client.reviews import User
@@ -99,6 +100,43 @@ def test_held_connections_keep_nobody_out(
             writer.close()
 
     tell(story)
+
+
+MALFORMED = [
+    b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"GET / HTTP/1.1\r\nA\0: b\r\n\r\n",
+    b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n",
+    b"\x16\x03\x01 not HTTP at all\r\n\r\n",
+    b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+]
+
+
+def test_malformed_requests_are_one_line_without_a_trace(caplog: pytest.LogCaptureFixture) -> None:
+    """Anybody can send them: neither the log nor the processor may pay for each."""
+
+    async def story(instance: Instance) -> None:
+        async def send_all() -> None:
+            for request in MALFORMED:
+                reader, writer = await connected(instance)
+                writer.write(request)
+                assert await is_ended(reader)
+
+        with capture_logs() as logs:
+            await send_all()
+            await send_all()
+            assert len(logs) == 1
+            instance.clock.advance(10.0)
+            await send_all()
+
+        assert [log["event"] for log in logs] == ["Malformed request"] * 2
+        assert not any("exc_info" in log or "\n" in log["err"] for log in logs)
+        assert logs[0]["err"].startswith("400, message:")
+        assert logs[1]["not_logged"] >= len(MALFORMED)
+        assert (await instance.get("/healthz"))[0] == 200
+
+    tell(story)
+    assert not caplog.records
 
 
 def test_answers_under_way_are_not_ended_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
