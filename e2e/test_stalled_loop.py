@@ -138,7 +138,7 @@ def test_a_step_of_a_minute_costs_the_lease(
     wait_for(lambda: told(replicas.standby, "Leading"), "the take-over", TAKEOVER_SECONDS)
     cluster.wait_until_bound(namespace, timeout_seconds=20)
     assert replicas.leader.is_running()
-    assert told(replicas.leader, "Lease not renewed: event loop stalled")
+    assert told(replicas.leader, "Lease left to others: event loop stalled")
 
     wait_for(lambda: not replicas.leader.is_running(), "the old leader to end", 90)
 

@@ -57,9 +57,9 @@ from scheduler.informers.kinds import (
     watched_kind,
 )
 from scheduler.informers.whole_objects import KeptObjects
+from scheduler.leader_election.campaign import CampaignThread
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import ElectionCallbacks, LeaderElector, unique_identity
-from scheduler.leader_election.renewal import RenewalThread
 from scheduler.observability import tracing
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
@@ -310,7 +310,7 @@ class RunningDaemon:
                 on_stopped_leading=lambda: status.set(0),
                 on_event=report,
             ),
-            renewing=RenewalThread(own_lock, self._clock),
+            campaigning=CampaignThread(own_lock, self._clock),
         )
 
     def _build_engine(self, builder: FrameworkBuilder, seed: int) -> Engine:

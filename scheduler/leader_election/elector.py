@@ -11,9 +11,9 @@ from functools import partial
 from scheduler.client.errors import ApiError, ConflictError, NotFoundError
 from scheduler.client.leases import Lease, LeaseSpec
 from scheduler.clock import Clock
+from scheduler.leader_election.campaign import Campaign, MainLoop, in_this_loop
 from scheduler.leader_election.election import Election, LeaderElectionSettings, released
 from scheduler.leader_election.lock import Lock
-from scheduler.leader_election.renewal import Renew, in_this_loop
 from scheduler.observability.logs import get_logger, verbose
 
 log = get_logger(__name__)
@@ -30,13 +30,11 @@ class ElectionCallbacks:
     Attributes:
         on_started_leading: this process leads.
         on_stopped_leading: it does not any more: stop writing at once.
-        on_new_leader: somebody leads, maybe this process.
         on_event: a text for an event about the Lease, as upstream words it.
     """
 
     on_started_leading: Callable[[], None] = _nothing
     on_stopped_leading: Callable[[], None] = _nothing
-    on_new_leader: Callable[[str], None] = lambda _: None
     on_event: Callable[[str], None] = lambda _: None
 
 
@@ -57,7 +55,7 @@ class LeaderElector:
         clock: the time.
         rng: spreads the looks of candidates.
         callbacks: told what happens, in the loop that this runs in.
-        renewing: runs the renewals, maybe in a thread of their own; by default in this loop.
+        campaigning: runs the campaign, maybe in a thread of its own; by default in this loop.
     """
 
     def __init__(
@@ -68,10 +66,10 @@ class LeaderElector:
         clock: Clock,
         rng: random.Random,
         callbacks: ElectionCallbacks | None = None,
-        renewing: Callable[[Renew], Awaitable[None]] | None = None,
+        campaigning: Callable[[Campaign], Awaitable[None]] | None = None,
     ) -> None:
         self._lock = lock
-        self._renewing = renewing or partial(in_this_loop, lock)
+        self._campaigning = campaigning or partial(in_this_loop, lock, clock)
         self._settings = settings
         self._clock = clock
         self._rng = rng
@@ -81,6 +79,8 @@ class LeaderElector:
         """The Lease as our last successful write left it; None when it must be read first."""
         self._has_claimed = False
         """Whether the Lease may name this process: a claim was sent, answered or not."""
+        self._is_held_back = False
+        """Whether nothing was tried the last time, for the main loop stands still."""
         self._reported_leader = ""
         self._reported_problem = ""
         self._leads = asyncio.Event()
@@ -125,18 +125,13 @@ class LeaderElector:
 
         Keep it running while work in flight is drained on exit; then cancel it and `release`.
         """
-        await self._acquire()
-        log.info("Leading", identity=self.identity)
-        self._leads.set()
-        self._callbacks.on_event(f"{self.identity} became leader")
-        self._callbacks.on_started_leading()
         try:
-            await self._renewing(self._renew)
-            self._report_leader()
+            await self._campaigning(self._campaign)
             log.error("Leader election lost", identity=self.identity, holder=self.leader)
         finally:
-            self._callbacks.on_event(f"{self.identity} stopped leading")
-            self._callbacks.on_stopped_leading()
+            if self._leads.is_set():
+                self._callbacks.on_event(f"{self.identity} stopped leading")
+                self._callbacks.on_stopped_leading()
 
     async def release(self) -> None:
         """Gives the lease back, if it is ours, so that a standby need not wait for its end.
@@ -157,39 +152,55 @@ class LeaderElector:
         except (ApiError, TimeoutError) as problem:
             log.warning("Lease not released; it will run out", reason=str(problem))
 
-    async def _acquire(self) -> None:
+    async def _campaign(self, lock: Lock, main: MainLoop) -> None:
+        """See `Campaign`. Nothing else changes the election meanwhile.
+
+        The main loop reads one number of it, until when this process leads.
+        """
+        started = await self._acquire(lock, main)
+        log.info("Leading", identity=self.identity)
+        main.tell(self._started)
+        await self._renew(lock, main, started)
+        self._report_leader()
+
+    def _started(self) -> None:
+        self._leads.set()
+        self._callbacks.on_event(f"{self.identity} became leader")
+        self._callbacks.on_started_leading()
+
+    async def _acquire(self, lock: Lock, main: MainLoop) -> float:
+        """Waits for the lease; gives when the attempt that won it began."""
         while True:
-            await self._attempt(partial(self._acquire_or_renew, self._lock))
+            started = self._clock.boot()
+            await self._attempt_for(main, partial(self._acquire_or_renew, lock))
             self._report_leader()
             if self.is_leading():
-                return
+                return started
             await self._stand_by()
 
     async def _stand_by(self) -> None:
         await asyncio.sleep(self._election.standby_pause(self._clock.boot(), self._rng))
 
-    async def _renew(self, lock: Lock, silent_seconds: Callable[[], float]) -> None:
-        """Renews until the lease is lost, as long as the main loop turns; see `Renew`.
-
-        Nothing but this changes the election meanwhile, maybe in a thread of its own. Others read
-        one number of it, until when this process leads.
-        """
-        deadline = self._settings.renew_deadline_seconds
-        is_held_back = False
-        started = self._clock.boot()
+    async def _renew(self, lock: Lock, main: MainLoop, started: float) -> None:
         while True:
             due = min(started + self._settings.retry_period_seconds, self._election.valid_until)
             await asyncio.sleep(max(0.0, due - self._clock.boot()))
             if not self.is_leading():
                 return
             started = self._clock.boot()
-            silent = silent_seconds()
-            if silent < deadline:
-                is_held_back = False
-                await self._attempt(partial(self._acquire_or_renew, lock))
-            elif not is_held_back:
-                is_held_back = True
-                log.error("Lease not renewed: event loop stalled", seconds=round(silent, 1))
+            await self._attempt_for(main, partial(self._acquire_or_renew, lock))
+
+    async def _attempt_for(
+        self, main: MainLoop, step: Callable[[float], Awaitable[object]]
+    ) -> None:
+        """Tries once, unless the main loop has stood still for too long to lead."""
+        silent = main.silent_seconds()
+        is_stalled = silent >= self._settings.renew_deadline_seconds
+        if not is_stalled:
+            await self._attempt(step)
+        elif not self._is_held_back:
+            log.error("Lease left to others: event loop stalled", seconds=round(silent, 1))
+        self._is_held_back = is_stalled
 
     async def _attempt(self, step: Callable[[float], Awaitable[object]]) -> None:
         """Tries once to see, get or keep the lease. Whatever goes wrong is one failed attempt."""
@@ -241,7 +252,6 @@ class LeaderElector:
         if leader and leader != self._reported_leader:
             self._reported_leader = leader
             log.info("New leader", leader=leader)
-            self._callbacks.on_new_leader(leader)
 
 
 async def _write(lock: Lock, lease: Lease | None, spec: LeaseSpec, timeout: float) -> Lease:

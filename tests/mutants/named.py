@@ -216,8 +216,7 @@ FAULTS: Final = (
         "serving/server",
         "            held_back = self._malformed.take()\n",
         "            held_back = 0\n",
-        "tests/unit/serving/test_limits.py::"
-        "test_malformed_requests_are_one_line_without_a_trace",
+        "tests/unit/serving/test_limits.py::test_malformed_requests_are_one_line_without_a_trace",
     ),
     NamedFault(
         "a disk that hangs holds the loop up",
@@ -244,18 +243,18 @@ FAULTS: Final = (
     NamedFault(
         "the lease is renewed for a loop that stands still for ever",
         "leader_election/elector",
-        "            if silent < deadline:\n",
-        "            if True:\n",
-        "tests/unit/leader_election/test_renewal.py::test_a_step_of_a_minute_costs_the_lease",
+        "        if not is_stalled:\n",
+        "        if True:\n",
+        "tests/unit/leader_election/test_campaign.py::test_a_step_of_a_minute_costs_the_lease",
     ),
     NamedFault(
         "the lease rides on the longest step",
-        "leader_election/renewal",
+        "leader_election/campaign",
         "        loop = asyncio.new_event_loop()\n",
         "        async with self._open_lock(home) as lock:\n"
-        "            return await in_this_loop(lock, renew)\n"
+        "            return await in_this_loop(lock, self._clock, campaign)\n"
         "        loop = asyncio.new_event_loop()\n",
-        "tests/unit/leader_election/test_renewal.py::"
+        "tests/unit/leader_election/test_campaign.py::"
         "test_the_thread_goes_on_while_the_main_loop_computes_and_sees_that_it_does",
     ),
     NamedFault(

@@ -11,12 +11,12 @@ import msgspec
 from scheduler.client.errors import ConflictError, NotFoundError, UnavailableError
 from scheduler.client.leases import Lease, LeaseSpec
 from scheduler.clock import Clock
+from scheduler.leader_election.campaign import Campaign, MainLoop
 from scheduler.leader_election.election import LeaderElectionSettings
 from scheduler.leader_election.elector import (
     ElectionCallbacks,
     LeaderElector,
 )
-from scheduler.leader_election.renewal import Heartbeat, Renew
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 
@@ -146,7 +146,7 @@ class OwnClock:
         raise AssertionError("nothing here holds the loop up")
 
 
-class MainLoop:
+class StallingLoop:
     """A main loop that may stand still, as an elector's own thread sees it."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class Candidate:
     """An elector with what it told about itself.
 
     Attributes:
-        main_loop: the loop that its renewals are not a part of.
+        main_loop: the loop that its campaign is not a part of.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Candidate:
     ) -> None:
         self.lock = FakeLock(server)
         self.clock = clock or server.clock
-        self.main_loop = MainLoop()
+        self.main_loop = StallingLoop()
         self.story: list[str] = []
         self.elector = LeaderElector(
             self.lock,
@@ -197,16 +197,14 @@ class Candidate:
             callbacks=ElectionCallbacks(
                 on_started_leading=lambda: self.story.append("started"),
                 on_stopped_leading=lambda: self.story.append("stopped"),
-                on_new_leader=lambda leader: self.story.append(f"leader {leader}"),
                 on_event=self.story.append,
             ),
-            renewing=self._renew,
+            campaigning=self._run,
         )
         self.task: asyncio.Task[None] | None = None
 
-    async def _renew(self, renew: Renew) -> None:
-        heartbeat = Heartbeat(self.main_loop.call_soon, self.clock)
-        await renew(self.lock, heartbeat.silent_seconds)
+    async def _run(self, campaign: Campaign) -> None:
+        await campaign(self.lock, MainLoop(self.main_loop.call_soon, self.clock))
 
     async def start(self) -> None:
         self.task = asyncio.create_task(self.elector.run())

@@ -421,9 +421,8 @@ def test_a_disk_that_hangs_ends_the_recording_and_holds_nothing_up(
 
         def open(self, *arguments: Any, **named: Any) -> Any:
             self.opened.append(self.name)
-            if len(self.opened) == 3:
-                if not goes_on.wait(5):
-                    raise OSError(5, "waited for")
+            if len(self.opened) == 3 and not goes_on.wait(5):
+                raise OSError(5, "waited for")
             return super().open(*arguments, **named)
 
     ended: list[str] = []

@@ -17,8 +17,8 @@ from scheduler.client.errors import UnauthorizedError
 from scheduler.client.leases import LeaseLock
 from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
+from scheduler.leader_election.campaign import CampaignThread, MainLoop
 from scheduler.leader_election.lock import Lock
-from scheduler.leader_election.renewal import RenewalThread
 from scheduler.observability.client_metrics import ClientMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
@@ -117,7 +117,7 @@ def test_a_step_of_a_minute_costs_the_lease(phase: float) -> None:
         by_b = [when - began for holder, when in server.writes if holder == "b"]
         assert 7.9 <= by_a[-1] < DEFAULTS["renew_deadline_seconds"]
         assert by_a[-1] + 15.0 <= by_b[0] < 27.0
-        [told] = [log for log in logs if log["event"] == "Lease not renewed: event loop stalled"]
+        [told] = [log for log in logs if log["event"] == "Lease left to others: event loop stalled"]
         assert 10.0 <= told["seconds"] <= 12.0
         await b.stop()
 
@@ -158,6 +158,28 @@ def test_steps_and_outages_never_make_two_leaders(
     run_in(clock, scenario())
 
 
+def test_a_candidate_whose_main_loop_stands_still_does_not_take_the_lease() -> None:
+    """It could do nothing with it."""
+
+    async def scenario(server: FakeLeaseServer) -> None:
+        a, b = await two_candidates(server)
+        watch = Watch(a, b)
+        await watch.look(4.0)
+        b.main_loop.stall(60.0)
+        await watch.look(12.0)
+
+        await a.stop()
+        await watch.look(30.0)
+        assert not watch.b_led
+
+        await watch.look(40.0)
+        assert watch.b_led
+        assert b.story == ["b became leader", "started"]
+        await b.stop()
+
+    play(scenario)
+
+
 # --- the thread -----------------------------------------------------------------------------------
 
 
@@ -181,15 +203,15 @@ def test_the_thread_goes_on_while_the_main_loop_computes_and_sees_that_it_does()
     clock, diary = SystemClock(), Diary()
     turns = 0
 
-    async def renew(lock: Lock, silent_seconds: Callable[[], float]) -> None:
+    async def campaign(lock: Lock, main: MainLoop) -> None:
         nonlocal turns
         assert lock.name == "stowage"
-        while silent_seconds() < 0.3:
+        while main.silent_seconds() < 0.3:
             turns += 1
             await asyncio.sleep(0.01)
 
     async def story() -> int:
-        running = asyncio.create_task(RenewalThread(diary.open_lock, clock)(renew))
+        running = asyncio.create_task(CampaignThread(diary.open_lock, clock)(campaign))
         await until(lambda: turns > 3)
         assert diary.told == ["opened in lease"]
         before, began = turns, clock.boot()
@@ -203,16 +225,16 @@ def test_the_thread_goes_on_while_the_main_loop_computes_and_sees_that_it_does()
     assert diary.told == ["opened in lease", "closed in lease"]
 
 
-def test_cancelling_renewals_waits_until_the_thread_is_done() -> None:
+def test_cancelling_a_campaign_waits_until_the_thread_is_done() -> None:
     """The lease is given back after the last renewal, not beside it."""
     diary = Diary()
 
-    async def renew(_: Lock, __: Callable[[], float]) -> None:
+    async def campaign(_: Lock, __: MainLoop) -> None:
         diary.told.append("renewing")
         await hang()
 
     async def story() -> None:
-        running = asyncio.create_task(RenewalThread(diary.open_lock, SystemClock())(renew))
+        running = asyncio.create_task(CampaignThread(diary.open_lock, SystemClock())(campaign))
         await until(lambda: "renewing" in diary.told)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -225,11 +247,11 @@ def test_cancelling_renewals_waits_until_the_thread_is_done() -> None:
 def test_a_thread_that_fails_says_why() -> None:
     """A campaign that ends without a word would be taken for a lease that was lost."""
 
-    async def renew(_: Lock, __: Callable[[], float]) -> None:
+    async def campaign(_: Lock, __: MainLoop) -> None:
         raise KeyError("a bug somewhere below")
 
     with pytest.raises(KeyError, match="a bug"):
-        asyncio.run(RenewalThread(Diary().open_lock, SystemClock())(renew))  # type: ignore[arg-type]
+        asyncio.run(CampaignThread(Diary().open_lock, SystemClock())(campaign))  # type: ignore[arg-type]
 
 
 def test_a_token_that_is_rotated_is_the_threads_as_well() -> None:
@@ -242,8 +264,8 @@ def test_a_token_that_is_rotated_is_the_threads_as_well() -> None:
             return status_answer(401, "Unauthorized")
         return json_answer({"metadata": {"name": "stowage"}, "spec": {}})
 
-    async def renew(lock: Lock, silent_seconds: Callable[[], float]) -> None:
-        while silent_seconds() < 30.0:
+    async def campaign(lock: Lock, main: MainLoop) -> None:
+        while main.silent_seconds() < 30.0:
             with suppress(UnauthorizedError):
                 await lock.get(10.0)
             await asyncio.sleep(0.01)
@@ -262,7 +284,7 @@ def test_a_token_that_is_rotated_is_the_threads_as_well() -> None:
 
             host = server.url.removeprefix("http://")
             fresh = asyncio.create_task(connection.keep_fresh(pytest.fail, interval_seconds=60.0))
-            running = asyncio.create_task(RenewalThread(open_lock, SystemClock())(renew))
+            running = asyncio.create_task(CampaignThread(open_lock, SystemClock())(campaign))
             await until(lambda: metrics.requests["200", "GET", host].value > 0)
             expected = "Bearer v1"
             answered = metrics.requests["200", "GET", host].value

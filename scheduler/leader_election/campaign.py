@@ -1,7 +1,7 @@
-"""Renewals in a thread of their own: a long step of the main loop does not cost the lease.
+"""A campaign in a thread of its own: a long step of the main loop does not cost the lease.
 
-The thread renews only for a main loop that turns. One that has stood still for longer than the
-renew deadline is renewed for no more, so that another instance takes over.
+The thread claims and renews only for a main loop that turns. For one that has stood still for
+longer than the renew deadline it does neither, so that another instance takes over.
 """
 
 import asyncio
@@ -13,16 +13,9 @@ from typing import Any, TypeAlias
 from scheduler.clock import Clock
 from scheduler.leader_election.lock import Lock
 
-Renew: TypeAlias = Callable[[Lock, Callable[[], float]], Coroutine[Any, Any, None]]
-"""Renews until the lease is lost.
 
-It is given a lock of the loop that it runs in, and how long the main loop has stood still, in
-seconds.
-"""
-
-
-class Heartbeat:
-    """For how long a loop has stood still; asked from another thread.
+class MainLoop:
+    """The loop that everything else runs in, as a campaign beside it sees it.
 
     Args:
         call_soon: has the loop call something, from any thread.
@@ -34,6 +27,10 @@ class Heartbeat:
         self._clock = clock
         self._turned_at = clock.boot()
         self._is_asked = False
+
+    def tell(self, callback: Callable[[], None]) -> None:
+        """Have something called there, in the order in which it was told."""
+        self._call_soon(callback)
 
     def silent_seconds(self) -> float:
         """Seconds since the loop last turned, as far as it was asked; it is asked once more."""
@@ -47,8 +44,15 @@ class Heartbeat:
         self._is_asked = False
 
 
-class RenewalThread:
-    """Runs renewals in a thread with a loop and connections of its own.
+Campaign: TypeAlias = Callable[[Lock, MainLoop], Coroutine[Any, Any, None]]
+"""Waits for the lease and renews it until it is lost, with a lock of the loop that it runs in."""
+
+
+class CampaignThread:
+    """Runs a campaign in a thread with a loop and connections of its own.
+
+    These are open when the lease is won: a new leader begins with many binds, and must not renew
+    behind their handshakes.
 
     Args:
         open_lock: makes a lock for the thread's loop; called there with the main loop.
@@ -63,11 +67,11 @@ class RenewalThread:
         self._open_lock = open_lock
         self._clock = clock
 
-    async def __call__(self, renew: Renew) -> None:
-        """Run renewals to their end. Cancelled, it returns when the thread is done."""
+    async def __call__(self, campaign: Campaign) -> None:
+        """Run a campaign to its end. Cancelled, it returns when the thread is done."""
         home = asyncio.get_running_loop()
         loop = asyncio.new_event_loop()
-        task = loop.create_task(self._work(renew, home))
+        task = loop.create_task(self._work(campaign, home))
         ended = asyncio.Event()
 
         def run() -> None:
@@ -90,12 +94,11 @@ class RenewalThread:
             raise
         task.result()
 
-    async def _work(self, renew: Renew, home: asyncio.AbstractEventLoop) -> None:
-        heartbeat = Heartbeat(home.call_soon_threadsafe, self._clock)
+    async def _work(self, campaign: Campaign, home: asyncio.AbstractEventLoop) -> None:
         async with self._open_lock(home) as lock:
-            await renew(lock, heartbeat.silent_seconds)
+            await campaign(lock, MainLoop(home.call_soon_threadsafe, self._clock))
 
 
-async def in_this_loop(lock: Lock, renew: Renew) -> None:
-    """Renew beside everything else: a long step of the loop may cost the lease."""
-    await renew(lock, lambda: 0.0)
+async def in_this_loop(lock: Lock, clock: Clock, campaign: Campaign) -> None:
+    """Campaign beside everything else: a long step of the loop may cost the lease."""
+    await campaign(lock, MainLoop(lambda callback: callback(), clock))
