@@ -256,9 +256,9 @@ FOUND: Final = (
     ),
     Undone(
         "a recording goes on after a block that was lost",
-        "scheduler/recording/directory.py",
-        "        if self._problem:\n            return 0\n",
-        "",
+        "scheduler/recording/block_writer.py",
+        "            if not self.problem:\n",
+        "            if True:\n",
         "tests/unit/recording/test_recording.py::"
         "test_a_disk_that_has_room_again_gets_nothing_after_a_gap",
     ),
