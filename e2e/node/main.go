@@ -1,5 +1,5 @@
 // Command node is what a Kubernetes node runs, in one binary: the name it is started by, or else
-// its first argument, says which program it becomes (kubelet or kube-proxy); the rest are that
+// its first argument, says which program it becomes (kubelet, kube-proxy or a device plugin); the rest are that
 // program's own arguments.
 //
 // It exists because end-to-end tests need real nodes on machines that can fetch nothing but Go
@@ -23,8 +23,9 @@ import (
 
 // programs maps a name to the command of that program, which reads os.Args itself.
 var programs = map[string]func() *cobra.Command{
-	"kubelet":    func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
-	"kube-proxy": proxy.NewProxyCommand,
+	"kubelet":       func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+	"kube-proxy":    proxy.NewProxyCommand,
+	"device-plugin": newDevicePluginCommand,
 }
 
 func main() {
@@ -32,7 +33,7 @@ func main() {
 		os.Args = os.Args[1:]
 	}
 	if len(os.Args) == 0 || programs[os.Args[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: node kubelet|kube-proxy [ARGUMENT...]")
+		fmt.Fprintln(os.Stderr, "usage: node kubelet|kube-proxy|device-plugin [ARGUMENT...]")
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(programs[os.Args[0]]()))

@@ -208,6 +208,10 @@ class Node:
         self.kubelet_configuration |= configuration
         self.start_kubelet()
 
+    def start_device_plugin(self, resource: str, count: int) -> None:
+        """Starts a device plugin that offers so many devices; kubelet makes them a resource."""
+        self._start("device-plugin", resource, str(count))
+
     def tag_image(self, name: str, other: str) -> None:
         """Gives an image of the node another name, as if it had been built and pulled."""
         full = partial("docker.io/library/{}".format)
