@@ -720,7 +720,7 @@ spec:
     told = kubectl(cluster, "-n", namespace, "get", "stow", "main", "-o", path)
     assert f"ConfigMap {namespace}/main-config: exists and was not made by this Scheduler" in told
     assert f"ServiceAccount {namespace}/main: exists and" in told
-    assert everything(cluster, namespace, "main") == ["serviceaccounts/main"]
+    assert everything(cluster, namespace, "main") == []
     assert versions() == before
 
     # The owner of the Scheduler may have them taken over, and nothing of the ServiceMonitor is.
