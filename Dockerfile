@@ -11,9 +11,7 @@ FROM scratch AS wheels
 FROM ${BASE} AS build
 WORKDIR /src
 RUN python3 -m venv /opt/stowage
-# requirements-operator.lock for the operator: the daemon's image has nothing of it.
-ARG LOCK=requirements.lock
-COPY ${LOCK} ./requirements.lock
+COPY requirements.lock ./
 ARG PIP_NO_INDEX=
 RUN --mount=type=bind,from=wheels,target=/wheels \
     /opt/stowage/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes --only-binary=:all: --find-links=/wheels -r requirements.lock

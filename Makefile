@@ -135,7 +135,6 @@ sbom: $(TOOLS)/tools.stamp ## Write sbom.json (CycloneDX): what the image is mad
 .PHONY: audit
 audit: $(TOOLS)/tools.stamp ## Look the locked packages up in a database of known vulnerabilities (needs the network)
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements.lock
-	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-operator.lock
 	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip -r requirements-tools.lock
 
 $(DOCS)/docs.stamp: requirements-docs.lock
@@ -150,8 +149,7 @@ site: $(DOCS)/docs.stamp ## Make docs/ a site in site/; links to nowhere are err
 .PHONY: lock
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
-	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra operator --group build pyproject.toml -c requirements.lock -o requirements-operator.lock
-	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra data --extra operator --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -c requirements-operator.lock -o requirements-dev.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra data --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 
@@ -161,12 +159,12 @@ image: $(VENV)/run.stamp ## Build the container image for this machine (needs do
 
 .PHONY: image-operator
 image-operator: $(VENV)/run.stamp ## Build the operator's image (needs docker)
-	docker build --build-arg VERSION=$(VERSION) --build-arg LOCK=requirements-operator.lock --target operator -t stowage-operator:dev .
+	docker build --build-arg VERSION=$(VERSION) --target operator -t stowage-operator:dev .
 
 .PHONY: image-push
 image-push: $(VENV)/run.stamp ## Build both for two architectures and push them (IMAGE=registry.example/stowage)
 	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg BASE=$(or $(BASE),$(BASED_ON)) --target daemon --push -t $(IMAGE):$(subst +,-,$(VERSION)) .
-	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg BASE=$(or $(BASE),$(BASED_ON)) --build-arg LOCK=requirements-operator.lock --target operator --push -t $(IMAGE)-operator:$(subst +,-,$(VERSION)) .
+	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg BASE=$(or $(BASE),$(BASED_ON)) --target operator --push -t $(IMAGE)-operator:$(subst +,-,$(VERSION)) .
 
 .PHONY: dist
 dist: $(VENV)/run.stamp sbom ## Make what is released in dist/: wheels, chart, krew plugin, SBOM (needs helm, and a tag)

@@ -60,8 +60,8 @@ class Image:
 def images() -> list[Image]:
     """All images: Stowage's two, and what pods of tests and examples run."""
     return [
-        _stowage("stowage:dev", "daemon", "requirements.lock"),
-        _stowage("stowage-operator:dev", "operator", "requirements-operator.lock"),
+        _stowage("stowage:dev", "daemon"),
+        _stowage("stowage-operator:dev", "operator"),
         Image(
             "registry.k8s.io/pause:3.10",
             'FROM scratch\nCOPY pause /pause\nENTRYPOINT ["/pause"]\n',
@@ -71,14 +71,14 @@ def images() -> list[Image]:
     ]
 
 
-def _stowage(name: str, target: str, lock: str) -> Image:
+def _stowage(name: str, target: str) -> Image:
     return Image(
         name,
         (CHECKOUT / "Dockerfile").read_text(),
         dict(_context()),
-        {"BASE": _BASE, "LOCK": lock, "PIP_NO_INDEX": "1", "VERSION": "0.0.1"},
+        {"BASE": _BASE, "PIP_NO_INDEX": "1", "VERSION": "0.0.1"},
         target,
-        CHECKOUT / lock,
+        CHECKOUT / "requirements.lock",
     )
 
 

@@ -7,11 +7,17 @@ from scheduler.operator.desired import MANAGED_BY
 from scheduler.operator.resources import ADOPT, Json, Scheduler
 
 
-def refusal(found: Json, scheduler: Scheduler) -> str:
-    """Why an object is not this Scheduler's to change; empty if it is.
+def refusal(found: Json, scheduler: Scheduler, *, may_adopt: bool) -> str:
+    """Why an object is not this Scheduler's to change or delete; empty if it is.
 
     What has no namespace can have no owner in one: its label and its name, which holds a colon,
-    must do. An object that no controller has may be adopted, where the Scheduler says so.
+    must do.
+
+    Args:
+        found: the object that is there.
+        scheduler: whose it should be.
+        may_adopt: whether one that no controller has becomes the Scheduler's, where that asks for
+            it; never in order to delete it.
     """
     metadata = found.get("metadata", {})
     owners = metadata.get("ownerReferences") or []
@@ -21,7 +27,9 @@ def refusal(found: Json, scheduler: Scheduler) -> str:
         if is_marked and controller.get("uid") == scheduler.metadata.uid:
             return ""
         return f"exists and is controlled by {controller.get('kind')} {controller.get('name')}"
-    if (is_marked and "namespace" not in metadata) or scheduler.adopts:
+    if is_marked and "namespace" not in metadata:
+        return ""
+    if may_adopt and scheduler.adopts:
         return ""
     return (
         f"exists and was not made by this Scheduler; delete it, or set the annotation {ADOPT}=true "

@@ -183,7 +183,7 @@ class Reconciler:
             and self._clock.monotonic() - before.at < RESYNC_SECONDS
         ):
             return []
-        uids, failures = await self._owned(scheduler, map(reference, objects))
+        uids, failures = await self._owned(scheduler, map(reference, objects), may_adopt=True)
         if failures:
             # All or nothing: a binding must not give rights to a ServiceAccount of others.
             return failures
@@ -234,7 +234,7 @@ class Reconciler:
 
     async def _remove(self, scheduler: Scheduler, unwanted: Iterable[Reference]) -> list[str]:
         """Delete those objects that are the Scheduler's; return the failures."""
-        uids, _ = await self._owned(scheduler, unwanted)
+        uids, _ = await self._owned(scheduler, unwanted, may_adopt=False)
         failures = []
         for each, uid in uids.items():
             try:
@@ -244,7 +244,7 @@ class Reconciler:
         return failures
 
     async def _owned(
-        self, scheduler: Scheduler, objects: Iterable[Reference]
+        self, scheduler: Scheduler, objects: Iterable[Reference], *, may_adopt: bool
     ) -> tuple[dict[Reference, str], list[str]]:
         """The UIDs of those objects that are there, and why others there may not be touched.
 
@@ -256,7 +256,7 @@ class Reconciler:
             found = await self._cluster.read(each)
             if found is None:
                 continue
-            if why := refusal(found, scheduler):
+            if why := refusal(found, scheduler, may_adopt=may_adopt):
                 foreign.append(f"{each}: {why}")
             else:
                 uids[each] = found["metadata"]["uid"]

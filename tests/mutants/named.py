@@ -51,7 +51,38 @@ _ENGINE_OF: Final = "tests/unit/bootstrap/test_engine.py::"
 _ELECTOR: Final = "tests/unit/leader_election/test_elector.py::TestElector::"
 _PAUSES: Final = "tests/unit/informers/test_pauses.py::"
 
+_CONFIGURING: Final = "tests/unit/operator/test_configuring.py::"
+_RECONCILING: Final = "tests/unit/operator/test_reconciler.py::"
+
 FAULTS: Final = (
+    NamedFault(
+        "A team's profile switches taints off.",
+        "operator/permissions",
+        "if chosen and point not in POINTS:",
+        "if not chosen and point not in POINTS:",
+        f"{_CONFIGURING}test_a_team_ranks_nodes_and_lets_in_none",
+    ),
+    NamedFault(
+        "The operator takes over what another controller has.",
+        "operator/ownership",
+        'if is_marked and controller.get("uid") == scheduler.metadata.uid:',
+        "if is_marked:",
+        f"{_RECONCILING}test_what_is_foreign_is_neither_changed_nor_given_rights",
+    ),
+    NamedFault(
+        "A deeply nested profile ends the operator.",
+        "operator/cluster",
+        "found.append(read_object(raw, kind))",
+        "found.append(msgspec.json.decode(raw.raw, type=kind))",
+        "tests/unit/operator/test_cluster.py::test_an_object_that_no_decoder_takes_hides_nothing",
+    ),
+    NamedFault(
+        "A reconcile that raises ends the operator.",
+        "operator/reconciler",
+        "except Exception as problem:  # noqa: BLE001 - the next reconcile may succeed",
+        "except ApiError as problem:",
+        f"{_RECONCILING}test_a_reconcile_that_raises_is_logged_and_repeated_later_and_later",
+    ),
     NamedFault(
         "A profile without the default plugins binds members of pod groups one by one.",
         "bootstrap/frameworks",

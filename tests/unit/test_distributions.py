@@ -189,12 +189,10 @@ def test_the_image_is_built_without_the_stand_in() -> None:
     assert (ROOT / ".dockerignore").read_text().startswith("*\n")
 
 
-def test_kopf_is_in_the_operators_image_only() -> None:
-    """Each is made of a lock file of its own; the daemon's is the default."""
-    assert "\nkopf==" in (ROOT / "requirements-operator.lock").read_text()
-    assert "kopf" not in (ROOT / "requirements.lock").read_text()
+def test_the_daemon_is_what_the_dockerfile_builds() -> None:
+    """The operator's image has the same files, and is asked for by its target."""
     dockerfile = (ROOT / "Dockerfile").read_text()
-    assert "\nARG LOCK=requirements.lock\nCOPY ${LOCK} " in dockerfile
+    assert 'FROM image AS operator\nCMD ["operator"]\n' in dockerfile
     assert dockerfile.rstrip().endswith('FROM image AS daemon\nCMD ["run"]')
 
 
@@ -203,7 +201,7 @@ def test_the_context_of_the_image_has_what_is_copied() -> None:
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines()[1:]]
     for line in (ROOT / "Dockerfile").read_text().splitlines():
         if line.startswith("COPY ") and not line.startswith("COPY --from"):
-            for source in line.replace("${LOCK}", "requirements.lock").split()[1:-1]:
+            for source in line.split()[1:-1]:
                 assert any(each.split("/")[0] == source for each in kept), line
     links = (ROOT / "scheduler" / "operator" / "manifests").iterdir()
     for path in (ROOT / "deploy" / "image" / "rootfs.py", *(link.resolve() for link in links)):
@@ -232,9 +230,7 @@ def test_what_is_imported_is_declared(package: str, project: str) -> None:
     }
 
     assert undeclared == set()
-    extras = (
-        declared(ROOT / "pyproject.toml", extra) for extra in ("data", "operator", "testing", "top")
-    )
+    extras = (declared(ROOT / "pyproject.toml", extra) for extra in ("data", "testing", "top"))
     assert set(OF_EXTRAS.values()) <= set().union(*extras)
 
 

@@ -446,9 +446,10 @@ def test_what_no_controller_has_may_be_adopted() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ServiceMonitor", "PrometheusRule"])
-def test_monitoring_of_others_is_not_deleted(kind: str) -> None:
-    """By name it would be ours; unwanted is only what we have made."""
-    cluster = FakeCluster(make_scheduler())
+@pytest.mark.parametrize("annotations", [{}, {"stowage.dev/adopt": "true"}], ids=["", "adopting"])
+def test_monitoring_of_others_is_not_deleted(kind: str, annotations: dict[str, str]) -> None:
+    """By name it would be ours; none is adopted in order to delete it."""
+    cluster = FakeCluster(make_scheduler(annotations=annotations))
     there = put(cluster, f"{kind} stowage/stowage", {})
 
     world = World(cluster)
