@@ -385,7 +385,7 @@ def test_whatever_one_object_raises_is_its_own() -> None:
     assert plan.verdicts[good.key].reason == "InForce"
 
 
-def test_an_instance_that_is_leaving_serves_nobody() -> None:
+def test_an_instance_that_is_leaving_serves_no_names() -> None:
     """Its names are free."""
     leaving = make_scheduler("old", is_leaving=True, **ALL)
 
@@ -396,7 +396,7 @@ def test_an_instance_that_is_leaving_serves_nobody() -> None:
 
 
 def test_many_hands_cannot_fill_the_configuration() -> None:
-    """A ConfigMap has an end; whoever was there first stays."""
+    """A ConfigMap has an end; the oldest stay."""
     text = "x" * (MAX_PROFILE_BYTES - 200)
     spec = {"pluginConfig": [{"name": "Unknown", "args": {"text": text}}]}
     count = MAX_BYTES // len(text) + 3
@@ -566,7 +566,7 @@ def test_whatever_a_team_writes_the_file_is_read_as_it_was_written(args: Any) ->
 
 
 @given(spec=st.dictionaries(st.sampled_from(["plugins", "pluginConfig", "schedulerName"]), VALUES))
-def test_nothing_a_team_writes_stops_anybody(spec: dict[str, Any]) -> None:
+def test_nothing_a_team_writes_stops_the_others(spec: dict[str, Any]) -> None:
     """Law: whatever the spec is, there is a plan, and the others are in it."""
     plan = planned(make_scheduler(**ALL), make_profile("odd", **spec), make_profile("z", created=1))
 

@@ -273,7 +273,7 @@ def test_with_a_broken_configuration_pods_stay_as_they_are() -> None:
     assert ("ClusterRoleBinding", "stowage:stowage:stowage") in found
 
 
-def test_what_nobody_owns_is_let_go_by_the_finalizer() -> None:
+def test_what_has_no_owner_is_removed_by_the_finalizer() -> None:
     """All of it."""
     scheduler = make_scheduler("fast", "team")
 

@@ -51,7 +51,7 @@ def test_an_instance_is_made_and_then_left_alone() -> None:
 
 
 def test_the_finalizer_comes_first() -> None:
-    """Before anything is made that nobody owns."""
+    """Before anything is made that has no owner."""
     cluster = FakeCluster(make_scheduler(finalizers=()))
 
     assert World(cluster).reconcile()[0] == "finalizers Scheduler stowage/stowage"
@@ -97,7 +97,7 @@ def test_a_wheel_is_read_again_at_each_reconcile() -> None:
     assert world.cluster.status(scheduler)["problems"] == []
 
 
-def test_a_wheel_that_may_not_be_read_stops_nobody_else() -> None:
+def test_a_wheel_that_may_not_be_read_stops_no_other() -> None:
     """Its instance says so."""
     plugins = [{"name": "racks", "wheel": {"configMap": "racks", "key": "racks.whl"}}]
     hidden = make_scheduler("a", plugins=plugins)
@@ -161,7 +161,7 @@ def test_what_is_not_wanted_any_more_goes() -> None:
     assert not [each for each in later if each.startswith("delete")]
 
 
-def test_leaving_takes_along_what_nobody_owns() -> None:
+def test_leaving_removes_what_has_no_owner() -> None:
     """Then the instance may go; the rest has an owner that is gone."""
     scheduler = make_scheduler()
     world = World(FakeCluster(scheduler))

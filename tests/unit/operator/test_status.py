@@ -66,7 +66,7 @@ def running(replicas: int = 2, **status: Any) -> Json:
             (),
             ("True", "MinimumReplicasAvailable"),
             ("True", "RollingOut"),
-            id="nobody has seen the change yet",
+            id="the controller has not seen the change",
         ),
         pytest.param(
             running(replicas=2, conditions=[]),
@@ -164,7 +164,7 @@ def test_what_a_profile_says() -> None:
     assert status["schedulerName"] == "batch"
 
 
-def test_a_profile_that_nobody_selects_says_so() -> None:
+def test_a_profile_that_is_not_selected_says_so() -> None:
     """It is in force nowhere."""
     profile = make_profile("batch", in_force={"schedulerName": "batch"})
 
