@@ -7,6 +7,7 @@ happens to it, the kernel ends all of them.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,8 @@ def _prepare() -> list[Path]:
 
 def _inside(command: Sequence[str]) -> None:
     """Runs a command inside namespaces and ends with its status."""
+    # Asked to end, it tidies up as it does at any other end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     archives = _prepare()
     machine.remove_leftovers()
     with machine.left_as_it_was(), tempfile.TemporaryDirectory(prefix=machine.prefix()) as made:

@@ -62,9 +62,11 @@ class Arrivals:
         first = len(self._created)
 
         def have_nodes() -> bool:
-            return (
-                len([name for name in list(self._created)[first:] if name in self._waits]) >= pods
-            )
+            assert self._task is not None, "it has begun"
+            if self._task.done():
+                self._task.result()
+            later = list(self._created)[first:]
+            return sum(name in self._waits for name in later) >= pods
 
         wait_for(have_nodes, f"{pods} new pods to be bound", LOST_AFTER_SECONDS)
 
@@ -86,8 +88,8 @@ class Arrivals:
         await started.wait()
 
     async def _run(self, started: asyncio.Event) -> None:
-        async with Api.connect(self._kubeconfig) as api:
-            watching = asyncio.create_task(self._watch(api, started))
+        async with Api.connect(self._kubeconfig) as api, asyncio.TaskGroup() as group:
+            watching = group.create_task(self._watch(api, started))
             await started.wait()
             loop = asyncio.get_running_loop()
             while not self._ending.is_set():
@@ -128,6 +130,7 @@ class Arrivals:
             if pod["spec"].get("nodeName") and name in self._created and name not in self._waits:
                 self._waits[name] = loop.time() - self._created[name]
                 self._note_end()
+        raise ConnectionError("the watch for pods has ended")
 
     def _note_end(self) -> None:
         if self._is_last_made and len(self._waits) == len(self._created):

@@ -197,4 +197,8 @@ def _has_ended(lab: Lab, pod: Json) -> bool:
 if __name__ == "__main__":
     with Lab() as cluster, cluster.applied("deploy/base"):
         Arrivals.prepare(cluster)
-        print(measure(cluster, int(sys.argv[1]), sys.argv[2:]))
+        try:
+            print(measure(cluster, int(sys.argv[1]), sys.argv[2:]))
+        except Exception:
+            print(cluster.report(), file=sys.stderr)
+            raise

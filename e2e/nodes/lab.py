@@ -8,7 +8,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -131,8 +132,30 @@ class Lab:
         answer: Json = json.loads(self.kubectl("get", *arguments, "--output=json"))
         return answer
 
-    def rendered(self, folder: str, images: Mapping[str, str] | None = None) -> str:
-        """The manifests of a kustomization, with other images in place of those it names."""
+    def rendered(
+        self,
+        folder: str,
+        *,
+        components: Sequence[str] = (),
+        images: Mapping[str, str] | None = None,
+    ) -> str:
+        """The manifests of a kustomization of the checkout.
+
+        Args:
+            folder: where it is, in the checkout.
+            components: folders of components that an overlay adds to it.
+            images: other images, by the names that the manifests have.
+        """
+        if components:
+            overlay = Path(tempfile.mkdtemp(dir=self.directory))
+            above = Path(os.path.relpath(CHECKOUT, overlay))
+            lists = {
+                "resources": [str(above / folder)],
+                "components": [str(above / each) for each in components],
+            }
+            document = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+            (overlay / "kustomization.yaml").write_text(json.dumps({**document, **lists}))
+            folder = str(overlay)
         text = self.kubectl("kustomize", folder)
         for name, other in (images or {}).items():
             assert f"image: {name}\n" in text, f"{folder} has no image {name}"
@@ -140,24 +163,30 @@ class Lab:
         return text
 
     @contextmanager
-    def applied(self, folder: str, images: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Applies a kustomization, and deletes at the end what it made.
-
-        Args:
-            folder: where it is, in the checkout.
-            images: other images, by the names that the manifests have.
-        """
-        with self.applied_text(self.rendered(folder, images)):
+    def applied(
+        self,
+        folder: str,
+        *,
+        components: Sequence[str] = (),
+        images: Mapping[str, str] | None = None,
+    ) -> Iterator[None]:
+        """Applies a kustomization; arguments as for ``rendered``."""
+        with self.applied_text(self.rendered(folder, components=components, images=images)):
             yield
 
     @contextmanager
     def applied_text(self, manifests: str) -> Iterator[None]:
-        """Applies objects, and deletes them at the end."""
+        """Applies manifests, and deletes at the end what they made."""
         self.kubectl("apply", "--filename=-", stdin=manifests)
         try:
             yield
         finally:
             self.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=manifests)
+
+    def token(self, namespace: str, account: str, *audiences: str) -> str:
+        """A token of a ServiceAccount, from the TokenRequest API."""
+        words = [f"--namespace={namespace}", account, *(f"--audience={each}" for each in audiences)]
+        return self.kubectl("create", "token", *words).strip()
 
     # --- pods -------------------------------------------------------------------------------------
 
@@ -220,6 +249,11 @@ class Lab:
             run(["sh", "-c", ask, "sh", str(group), sys.executable])
         wait_for(lambda: not Path(f"/proc/{victim}").exists(), "the kernel to end the container")
 
+    def peak_memory(self, pod: Json) -> int:
+        """The most memory, in bytes, that the kernel counted for a container."""
+        name = "memory.peak" if has_unified_cgroups() else "memory.max_usage_in_bytes"
+        return int((self.container_cgroup("memory", pod) / name).read_text())
+
     def container_cgroup(self, controller: str, pod: Json, container: int = 0) -> Path:
         """The cgroup of a container, in one hierarchy where there are several."""
         identity = pod["status"]["containerStatuses"][container]["containerID"].rpartition("/")[2]
@@ -237,6 +271,7 @@ class Lab:
         words = ["get", "pods", "--all-namespaces", "--output=wide"]
         events = ["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"]
         shown = [self.kubectl(*words), *self.kubectl(*events).splitlines()[-40:]]
+        shown += [self.kubectl("get", "nodes,leases", "--all-namespaces", "--output=wide")]
         shown += [self.pod_logs(), *(node.logs() for node in self.nodes)]
         return "\n".join([*shown, self.control_plane.logs(15)])
 

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,11 +137,13 @@ class CgroupTree:
 
 
 def remove_leftovers() -> None:
-    """Removes the cgroups of labs whose process was killed before it could."""
-    for path in (*CGROUPS.glob(f"{_NAME}-*"), *CGROUPS.glob(f"*/{_NAME}-*")):
+    """Removes what labs left whose process was killed before it could."""
+    folders = Path(tempfile.gettempdir()).glob(f"{_NAME}-*")
+    for path in (*folders, *CGROUPS.glob(f"{_NAME}-*"), *CGROUPS.glob(f"*/{_NAME}-*")):
         owner = re.match(rf"{_NAME}-(\d+)-", path.name)
         if owner and not Path(f"/proc/{owner[1]}").exists():
             CgroupTree(path.name).remove()
+            shutil.rmtree(Path(tempfile.gettempdir()) / path.name, ignore_errors=True)
 
 
 def prefix() -> str:

@@ -332,6 +332,8 @@ class Node:
             },
             "imageGCHighThresholdPercent": 100,
             "nodeStatusUpdateFrequency": "4s",
+            # How often files of Secrets, ConfigMaps and tokens are compared with what they are of.
+            "syncFrequency": "10s",
             **self.kubelet_configuration,
         }
 

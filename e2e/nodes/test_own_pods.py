@@ -1,0 +1,207 @@
+"""Promise: what a kubelet does to Stowage's own pods does them no harm."""
+
+import base64
+import http.client
+import json
+import re
+import signal
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import yaml
+
+from e2e.nodes.lab import Lab
+from e2e.support.certificates import Authority
+from e2e.support.objects import SIMULATED, Json, make_nodes, make_pod, make_pods
+from e2e.support.waiting import wait_for
+
+NAME = "stowage-metrics.stowage.svc"
+COMPONENT = "deploy/components/serving-certificate"
+SCRAPER = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: scraper, namespace: stowage}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: scraper}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: stowage-metrics-reader}
+subjects: [{kind: ServiceAccount, name: scraper, namespace: stowage}]
+"""
+
+
+@pytest.fixture
+def replicas(lab: Lab) -> Iterator[list[Json]]:
+    """The pods of the base manifests, both of them Ready."""
+    with lab.applied("deploy/base"):
+        lab.wait_for_rollout("stowage", "stowage")
+        wait_for(lab.leader, "a leader")
+        yield lab.pods("stowage")
+
+
+def restarts(lab: Lab) -> list[int]:
+    return [pod["status"]["containerStatuses"][0]["restartCount"] for pod in lab.pods("stowage")]
+
+
+def probes(lab: Lab) -> set[tuple[str, str]]:
+    """What kubelets say of their probes of Stowage: kind and result."""
+    sample = re.compile(
+        r'^prober_probe_total\{.*namespace="stowage".*probe_type="(\w+)",result="(\w+)"\}'
+    )
+    return {
+        (found[1], found[2])
+        for node in lab.nodes
+        for line in lab.kubectl(
+            "get", "--raw", f"/api/v1/nodes/{node.name}/proxy/metrics/probes"
+        ).splitlines()
+        if (found := sample.match(line))
+    }
+
+
+def test_it_answers_the_probes_of_a_kubelet(lab: Lab, replicas: list[Json]) -> None:
+    """Over TLS and without credentials; once it has started, none fails."""
+    wait_for(
+        lambda: {("Liveness", "successful"), ("Readiness", "successful")} <= probes(lab),
+        "every kind of probe",
+        60,
+    )
+
+    failed = {kind for kind, result in probes(lab) if result != "successful"}
+    assert failed <= {"Startup"}
+    assert restarts(lab) == [0, 0]
+
+
+def ask(pod: Json, authority: bytes, token: str = "") -> tuple[int, str]:
+    """What a scraper gets that verifies the certificate: a status, and the serial number."""
+    context = ssl.create_default_context(cadata=authority.decode())
+    # The address of a pod is not in it; the name of the Service has to be.
+    context.check_hostname = False
+    connection = http.client.HTTPSConnection(
+        pod["status"]["podIP"], 10259, timeout=5, context=context
+    )
+    connection.connect()
+    assert isinstance(connection.sock, ssl.SSLSocket)
+    certificate = connection.sock.getpeercert() or {}
+    assert ("DNS", NAME) in certificate["subjectAltName"]
+    connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"})
+    status = connection.getresponse().status
+    connection.close()
+    return status, str(certificate["serialNumber"])
+
+
+def secret(authority: Authority) -> str:
+    """A Secret as cert-manager makes it, with a new certificate."""
+    pair = authority.serving([NAME], [])
+    data = {"tls.crt": pair.public, "tls.key": pair.key, "ca.crt": authority.certificate}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "stowage-serving", "namespace": "stowage"},
+        "type": "kubernetes.io/tls",
+        "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
+    }
+    return json.dumps(document)
+
+
+def test_a_renewed_serving_certificate_is_taken_over(lab: Lab) -> None:
+    """The kubelet exchanges the files of the Secret; both replicas serve it without a restart."""
+    authority = Authority("stowage")
+    rendered = lab.rendered("deploy/base", components=[COMPONENT])
+    known = [
+        each
+        for each in yaml.safe_load_all(rendered)
+        if not each["apiVersion"].startswith("cert-manager.io/")
+    ]
+    manifests = [*known, json.loads(secret(authority)), *yaml.safe_load_all(SCRAPER)]
+
+    with lab.applied_text(yaml.safe_dump_all(manifests)):
+        lab.wait_for_rollout("stowage", "stowage")
+        pods = lab.pods("stowage")
+        ours, others = lab.token("stowage", "scraper", "stowage"), lab.token("stowage", "scraper")
+        answers = [ask(pod, authority.certificate, ours) for pod in pods]
+        refused = [ask(pod, authority.certificate, others)[0] for pod in pods]
+        lab.kubectl("apply", "--filename=-", stdin=secret(authority))
+        wait_for(
+            lambda: all(
+                ask(pod, authority.certificate)[1] != serial
+                for pod, (_, serial) in zip(pods, answers, strict=True)
+            ),
+            "the new certificate to be served",
+            120,
+            every_seconds=1,
+        )
+
+        assert [status for status, _ in answers] == [200, 200]
+        assert refused == [401, 401]
+        assert restarts(lab) == [0, 0]
+
+
+def credentials_used(lab: Lab, pod: Json) -> set[str]:
+    """The identities of the tokens with which a pod asked the API server."""
+    name = f'"authentication.kubernetes.io/pod-name":["{pod["metadata"]["name"]}"]'
+    identity = re.compile(r'"authentication.kubernetes.io/credential-id":\["JTI=([^"]+)"\]')
+    log = lab.control_plane.audit_log
+    assert log is not None
+    return {
+        found[1]
+        for line in log.read_text().splitlines()
+        if name in line and (found := identity.search(line))
+    }
+
+
+def test_a_token_that_the_kubelet_exchanges_is_taken_over(lab: Lab, replicas: list[Json]) -> None:
+    """A kubelet that starts anew asks for new tokens and puts them into the files of its pods."""
+    before = [credentials_used(lab, pod) for pod in replicas]
+
+    for node in lab.nodes:
+        node.restart_kubelet()
+    wait_for(
+        lambda: all(
+            credentials_used(lab, pod) > old for pod, old in zip(replicas, before, strict=True)
+        ),
+        "both replicas to ask with a new token",
+        180,
+        every_seconds=1,
+    )
+
+    assert [len(tokens) for tokens in before] == [1, 1]
+    assert restarts(lab) == [0, 0]
+    assert lab.leader() in {pod["metadata"]["name"] for pod in replicas}
+
+
+@contextmanager
+def without_controllers(lab: Lab) -> Iterator[None]:
+    """Nobody judges nodes by their heartbeats, or mends what nodes and pods are said to be."""
+    [manager] = [
+        each for each in lab.control_plane.programs if each.name == "kube-controller-manager"
+    ]
+    manager.signal(signal.SIGSTOP)
+    yield
+    manager.signal(signal.SIGCONT)
+
+
+def test_memory_at_5000_nodes_is_far_below_the_limit(lab: Lab, replicas: list[Json]) -> None:
+    """What the kernel counted for the containers at most, with 10,000 pods on the nodes."""
+    nodes, pods = make_nodes(5000), make_pods(10_000, namespace="many", requests={"cpu": "100m"})
+    for number, pod in enumerate(pods):
+        pod["spec"]["nodeName"] = nodes[number % len(nodes)]["metadata"]["name"]
+    tolerated = [{"operator": "Exists"}]
+    last = make_pod(
+        "last", namespace="many", nodeSelector={SIMULATED: "simulated"}, tolerations=tolerated
+    )
+    lab.cluster.create_namespace("many")
+
+    with without_controllers(lab):
+        lab.cluster.run(lab.cluster.api.create_all("/api/v1/nodes", nodes))
+        lab.cluster.create_pods(pods)
+        lab.cluster.create_pods([last])
+        lab.cluster.wait_until_bound("many")
+        used = sorted(lab.peak_memory(pod) / 2**20 for pod in replicas)
+        lab.cluster.delete_pods("many")
+        lab.cluster.run(lab.cluster.api.delete(f"/api/v1/nodes?labelSelector={SIMULATED}"))
+
+    print("memory of the containers at most: " + ", ".join(f"{each:.0f} MiB" for each in used))
+    assert used[-1] < 512
+    assert restarts(lab) == [0, 0]
