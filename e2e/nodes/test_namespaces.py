@@ -26,7 +26,7 @@ sys.stdin.read()
 
 def sleepers() -> list[str]:
     lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
-    return [line.decode() for line in lines if b"sleep\\x003210" in line]
+    return [line.decode() for line in lines if b"sleep\x003210" in line]
 
 
 def test_everything_inside_ends_with_them(tmp_path: Path) -> None:
