@@ -1,0 +1,97 @@
+"""Promise: who looks on sees the queue and the configuration of the scheduler that is at work."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+from e2e.support.cluster import Cluster
+from e2e.support.go_programs import CHECKOUT
+from e2e.support.objects import make_node, make_pod
+from e2e.support.processes import Program
+from e2e.support.waiting import wait_for
+from scheduler.cli.live import Place
+from scheduler.cli.top.sources import ClusterSource
+from scheduler.cli.top.view import View, view_of
+from scheduler.clock import SystemClock
+from scheduler.offline.cluster import Profiles
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: team
+  plugins:
+    score:
+      disabled: [{name: "*"}]
+      enabled: [{name: ImageLocality, weight: 7}]
+"""
+
+
+def test_top_shows_what_the_scheduler_has_tried(
+    cluster: Cluster, stowage: Program, namespace: str
+) -> None:
+    """Its own engine decides nothing: the conditions of the pods tell."""
+    cluster.create_nodes([make_node("n")])
+    cluster.create_pods(
+        make_pod(f"big-{i}", namespace=namespace, requests={"cpu": "9"}) for i in range(3)
+    )
+    wait_for(lambda: len(cluster.events(namespace, "FailedScheduling")) == 3, "three events")
+    source = ClusterSource(Place(str(cluster.kubeconfig)), Profiles(None), SystemClock())
+
+    async def look() -> View:
+        async with source.running(), asyncio.timeout(30):
+            while len(source.engine.core.queue.pending_pods()) < 3:  # noqa: ASYNC110 - the watch tells the engine only
+                await asyncio.sleep(0.05)
+            return view_of(
+                source.engine, source.profiles, source.rates, source.now, decides=source.decides
+            )
+
+    assert asyncio.run(look()).queue == {"active": 0, "unschedulable": 3, "gated": 0}
+    assert stowage.is_running()
+
+
+def test_explain_finds_the_configuration_of_the_instance(cluster: Cluster, namespace: str) -> None:
+    """By the pod that names its ConfigMap; a slip in schedulerName is the first line."""
+    cluster.create_nodes([make_node("n")])
+    path = f"/api/v1/namespaces/{namespace}"
+    kept = {"metadata": {"name": "stowage-config"}, "data": {"config.yaml": CONFIGURATION}}
+    cluster.run(cluster.api.post(f"{path}/configmaps", kept))
+    instance = make_pod(
+        "stowage-0",
+        namespace=namespace,
+        labels={"app.kubernetes.io/component": "scheduler"},
+        volumes=[{"name": "config", "configMap": {"name": "stowage-config"}}],
+        nodeName="n",
+    )
+    [container] = instance["spec"]["containers"]
+    container |= {
+        "name": "stowage",
+        "args": ["run", "--config=/etc/stowage/config.yaml"],
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/stowage"}],
+    }
+    ours = make_pod("ours", namespace=namespace, scheduler_name="team")
+    slip = make_pod("slip", namespace=namespace, scheduler_name="taem")
+    cluster.create_pods([instance, ours, slip])
+    status = {"status": {"phase": "Running"}}
+    cluster.run(cluster.api.patch(f"{path}/pods/stowage-0/status", status))
+
+    def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "scheduler", "explain"]
+        return subprocess.run(
+            [*words, f"--kubeconfig={cluster.kubeconfig}", "-n", namespace, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            cwd=CHECKOUT,
+        )
+
+    [answer] = json.loads(ask("ours", "-o", "json").stdout)["pods"]
+    text = ask("slip")
+
+    assert answer["profile"] == "team"
+    assert [list(node["scores"]) for node in answer["nodes"]] == [["ImageLocality"]]
+    assert "No scheduler serves `taem`; did you mean `team`?" in text.stdout.splitlines()[1]
+    used = f"team: as in ConfigMap {namespace}/stowage-config of pod {namespace}/stowage-0"
+    assert used in text.stderr
