@@ -44,6 +44,7 @@ class Made(Source):
         simulate(cluster)
         self.engine = cluster.engine
         self.rates = Rates()
+        self.decides = True
 
     @property
     @override

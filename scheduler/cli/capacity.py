@@ -13,7 +13,7 @@ from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import print_table
 from scheduler.errors import SchedulerError
 from scheduler.framework.runtime import Framework
-from scheduler.offline import alterations
+from scheduler.offline import hypothetical_changes
 from scheduler.offline.capacity import Capacity, capacity_of
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.documents import items_of
@@ -81,7 +81,7 @@ def _read(
     described = beside.read_beside(documents, objects)
     pod = _pod(described, like)
     described.pods = []
-    alterations.apply(objects, described)
+    hypothetical_changes.apply(objects, described)
     return objects, pod, profiles, notices
 
 

@@ -13,9 +13,9 @@ from scheduler.cli.options import Output, output_option, print_line
 from scheduler.cli.sources import Source, recorded_options, source_options
 from scheduler.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.errors import SchedulerError
-from scheduler.offline import alterations
+from scheduler.offline import hypothetical_changes
 from scheduler.offline.reading import InputError
-from scheduler.offline.what_if import Alteration, WhatIf, what_if as find_out
+from scheduler.offline.what_if import HypotheticalChange, WhatIf, what_if as find_out
 
 _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
@@ -41,7 +41,7 @@ _HOMELESS: Final = 3
 @click.option(
     "--add-nodes",
     "count",
-    type=click.IntRange(1, alterations.MAX_ADDED),
+    type=click.IntRange(1, hypothetical_changes.MAX_ADDED),
     metavar="N",
     help="Add so many nodes; --like says of which kind.",
 )
@@ -111,12 +111,12 @@ def what_if(  # noqa: PLR0913 - one argument per option
     --fail-on-homeless when a pod that had a node, or is new, gets none.
     """  # noqa: D301 - \b is click's mark for lines to keep
     try:
-        changes: list[Alteration] = [
-            *(partial(alterations.drain, name=name) for name in drained),
-            *(partial(alterations.remove_taint, taint=taint) for taint in taints),
+        changes: list[HypotheticalChange] = [
+            *(partial(hypothetical_changes.drain, name=name) for name in drained),
+            *(partial(hypothetical_changes.remove_taint, taint=taint) for taint in taints),
             *_added(count, like),
             *(_scaling(each) for each in scaled),
-            *(partial(alterations.delete, what=each) for each in deleted),
+            *(partial(hypothetical_changes.delete, what=each) for each in deleted),
         ]
         if not (changes or applied):
             raise InputError(
@@ -127,7 +127,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
         objects, profiles, notices = source.read()
         for each in documents:
             added = source.read_beside(each, objects)
-            changes.append(partial(alterations.apply, others=added))
+            changes.append(partial(hypothetical_changes.apply, others=added))
         found = find_out(profiles, objects, changes, seed)
     except SchedulerError as problem:
         refuse("what-if", problem)
@@ -141,21 +141,21 @@ def what_if(  # noqa: PLR0913 - one argument per option
         sys.exit(_HOMELESS)
 
 
-def _added(count: int | None, like: str | None) -> Iterator[Alteration]:
+def _added(count: int | None, like: str | None) -> Iterator[HypotheticalChange]:
     if (count is None) != (like is None):
         raise InputError("--add-nodes N and --like NODE are given together")
     if count is not None and like is not None:
-        yield partial(alterations.add_nodes, count=count, like=like)
+        yield partial(hypothetical_changes.add_nodes, count=count, like=like)
 
 
-def _scaling(text: str) -> Alteration:
+def _scaling(text: str) -> HypotheticalChange:
     workload, has_number, number = text.rpartition("=")
     if not has_number or not number.isascii() or not number.isdigit():
         raise InputError(f"--scale {text}: expected KIND/[NAMESPACE/]NAME=N")
     replicas = int(number)
-    if replicas > alterations.MAX_ADDED:
-        raise InputError(f"--scale {text}: expected at most {alterations.MAX_ADDED} pods")
-    return partial(alterations.scale, workload=workload, replicas=replicas)
+    if replicas > hypothetical_changes.MAX_ADDED:
+        raise InputError(f"--scale {text}: expected at most {hypothetical_changes.MAX_ADDED} pods")
+    return partial(hypothetical_changes.scale, workload=workload, replicas=replicas)
 
 
 # --- for people -----------------------------------------------------------------------------------

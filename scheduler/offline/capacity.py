@@ -17,8 +17,8 @@ from scheduler.engine.events import Decide, ObjectSet
 from scheduler.engine.instructions import Bind, Evict
 from scheduler.framework.runtime import Framework
 from scheduler.framework.status import Status
-from scheduler.offline.alterations import copy_of
 from scheduler.offline.driving import Driving
+from scheduler.offline.hypothetical_changes import copy_of
 from scheduler.snapshot import Snapshot
 
 MAX_PODS: Final = 100_000

@@ -16,7 +16,7 @@ from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
 from scheduler.framework.events import ObjectKind
 from scheduler.informers.kinds import FOR_PLUGINS
-from scheduler.offline import complaints
+from scheduler.offline import input_errors
 from scheduler.offline.admission import KINDS, Admission, is_complete
 from scheduler.offline.defaults import completed_pod, in_namespace
 from scheduler.offline.documents import InputError, documents_from_text, items_of
@@ -83,7 +83,7 @@ _Object = TypeVar("_Object", Pod, Node)
 
 
 def _with_known_words(checked: _Object) -> _Object:
-    problem = complaints.of_words(checked)
+    problem = input_errors.of_words(checked)
     if problem is not None:
         raise _FieldError(problem)
     return checked
@@ -179,13 +179,13 @@ class _Collector:
             elif kind in self._takers:
                 self._takers[kind](dict(raw))
         except msgspec.ValidationError as problem:
-            raise InputError(f"{place}: {complaints.of_type(problem, raw)}") from problem
+            raise InputError(f"{place}: {input_errors.of_type(problem, raw)}") from problem
         except _FieldError as problem:
             raise InputError(f"{place}: {problem}") from problem
         except (InvalidPodError, InvalidNodeError, InvalidStorageError) as problem:
             cause = problem.__cause__
             told = cause if isinstance(cause, ValueError) else problem
-            raise InputError(f"{place}: {complaints.of_value(told, raw)}") from problem
+            raise InputError(f"{place}: {input_errors.of_value(told, raw)}") from problem
 
     def result(self) -> ClusterObjects:
         """The objects in the order in which an API server lists them.
@@ -243,7 +243,7 @@ class _Collector:
         except WorkloadError as problem:
             raise InputError(f"{place}: {problem}") from problem
         except msgspec.ValidationError as problem:
-            told = complaints.of_type(problem, raw)
+            told = input_errors.of_type(problem, raw)
             raise InputError(f"{place}: spec.template.spec: {told}") from problem
 
     def _take_node(self, raw: dict[str, Any]) -> None:
@@ -255,7 +255,7 @@ class _Collector:
         completed = completed_pod(raw)
         pod = _with_known_words(msgspec.convert(completed, Pod))
         if self._admission is not None and not is_complete(raw):
-            problem = complaints.of_required(pod)
+            problem = input_errors.of_required(pod)
             if problem is not None:
                 raise _FieldError(problem)
         self._written_pods[pod.metadata.uid] = completed

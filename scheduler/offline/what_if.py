@@ -7,14 +7,14 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.engine.events import ObjectSet
-from scheduler.offline.alterations import controller_of, waiting_again
 from scheduler.offline.cluster import Cluster, Profiles
+from scheduler.offline.hypothetical_changes import controller_of, waiting_again
 from scheduler.offline.reading import ClusterObjects
 from scheduler.offline.simulate import Placement, simulate
 from scheduler.offline.utilisation import Share, changed, utilisation_of
 
-Alteration: TypeAlias = Callable[[ClusterObjects], Iterable[PodInfo]]
-"""See `scheduler.offline.alterations`."""
+HypotheticalChange: TypeAlias = Callable[[ClusterObjects], Iterable[PodInfo]]
+"""See `scheduler.offline.hypothetical_changes`."""
 
 NOBODY_MAKES_IT: Final = "it has no controller: nobody makes it again"
 OTHER_SCHEDULER: Final = "the scheduler {} places it: no profile here answers to that name"
@@ -73,7 +73,7 @@ class WhatIf(msgspec.Struct, frozen=True):
 def what_if(
     profiles: Profiles,
     objects: ClusterObjects,
-    alterations: Iterable[Alteration],
+    changes: Iterable[HypotheticalChange],
     seed: int = 0,
 ) -> WhatIf:
     """Change a cluster, and let all pods that wait then find their places.
@@ -84,11 +84,11 @@ def what_if(
     `objects` are changed.
 
     Raises:
-        InputError: an alteration names what is not there.
+        InputError: a change names what is not there.
     """
     use_before = utilisation_of(profiles.again().load(objects, seed, with_extenders=False).snapshot)
     before = {pod.key: pod for pod in objects.pods}
-    lost = [pod for alter in alterations for pod in alter(objects)]
+    lost = [pod for change in changes for pod in change(objects)]
     cluster = profiles.load(objects, seed, with_extenders=False)
     placements, victims = _settle(cluster, {pod.key: pod for pod in objects.pods})
     was_on = {key: pod.node_name for key, pod in before.items()}

@@ -8,9 +8,9 @@ from hypothesis import given, settings, strategies as st
 
 from scheduler.api.pods import PodInfo
 from scheduler.offline import capacity
-from scheduler.offline.alterations import copy_of
 from scheduler.offline.capacity import Capacity, capacity_of
 from scheduler.offline.cluster import Profiles
+from scheduler.offline.hypothetical_changes import copy_of
 from scheduler.offline.reading import (
     ClusterObjects,
     documents_from_text,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from scheduler.offline import alterations
+from scheduler.offline import hypothetical_changes as changed
 from scheduler.offline.admission import Admission
 from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import (
@@ -17,7 +17,7 @@ from scheduler.offline.reading import (
     objects_from_documents,
 )
 from scheduler.offline.simulate import simulate
-from scheduler.offline.what_if import NOBODY_MAKES_IT, Alteration, WhatIf, what_if
+from scheduler.offline.what_if import NOBODY_MAKES_IT, HypotheticalChange, WhatIf, what_if
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 HASH = "5d8c7"
@@ -46,7 +46,7 @@ def web(number: int, node: str = "", **fields: Any) -> Manifest:
     return owned(f"web-{HASH}-{number}", "ReplicaSet", f"web-{HASH}", node, **fields)
 
 
-def asked(objects: ClusterObjects, *changes: Alteration) -> WhatIf:
+def asked(objects: ClusterObjects, *changes: HypotheticalChange) -> WhatIf:
     return what_if(Profiles(None), objects, changes)
 
 
@@ -72,7 +72,7 @@ def test_a_drained_nodes_pods_move_as_their_controllers_would_have_it() -> None:
             owned("static-a", "Node", "a", "a"),
             pod_manifest("bare", nodeName="a"),
         ),
-        partial(alterations.drain, name="a"),
+        partial(changed.drain, name="a"),
     )
 
     assert moves(found) == {f"web-{HASH}-0": ("a", "b")}
@@ -89,7 +89,7 @@ def test_pods_without_room_say_why() -> None:
             web(0, "a"),
             web(1),
         ),
-        partial(alterations.drain, name="a"),
+        partial(changed.drain, name="a"),
     )
 
     assert {p.pod: (p.came_from, p.has_waited) for p in found.homeless} == {
@@ -112,7 +112,7 @@ def test_a_victim_that_is_made_again_looks_for_a_place_as_well() -> None:
             owned("high-0", "ReplicaSet", "high", "a", requests={"cpu": "1"}, priority=5,
                   nodeSelector={"disk": "ssd"}),
         ),
-        partial(alterations.drain, name="a"),
+        partial(changed.drain, name="a"),
     )  # fmt: skip
 
     assert found.victims == (f"default/web-{HASH}-0",)
@@ -129,10 +129,10 @@ def test_a_taint_is_removed_as_kubectl_names_it() -> None:
 
     for named in ("gpu", "gpu=a100", "gpu:NoSchedule", "gpu=a100:NoSchedule"):
         objects = read(node_manifest("a", taints=[taint]), web(0))
-        assert moves(asked(objects, partial(alterations.remove_taint, taint=named)))
+        assert moves(asked(objects, partial(changed.remove_taint, taint=named)))
     objects = read(node_manifest("a", taints=[taint]), web(0))
     with pytest.raises(InputError, match="no node has it; there are gpu"):
-        asked(objects, partial(alterations.remove_taint, taint="gpu=h100"))
+        asked(objects, partial(changed.remove_taint, taint="gpu=h100"))
 
 
 def test_added_nodes_are_like_their_model() -> None:
@@ -144,7 +144,7 @@ def test_added_nodes_are_like_their_model() -> None:
     model = node_manifest("a", labels={"disk": "ssd"}, taints=taints, unschedulable=True)
     objects = read(model, *(web(i) for i in range(9)))
 
-    found = asked(objects, partial(alterations.add_nodes, count=2, like="a"))
+    found = asked(objects, partial(changed.add_nodes, count=2, like="a"))
 
     assert {node for _, node in moves(found).values()} == {"a-new-0", "a-new-1"}
     assert len(found.placements) == 8
@@ -158,7 +158,7 @@ def test_a_workload_grows_by_pods_like_its_own(name: str) -> None:
     """However it is named."""
     objects = read(node_manifest("a"), web(0, "a"))
 
-    found = asked(objects, partial(alterations.scale, workload=name, replicas=5))
+    found = asked(objects, partial(changed.scale, workload=name, replicas=5))
 
     assert len(found.placements) == 3
     assert len(found.homeless) == 1
@@ -175,7 +175,7 @@ def test_a_workload_shrinks_by_pods_that_wait_then_by_the_youngest() -> None:
         web(3, created="2026-01-01T00:00:00Z"),
     )
 
-    asked(objects, partial(alterations.scale, workload="deploy/web", replicas=2))
+    asked(objects, partial(changed.scale, workload="deploy/web", replicas=2))
 
     assert [pod.name for pod in objects.pods] == [f"web-{HASH}-0", f"web-{HASH}-2"]
 
@@ -191,7 +191,7 @@ def test_what_is_deleted_is_gone() -> None:
             owned("agent-a", "DaemonSet", "agent", "a"),
             pod_manifest("bare", nodeName="a"),
         )  # fmt: skip
-        found = asked(objects, partial(alterations.delete, what=what))
+        found = asked(objects, partial(changed.delete, what=what))
         return {pod.name for pod in objects.pods}, found
 
     assert after("pod/bare")[0] == {"agent-a", f"web-{HASH}-0"}
@@ -218,7 +218,7 @@ def test_applied_objects_replace_those_of_the_same_name() -> None:
     }
     new = read(deployment, node_manifest("a", allocatable={"cpu": "8"}), pod_manifest("kept"))
 
-    found = asked(objects, partial(alterations.apply, others=new))
+    found = asked(objects, partial(changed.apply, others=new))
 
     assert set(moves(found)) == {"web-0", "web-1", "web-2"}
     assert found.homeless == ()
@@ -228,16 +228,22 @@ def test_applied_objects_replace_those_of_the_same_name() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (partial(alterations.drain, name="x"), "--drain: there is no node 'x'"),
-        (partial(alterations.add_nodes, count=1, like="x"), "--like: there is no node 'x'"),
-        (partial(alterations.scale, workload="deploy/x", replicas=1), "no pod that others could"),
-        (partial(alterations.scale, workload="web", replicas=1), "expected KIND/"),
-        (partial(alterations.scale, workload="gadget/web", replicas=1), "expected KIND/"),
-        (partial(alterations.delete, what="pod/x"), "there is no such thing"),
-        (partial(alterations.delete, what="node/x"), "there is no node 'x'"),
+        (partial(changed.drain, name="x"), "--drain: there is no node 'x'"),
+        (
+            partial(changed.add_nodes, count=1, like="x"),
+            "--like: there is no node 'x'",
+        ),
+        (
+            partial(changed.scale, workload="deploy/x", replicas=1),
+            "no pod that others could",
+        ),
+        (partial(changed.scale, workload="web", replicas=1), "expected KIND/"),
+        (partial(changed.scale, workload="gadget/web", replicas=1), "expected KIND/"),
+        (partial(changed.delete, what="pod/x"), "there is no such thing"),
+        (partial(changed.delete, what="node/x"), "there is no node 'x'"),
     ],
 )
-def test_what_is_not_there_is_said(change: Alteration, message: str) -> None:
+def test_what_is_not_there_is_said(change: HypotheticalChange, message: str) -> None:
     """With the option that names it."""
     with pytest.raises(InputError, match=message):
         asked(read(node_manifest("a"), web(0)), change)
@@ -250,14 +256,14 @@ def test_a_name_in_two_namespaces_is_asked_about() -> None:
     with pytest.raises(
         InputError, match=r"in each of default, other: say Deployment/NAMESPACE/web"
     ):
-        asked(objects, partial(alterations.scale, workload="deploy/web", replicas=9))
+        asked(objects, partial(changed.scale, workload="deploy/web", replicas=9))
 
 
 def test_a_namespace_says_which_of_one_name_is_meant() -> None:
     """The others stay as they are."""
     objects = read(node_manifest("a"), web(0), web(1, namespace="other"))
 
-    asked(objects, partial(alterations.scale, workload="deploy/other/web", replicas=0))
+    asked(objects, partial(changed.scale, workload="deploy/other/web", replicas=0))
 
     assert [pod.namespace for pod in objects.pods] == ["default"]
 
@@ -298,7 +304,7 @@ def test_a_drain_is_what_simulate_makes_of_the_drained_cluster(
     objects: list[Manifest], seed: int
 ) -> None:
     """The same pods find nodes, and the same pods find none."""
-    found = what_if(Profiles(None), read(*objects), [partial(alterations.drain, name="a")], seed)
+    found = what_if(Profiles(None), read(*objects), [partial(changed.drain, name="a")], seed)
     outcome = simulate(Profiles(None).load(read(*as_written(objects, "a")), seed))
 
     assert {m.pod for m in found.placements} == {p.pod for p in outcome.placements if p.node}

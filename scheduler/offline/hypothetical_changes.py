@@ -35,7 +35,7 @@ _KINDS: Final = {
 _SHORT: Final = {"deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"}
 _SHORT_TOO: Final = {"sts": "statefulset", "ds": "daemonset", "po": "pod"}
 MAX_ADDED: Final = 100_000
-"""Nodes or pods that one alteration may add."""
+"""Nodes or pods that one change may add."""
 
 
 def controller_of(pod: PodInfo) -> OwnerReference | None:
