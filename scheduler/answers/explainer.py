@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.answers.assumed import assumed_on
+from scheduler.answers.cluster_changes import nodes_for_all
 from scheduler.answers.edits import AddNodes
-from scheduler.answers.elsewhere import nodes_for_all
-from scheduler.answers.heard import Asker, Heard
+from scheduler.answers.extender_results import Asker, ExtenderResults
 from scheduler.answers.judgement import (
     TOLD,
     Judgement,
@@ -183,22 +183,22 @@ class Explainer:
         if self._all_reasons and found.verdicts is not None:
             every = framework.every_verdict(found, pod, snapshot, nominated)
         self._asked = _Asked(snapshot, found, every)
-        heard = self._heard(pod, found, snapshot)
-        rows = heard.rows_of(found, snapshot)
+        results = self._extender_results(pod, found, snapshot)
+        rows = results.rows_of(found, snapshot)
         if not len(rows):
             summary = replace(
                 summary,
-                message=found.diagnosis(snapshot, heard.refused).message(),
-                preemption=self._preemption(framework, pod, found, heard, snapshot),
+                message=found.diagnosis(snapshot, results.refused).message(),
+                preemption=self._preemption(framework, pod, found, results, snapshot),
             )
-            if not heard.refused:
+            if not results.refused:
                 summary = self._whys.add(summary, depth, framework, pod, found, snapshot, nominated)
         catalog = self._core.states.known(VolumeCatalog)
         if catalog is not None:
             summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)
         if found.verdicts is None:
             return Judgement(replace(summary, pre_filter=rejection_of(found.pre_filter)))
-        scored = heard.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
+        scored = results.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
         judgement = judgement_of(
             summary,
             snapshot,
@@ -206,7 +206,7 @@ class Explainer:
             found,
             scored,
             every,
-            heard.rejections(snapshot),
+            results.rejections(snapshot),
         )
         if not node_name:
             permit = self._permit(framework, pod, found, judgement)
@@ -240,13 +240,15 @@ class Explainer:
             self._nodes = NodeNames.of(snapshot)
         return self._nodes
 
-    def _heard(self, pod: PodInfo, found: Feasibility, snapshot: Snapshot) -> Heard:
+    def _extender_results(
+        self, pod: PodInfo, found: Feasibility, snapshot: Snapshot
+    ) -> ExtenderResults:
         """What extenders say about the nodes that fit."""
         if self._asker is None:
-            return Heard(None, ())
+            return ExtenderResults(None, ())
         names = snapshot.table.names
         fitting = tuple(names[row] for row in found.feasible_rows().tolist())
-        return Heard(self._asker.about_nodes(pod, fitting), self._asker.extenders.all)
+        return ExtenderResults(self._asker.about_nodes(pod, fitting), self._asker.extenders.all)
 
     def _snapshot_without(self, pod: PodInfo) -> Snapshot:
         """The cluster as it would be without the pod."""
@@ -261,12 +263,12 @@ class Explainer:
         framework: Framework,
         pod: PodInfo,
         found: Feasibility,
-        heard: Heard,
+        results: ExtenderResults,
         snapshot: Snapshot,
     ) -> Preempting | UnsetType:
         if not self._preempts:
             return UNSET
-        diagnosis, asker = found.diagnosis(snapshot, heard.refused), self._asker
+        diagnosis, asker = found.diagnosis(snapshot, results.refused), self._asker
         run = framework.run_post_filter_plugins
         result, status = run(found.state, pod, snapshot, diagnosis)
         if asker is not None and result is not None and status.is_success:

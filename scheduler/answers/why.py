@@ -11,7 +11,7 @@ from weakref import ref
 from msgspec.structs import replace
 
 from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
-from scheduler.answers.elsewhere import add_nodes, evict, set_labels, uncordon
+from scheduler.answers.cluster_changes import add_nodes, evict, set_labels, uncordon
 from scheduler.answers.model import Change, Guess, PodAnswer
 from scheduler.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.answers.spelling import guesses

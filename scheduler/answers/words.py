@@ -13,8 +13,8 @@ from scheduler.answers.edits import (
     SetLabel,
     Uncordon,
 )
-from scheduler.answers.findings import amount_for_people
 from scheduler.answers.model import Change, Guess, NearNode
+from scheduler.answers.report import amount_for_people
 from scheduler.answers.requests import amount_of
 from scheduler.api.objects import Taint
 from scheduler.api.taints import taint_text

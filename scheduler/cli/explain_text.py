@@ -10,7 +10,6 @@ import click
 import msgspec
 
 from scheduler.answers.edits import AddNodes
-from scheduler.answers.findings import Group, Miss, Reasons, best_nodes, groups_of
 from scheduler.answers.model import (
     FeasibleNode,
     Permitting,
@@ -19,6 +18,7 @@ from scheduler.answers.model import (
     Preempting,
     Unserved,
 )
+from scheduler.answers.report import Group, Miss, Reasons, best_nodes, groups_of
 from scheduler.answers.words import edit_text, lead_text, nodes_text
 from scheduler.api.pods import PodInfo
 from scheduler.cli.tables import fits, plugin_header, print_table, terminal_width

@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from scheduler.answers.explainer import Explainer
-from scheduler.answers.findings import best_nodes
 from scheduler.answers.judgement import Judgement
 from scheduler.answers.model import Unserved
+from scheduler.answers.report import best_nodes
 from scheduler.answers.why import Depth
 from scheduler.api.pods import PodInfo
 from scheduler.cli.explain_text import PodReport, print_note, print_report

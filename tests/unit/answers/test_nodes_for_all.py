@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.elsewhere import nodes_for_all
+from scheduler.answers.cluster_changes import nodes_for_all
 from scheduler.answers.trials import Trials
 from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm
 from tests.support.builders import HOSTNAME, make_node, make_pod_info

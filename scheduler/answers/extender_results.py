@@ -1,4 +1,4 @@
-"""What extenders have said, in the words of an answer."""
+"""What extenders have answered about nodes, in the words of an answer."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -44,7 +44,7 @@ class Asker(Protocol):
         ...
 
 
-class Heard:
+class ExtenderResults:
     """The advice of extenders about one pod, or none.
 
     Attributes:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.findings import (
+from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
+from scheduler.answers.report import (
     Group,
     Miss,
     TaintCount,
@@ -13,7 +14,6 @@ from scheduler.answers.findings import (
     best_nodes,
     groups_of,
 )
-from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
 from scheduler.api.objects import Node, Taint, Toleration
 from scheduler.api.pods import PodInfo
 from scheduler.framework.interface import Reason, Shortage
