@@ -17,8 +17,8 @@ from scheduler.offline.cluster import Profiles
 from scheduler.offline.reading import InputError
 from scheduler.offline.recorded import recorded_profiles, with_plugins
 from scheduler.recording.comparison import Comparison, compare
-from scheduler.recording.fates import Fates, Victim
 from scheduler.recording.records import Header, Record
+from scheduler.recording.summary import Summary, Victim
 
 _SHOWN: Final = 20
 
@@ -101,7 +101,7 @@ def print_comparison(found: Comparison) -> None:
     _print_victims("Evicted then only:", [v for v in before.victims if v.pod not in gone[1]])
 
 
-def _rows(before: Fates, after: Fates) -> Iterator[tuple[str, ...]]:
+def _rows(before: Summary, after: Summary) -> Iterator[tuple[str, ...]]:
     yield "pods placed", str(before.placed), str(after.placed)
     yield "pods pending", str(before.pending), str(after.pending)
     for what in ("mean", "median", "p99", "longest"):
@@ -116,8 +116,8 @@ def _rows(before: Fates, after: Fates) -> Iterator[tuple[str, ...]]:
         yield f"{name} requested, most", *(f"{use.most:.1%}" if use else "-" for use in both)
 
 
-def _seconds(fates: Fates, what: str) -> str:
-    return "-" if fates.waited is None else f"{getattr(fates.waited, what):.3f} s"
+def _seconds(summary: Summary, what: str) -> str:
+    return "-" if summary.waited is None else f"{getattr(summary.waited, what):.3f} s"
 
 
 def _print_victims(title: str, victims: list[Victim]) -> None:

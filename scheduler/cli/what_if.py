@@ -172,9 +172,9 @@ def _print(found: WhatIf, seed: int) -> None:
     for each in found.placements:
         if each.victims:
             click.echo(f"Evicted to make room for {each.pod}: {', '.join(each.victims)}\n")
-    for has_waited, fate in ((False, "would be homeless"), (True, "would go on waiting")):
+    for has_waited, result in ((False, "would be homeless"), (True, "would go on waiting")):
         pods = [(pod.message, pod.pod) for pod in found.homeless if pod.has_waited is has_waited]
-        print_by_reason(pods, fate, fate)
+        print_by_reason(pods, result, result)
     print_use(found.use)
 
 

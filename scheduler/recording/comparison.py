@@ -28,8 +28,8 @@ from scheduler.engine.events import (
     Tick,
 )
 from scheduler.engine.instructions import Bind, Evict, Instruction, RunPreBind
-from scheduler.recording.fates import Fate, Fates, Meter, Victim, fates_of
 from scheduler.recording.records import Record
+from scheduler.recording.summary import Meter, PodSummary, Summary, Victim, summary_of
 
 SPARE_DECISIONS: Final = 100
 """At each tick, for what this engine wants to try and the other one did not."""
@@ -55,8 +55,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
     pods: int
     elsewhere: tuple[Elsewhere, ...]
-    recorded: Fates
-    now: Fates
+    recorded: Summary
+    now: Summary
 
 
 def compare(records: Iterable[Record], engine: Engine, witness: Engine) -> Comparison:
@@ -76,16 +76,16 @@ def compare(records: Iterable[Record], engine: Engine, witness: Engine) -> Compa
         now.take(record)
     recorded.end()
     now.end()
-    pairs = ((fate, now.fates[uid]) for uid, fate in recorded.fates.items() if uid in now.fates)
+    pairs = ((summary, now.pods[uid]) for uid, summary in recorded.pods.items() if uid in now.pods)
     return Comparison(
-        len(now.fates),
+        len(now.pods),
         tuple(
             Elsewhere(before.pod, before.node or None, after.node or None)
             for before, after in pairs
             if before.node != after.node
         ),
-        fates_of((recorded.fates[uid] for uid in now.fates), recorded.victims, recorded.meter),
-        fates_of(now.fates.values(), now.victims, now.meter),
+        summary_of((recorded.pods[uid] for uid in now.pods), recorded.victims, recorded.meter),
+        summary_of(now.pods.values(), now.victims, now.meter),
     )
 
 
@@ -93,13 +93,13 @@ class _Side(ABC):
     """One of the two.
 
     Attributes:
-        fates: by UID, of pods that were seen waiting.
+        pods: by UID, of pods that were seen waiting.
         victims: by UID.
         meter: how full nodes are.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self.fates: dict[str, Fate] = {}
+        self.pods: dict[str, PodSummary] = {}
         self.victims: dict[str, Victim] = {}
         self.meter = Meter()
         self._engine = engine
@@ -107,12 +107,12 @@ class _Side(ABC):
         self._looked: float | None = None
 
     def _placed(self, uid: str, node: str) -> None:
-        fate = self.fates.get(uid)
-        if fate is not None:
-            fate.node, fate.placed = node, self._now
+        summary = self.pods.get(uid)
+        if summary is not None:
+            summary.node, summary.placed = node, self._now
 
     def _evicted(self, evict: Evict) -> None:
-        preemptor = self.fates.get(evict.preemptor)
+        preemptor = self.pods.get(evict.preemptor)
         for_whom = evict.preemptor if preemptor is None else preemptor.pod
         self.victims[evict.uid] = Victim(f"{evict.namespace}/{evict.name}", for_whom)
 
@@ -162,12 +162,12 @@ class _Recorded(_Side):
     def _see(self, pod: PodInfo) -> None:
         if pod.node_name:
             self._engine.handle(ObjectSet("pods", pod), self._now)
-            fate = self.fates.get(pod.uid)
-            if fate is not None and not fate.node:
+            summary = self.pods.get(pod.uid)
+            if summary is not None and not summary.node:
                 # Another instance has bound it.
                 self._placed(pod.uid, pod.node_name)
-        elif pod.uid not in self.fates:
-            self.fates[pod.uid] = Fate(pod.key, self._now)
+        elif pod.uid not in self.pods:
+            self.pods[pod.uid] = PodSummary(pod.key, self._now)
 
 
 class _Other(_Side):
@@ -203,11 +203,11 @@ class _Other(_Side):
         if uid in self.victims or (pod.is_terminating and uid in self._recorded_victims):
             return
         is_ours = pod.spec.scheduler_name in self._engine.core.frameworks
-        if is_ours and not pod.node_name and uid not in self.fates:
-            self.fates[uid] = Fate(pod.key, self._now)
-        fate = self.fates.get(uid)
-        if fate is not None:
-            pod = _on(pod, fate.node)
+        if is_ours and not pod.node_name and uid not in self.pods:
+            self.pods[uid] = PodSummary(pod.key, self._now)
+        summary = self.pods.get(uid)
+        if summary is not None:
+            pod = _on(pod, summary.node)
         self._handle(ObjectSet("pods", pod))
 
     def _object_gone(self, event: ObjectGone) -> None:

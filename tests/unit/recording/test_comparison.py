@@ -9,8 +9,8 @@ from scheduler.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
 from scheduler.engine.instructions import Bind, Instruction
 from scheduler.offline.cluster import Profiles
 from scheduler.recording.comparison import SPARE_DECISIONS, Comparison, Elsewhere, compare
-from scheduler.recording.fates import Fate, Meter, Use, Waiting, fates_of
 from scheduler.recording.records import Record, encode_answer
+from scheduler.recording.summary import Meter, PodSummary, Use, Waiting, summary_of
 from tests.support.builders import make_node, make_pod_info
 
 Moment = tuple[float, Event] | tuple[float, Event, Sequence[Instruction]]
@@ -88,7 +88,7 @@ def test_use_is_measured_over_time() -> None:
 )
 def test_waits_are_ranked(count: int, expected: Waiting) -> None:
     """The nearest of those that are there."""
-    fates = [Fate(f"p{number}", 0.0, "n", number) for number in range(count, 0, -1)]
+    pods = [PodSummary(f"p{number}", 0.0, "n", number) for number in range(count, 0, -1)]
 
-    assert fates_of(fates, {}, Meter()).waited == expected
-    assert fates_of([Fate("p", 0.0)], {}, Meter()).waited is None
+    assert summary_of(pods, {}, Meter()).waited == expected
+    assert summary_of([PodSummary("p", 0.0)], {}, Meter()).waited is None

@@ -9,7 +9,7 @@ from scheduler.api.resources import PODS
 from scheduler.snapshot import Snapshot
 
 
-class Fate(msgspec.Struct):
+class PodSummary(msgspec.Struct):
     """What became of one pod.
 
     Attributes:
@@ -53,7 +53,7 @@ class Use(msgspec.Struct, frozen=True):
     most: float
 
 
-class Fates(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct, frozen=True):
     """What one engine made of the pods.
 
     Attributes:
@@ -116,11 +116,11 @@ class Meter:
         return Use(round(self._nodes / (self._seconds or 1.0), 1), self._most_nodes)
 
 
-def fates_of(fates: Iterable[Fate], victims: Mapping[str, Victim], meter: Meter) -> Fates:
+def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter: Meter) -> Summary:
     """Sum up what one engine did."""
-    waited = [fate.waited for fate in fates]
+    waited = [summary.waited for summary in pods]
     placed = sorted(seconds for seconds in waited if seconds is not None)
-    return Fates(
+    return Summary(
         len(placed),
         len(waited) - len(placed),
         _waiting(placed),
