@@ -34,7 +34,7 @@ from scheduler.framework.interface import (
 from scheduler.framework.runtime import diagnosis as runtime
 from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.preemption import Importance, rows_that_may_help, soonest_start
-from scheduler.preemption.departures import Start
+from scheduler.preemption.estimate import Start
 from scheduler.snapshot import Snapshot
 
 NODES_TRIED: Final = 256

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/preemption (v1.36).
 """
 
-from scheduler.preemption.departures import soonest_start
+from scheduler.preemption.estimate import soonest_start
 from scheduler.preemption.evaluator import Evaluator, rows_that_may_help
 from scheduler.preemption.evictions import Evictions
 from scheduler.preemption.importance import Importance

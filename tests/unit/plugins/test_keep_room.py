@@ -11,7 +11,7 @@ from scheduler.engine.instructions import PatchStatus
 from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.plugins.keep_room import KeepRoom
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.preemption.departures import NEVER, UNKNOWN, end_of
+from scheduler.preemption.estimate import NEVER, UNKNOWN, end_of
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import DrivenEngine
 
