@@ -91,6 +91,35 @@ FAULTS: Final = (
         "tests/scenario/test_placing.py::test_a_member_of_a_pod_group_waits_and_says_why",
     ),
     NamedFault(
+        "certificates that come inline are written to a disk",
+        "memory_file",
+        '    if sys.platform == "linux":\n',
+        '    if sys.platform == "nowhere":\n',
+        "tests/unit/test_memory_file.py::test_it_has_no_name",
+    ),
+    NamedFault(
+        "a kubeconfig takes a home",
+        "client/connection",
+        '        os.environ["HOME"] = os.sep\n',
+        "        pass\n",
+        "tests/scenario/test_read_only.py::test_certificates_of_a_kubeconfig_stay_in_memory",
+    ),
+    NamedFault(
+        "a daemon takes a directory that is writable",
+        "bootstrap/recording",
+        "    except FileNotFoundError:\n",
+        "    except KeyError:\n",
+        "tests/unit/bootstrap/test_crash.py::test_without_a_directory_that_is_writable",
+    ),
+    NamedFault(
+        "a start that fails leaves a session open",
+        "client/session",
+        '            "Accept-Encoding": "identity",\n        }\n',
+        '            "Accept-Encoding": "identity",\n        }\n        self._session.headers\n',
+        "tests/scenario/test_failing_starts.py::"
+        "test_why_it_does_not_start[certificate of an extender]",
+    ),
+    NamedFault(
         "`kubectl label` on a running pod leaves counts stale",
         "cache/cache",
         "            if info.node is not None:\n"

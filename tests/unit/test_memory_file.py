@@ -1,6 +1,7 @@
 """Content as a file, with and without the system's help."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def test_it_can_be_read_inside_the_block(monkeypatch: pytest.MonkeyPatch, platfo
 
 def test_it_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing appears where temporary files would."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     with memory_file(b"key"):
         assert list(tmp_path.iterdir()) == []
