@@ -116,8 +116,7 @@ FAULTS: Final = (
         "client/session",
         '            "Accept-Encoding": "identity",\n        }\n',
         '            "Accept-Encoding": "identity",\n        }\n        self._session.headers\n',
-        "tests/scenario/test_failing_starts.py::"
-        "test_why_it_does_not_start[certificate of an extender]",
+        "tests/scenario/test_failing_starts.py::test_why_it_does_not_start",
     ),
     NamedFault(
         "`kubectl label` on a running pod leaves counts stale",

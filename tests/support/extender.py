@@ -20,6 +20,7 @@ class FakeExtender:
 
     Args:
         tls: for HTTPS.
+        host: where it listens.
         replies: by verb.
 
     Attributes:
@@ -27,13 +28,16 @@ class FakeExtender:
         most: the most requests that were under way at a time.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None, **replies: Reply) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", **replies: Reply
+    ) -> None:
         self.replies = replies
         self.asked: list[tuple[str, Body]] = []
         self.most = 0
         self.headers: list[Any] = []
         self._under_way = 0
         self._tls = tls
+        self._host = host
         self._runner: web.AppRunner | None = None
         self.url = ""
 
@@ -56,10 +60,11 @@ class FakeExtender:
         app.router.add_post("/{verb}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
+        site = web.TCPSite(self._runner, self._host, 0, ssl_context=self._tls)
         await site.start()
         port = self._runner.addresses[0][1]
-        self.url = f"https://localhost:{port}" if self._tls else f"http://127.0.0.1:{port}"
+        name = "localhost" if self._tls and self._host == "127.0.0.1" else self._host
+        self.url = f"{'https' if self._tls else 'http'}://{name}:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
