@@ -112,6 +112,10 @@ class QueueingHints:
                 by_profile[name] = ProfileInterest(hints, per_pod)
         return Interest(event, event.label, event.is_wildcard, by_profile)
 
+    def observe(self, event: ClusterEvent, old: object, new: object) -> ObservedEvent:
+        """An event that happened, with the plugins that registered for it."""
+        return ObservedEvent(self.interest_in(event), old, new)
+
     def wakers(self, profile: str, plugin: str) -> tuple[str, ...]:
         """The events that a plugin has registered for, by their labels."""
         known = self._profiles.get(profile)

@@ -26,9 +26,9 @@ Differs: pods are told apart by UID. Newer versions of a pod in flight, and its 
 until it comes back. The flush of pods that waited too long does not concern pods in flight.
 """
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from scheduler.api.pods import PodInfo
@@ -52,23 +52,16 @@ from scheduler.queue.backoff import BackoffQueue, BackoffSettings
 from scheduler.queue.dump import (
     ACTIVE,
     BACKOFF,
-    GATED,
-    IN_FLIGHT,
     UNSCHEDULABLE,
-    Place,
-    backoff_end,
-    dump_queue,
 )
 from scheduler.queue.equivalent_pods import ProbeEvent, Rejection, Wake, kind_of
-from scheduler.queue.hints import ObservedEvent, QueueingHints, Strategy
-from scheduler.queue.in_flight import InFlightPods
-from scheduler.queue.nominator import Nominator
+from scheduler.queue.hints import QueueingHints, Strategy
 from scheduler.queue.pending_events import PendingEvent, Step
 from scheduler.queue.pre_enqueue import Gates
+from scheduler.queue.queued_pods import QueuedPods
 from scheduler.queue.requeue_passes import RequeuePasses
-from scheduler.queue.settings import DEFAULT_SETTINGS, QueueCounts, QueueProfile, QueueSettings
+from scheduler.queue.settings import DEFAULT_SETTINGS, QueueProfile, QueueSettings
 from scheduler.queue.unschedulable_pods import UnschedulablePods
-from scheduler.queue.validation import validate_queue
 
 PUT_LAST_SECONDS: Final = 300.0
 """For so long all others go before a pod whose decisions take long."""
@@ -82,11 +75,10 @@ _UPDATE_LABEL: Final = UNSCHEDULED_POD_UPDATE.label
 _ACTIVATE_LABEL: Final = FORCE_ACTIVATE.label
 
 
-class SchedulingQueue:
+class SchedulingQueue(QueuedPods):
     """Pods that wait for a node.
 
     Attributes:
-        nominator: which pods are nominated to which nodes.
         done_scheduling_cycle: keeps no more events for a pod, by UID, that can no longer be
             rejected (Permit is over). The pod stays in flight: its deletion and its newer versions
             are still taken note of.
@@ -113,12 +105,9 @@ class SchedulingQueue:
             settings: times.
             metrics: what is counted.
         """
+        super().__init__(clock, settings.max_in_unschedulable_seconds)
         self._metrics = metrics
-        self._clock = clock
-        self._max_in_unschedulable = settings.max_in_unschedulable_seconds
-        self._in_flight = InFlightPods()
         self.done_scheduling_cycle = self._in_flight.stop_collecting
-        self.nominator = Nominator()
         self._put_last: OrderedDict[str, float] = OrderedDict()
         """Pods that all others go before, and until when."""
         self._begin(sort_key, profiles, settings.backoff)
@@ -163,7 +152,7 @@ class SchedulingQueue:
             for queued in pods:
                 queued.backoff_expiration = self._backoff.expiration(queued)
                 self._requeue(queued.pod_info.uid, queued, strategy, CONFIGURATION_CHANGED.label)
-        self._in_flight.record(self._observe(CONFIGURATION_CHANGED, None, None))
+        self._in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
 
     # --- what happens to waiting pods -------------------------------------------------------------
 
@@ -180,7 +169,7 @@ class SchedulingQueue:
         if uid in self._in_flight:
             self._in_flight.update(new)
             for event in pod_scheduling_properties_change(old, new):
-                self._in_flight.record(self._observe(event, old, new))
+                self._in_flight.record(self._hints.observe(event, old, new))
         elif (queued := self._active.get(uid)) is not None:
             queued.pod_info = new
             self._active.rekey(uid, self._sort_key(queued))
@@ -204,7 +193,7 @@ class SchedulingQueue:
         queued = self._active.remove(uid) or self._backoff.remove(uid)
         queued = queued or self._unschedulable.remove(uid)
         if queued is not None:
-            self._count_rejectors(queued, -1)
+            _count_rejectors(self._metrics, queued, -1)
             self._end_probe(uid)
 
     def activate(self, uids: Iterable[str]) -> None:
@@ -218,7 +207,7 @@ class SchedulingQueue:
                 continue
             self._unschedulable.invalidate(kind_of(known))
             if uid in self._in_flight:
-                self._in_flight.record(self._observe(FORCE_ACTIVATE, None, known))
+                self._in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None:
                 self._push_active(uid, queued, _ACTIVATE_LABEL)
             elif (queued := self._unschedulable.remove(uid)) is not None:
@@ -232,7 +221,7 @@ class SchedulingQueue:
         queued = self._unschedulable.remove(uid)
         if queued is None:
             return
-        self._count_rejectors(queued, -1)
+        _count_rejectors(self._metrics, queued, -1)
         queued.unschedulable_plugins = queued.pending_plugins = frozenset()
         self._requeue(uid, queued, Strategy.AFTER_BACKOFF, _ACTIVATE_LABEL)
 
@@ -267,7 +256,7 @@ class SchedulingQueue:
         """
         if not (len(self._unschedulable) or self._in_flight.is_collecting):
             return  # whoever comes later is judged on what is so by then
-        observed = self._observe(event, old, new)
+        observed = self._hints.observe(event, old, new)
         is_about_node = event.resource is EventResource.NODE
         if not (observed.interest.exists or is_about_node):
             return
@@ -298,7 +287,7 @@ class SchedulingQueue:
         self._in_flight.add(queued)
         queued.attempts += 1
         if queued.unschedulable_plugins or queued.pending_plugins:
-            self._count_rejectors(queued, -1)
+            _count_rejectors(self._metrics, queued, -1)
         return queued
 
     def begin_scheduling_cycle(self, uid: str) -> None:
@@ -315,27 +304,6 @@ class SchedulingQueue:
         """End the attempt of a pod that need not come back."""
         self._in_flight.done(uid)
         self._end_probe(uid)
-
-    def valid_rejection(
-        self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]
-    ) -> Rejection | None:
-        """The rejection of an equal pod that holds for this one; None if it must be evaluated.
-
-        Args:
-            queued: the pod.
-            version: of all that plugins read; asked only if an equal pod was rejected.
-        """
-        if not self._unschedulable.has_rejections:
-            return None
-        rejection = self._unschedulable.rejection(kind_of(queued.pod_info))
-        if rejection is None or rejection.version != version():
-            return None
-        is_late = self._clock.monotonic() - rejection.since > self._max_in_unschedulable
-        return rejection if not is_late and self._shares_rejections(queued) else None
-
-    def latest(self, uid: str) -> PodInfo | None:
-        """The newest version of a pod in flight; None when it was deleted meanwhile."""
-        return self._in_flight.latest(uid)
 
     def add_unschedulable_if_not_present(
         self, queued: QueuedPodInfo, rejection: Rejection | None = None
@@ -366,7 +334,7 @@ class SchedulingQueue:
         queued.timestamp = self._clock.monotonic()
         queued.backoff_expiration = self._backoff.expiration(queued)
         queued.was_flushed = False
-        self._count_rejectors(queued, 1)
+        _count_rejectors(self._metrics, queued, 1)
         events = self._in_flight.events_for(uid)
         strategy = self._hints.strategy_after_attempt(queued, events)
         self._in_flight.done(uid)
@@ -444,82 +412,6 @@ class SchedulingQueue:
             self._active.rekey(uid, self._sort_key(queued))
         self._backoff.rekey(uid, self._sort_key(queued))
 
-    # --- looking in -------------------------------------------------------------------------------
-
-    def get(self, uid: str) -> PodInfo | None:
-        """The newest version of a pod that waits or is in flight, or None."""
-        queued = self._find(uid)
-        return self._in_flight.latest(uid) if queued is None else queued.pod_info
-
-    def place_of(self, uid: str) -> Place | None:
-        """Where a pod is; None for one that does not wait here."""
-        if (queued := self._active.get(uid)) is not None:
-            return Place(ACTIVE, queued)
-        if (queued := self._backoff.get(uid)) is not None:
-            return Place(BACKOFF, queued, backoff_end(queued))
-        if (queued := self._unschedulable.get(uid)) is not None:
-            if queued.is_gated:
-                return Place(GATED, queued)
-            return Place(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
-        queued = self._in_flight.queued(uid)
-        return None if queued is None else Place(IN_FLIGHT, queued)
-
-    def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
-        """The events, by their labels, that a plugin of the pod's profile wants to hear of."""
-        return self._hints.wakers(pod.spec.scheduler_name, plugin)
-
-    @property
-    def has_ready(self) -> bool:
-        """Whether `pop` has a pod, or something to do."""
-        is_ready = len(self._active) > 0 or self._backoff.has_early
-        return is_ready or self._passes.has_more or self._is_flushing
-
-    def is_in_flight(self, uid: str) -> bool:
-        """Whether an attempt to schedule the pod is under way."""
-        return uid in self._in_flight
-
-    def counts(self) -> QueueCounts:
-        """How many pods are where."""
-        gated = self._unschedulable.gated_count
-        return QueueCounts(
-            active=len(self._active),
-            backoff=len(self._backoff),
-            unschedulable=len(self._unschedulable) - gated,
-            gated=gated,
-            in_flight=len(self._in_flight),
-        )
-
-    def pending_pods(self) -> list[PodInfo]:
-        """All pods that wait."""
-        waiting = chain(self._active, self._backoff, self._unschedulable)
-        return [queued.pod_info for queued in waiting]
-
-    def in_flight_event_counts(self) -> Counter[str]:
-        """How many events are kept for pods in flight by label; metric inflight_events."""
-        return self._in_flight.event_counts()
-
-    def dump(self) -> list[dict[str, object]]:
-        """All pods with their story, as plain values for people; active ones first, in order."""
-        return list(self.rows())
-
-    def rows(self) -> Iterator[dict[str, object]]:
-        """The same, one by one as they are asked for."""
-        return dump_queue(
-            self._active, self._backoff, self._unschedulable, self._in_flight, self._clock
-        )
-
-    def validate(self) -> None:
-        """Check every invariant.
-
-        Raises:
-            QueueInvariantError: one does not hold.
-
-        Cost: O(pods).
-        """
-        validate_queue(
-            self._active, self._backoff, self._unschedulable, self._in_flight, self.nominator
-        )
-
     # --- moves ------------------------------------------------------------------------------------
 
     def _add_new(self, pod: PodInfo, label: str) -> None:
@@ -542,7 +434,7 @@ class SchedulingQueue:
         strategy = Strategy.SKIP
         label = _UPDATE_LABEL
         for event in pod_scheduling_properties_change(old, new):
-            observed = self._observe(event, old, new)
+            observed = self._hints.observe(event, old, new)
             answer = self._hints.strategy_for(queued, observed)
             if answer > strategy:
                 strategy = answer
@@ -608,23 +500,8 @@ class SchedulingQueue:
         self._active.push(uid, queued, self._sort_key(queued))
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
-    # --- questions --------------------------------------------------------------------------------
 
-    def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
-        """Whether equal pods fit nowhere where this one does not: it has no place kept for it."""
-        pod = queued.pod_info
-        profile = self._profiles.get(pod.spec.scheduler_name)
-        if profile is None or pod.pod.status.nominated_node_name:
-            return False
-        return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
-
-    def _find(self, uid: str) -> QueuedPodInfo | None:
-        return self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)
-
-    def _observe(self, event: ClusterEvent, old: object, new: object) -> ObservedEvent:
-        return ObservedEvent(self._hints.interest_in(event), old, new)
-
-    def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
-        profile = queued.pod_info.spec.scheduler_name
-        for plugin in queued.unschedulable_plugins | queued.pending_plugins:
-            self._metrics.unschedulable_pods[plugin, profile].inc(change)
+def _count_rejectors(metrics: QueueMetrics, queued: QueuedPodInfo, change: int) -> None:
+    profile = queued.pod_info.spec.scheduler_name
+    for plugin in queued.unschedulable_plugins | queued.pending_plugins:
+        metrics.unschedulable_pods[plugin, profile].inc(change)

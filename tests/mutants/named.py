@@ -318,14 +318,14 @@ FAULTS: Final = (
     ),
     NamedFault(
         "equal pods share a rejection although the cluster has changed",
-        "queue/scheduling_queue",
+        "queue/queued_pods",
         "        if rejection is None or rejection.version != version():\n",
         "        if rejection is None:\n",
         _DIRECTED + "test_a_new_pod_after_an_event_that_no_hint_takes",
     ),
     NamedFault(
         "equal pods share a rejection for longer than five minutes",
-        "queue/scheduling_queue",
+        "queue/queued_pods",
         "        return rejection if not is_late and self._shares_rejections(queued) else None\n",
         "        return rejection if self._shares_rejections(queued) else None\n",
         "tests/unit/queue/test_equals.py::test_a_rejection_holds_for_five_minutes_only",
@@ -476,7 +476,7 @@ FAULTS: Final = (
         "queue/in_flight",
         "        while len(self._events) > MAX_EVENTS:\n",
         "        while False:\n",
-        "tests/unit/queue/test_scheduling_queue.py::test_after_very_many_events_no_hint_is_asked",
+        "tests/unit/queue/test_in_flight.py::test_after_very_many_events_no_hint_is_asked",
     ),
     NamedFault(
         "a changed status of a budget has all budgets of its namespace compared again",

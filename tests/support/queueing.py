@@ -1,14 +1,20 @@
 """A scheduling queue for tests, with plugins that do what the test says."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
 from scheduler.framework.interface import EnqueueExtensions, PreEnqueuePlugin
-from scheduler.framework.status import SUCCESS, Status
+from scheduler.framework.status import SUCCESS, Status, unschedulable
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
@@ -28,6 +34,21 @@ def registered(
 ) -> ClusterEventWithHint:
     """One registration of a plugin."""
     return ClusterEventWithHint(ClusterEvent(resource, action), hint)  # type: ignore[arg-type]
+
+
+def own_update(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    """A hint that takes updates of the pod itself."""
+    return QueueingHint.QUEUE if new.uid == pod.uid else QueueingHint.SKIP
+
+
+def gate(pod: PodInfo) -> Status:
+    """The rule of SchedulingGates."""
+    return unschedulable("waiting for scheduling gates") if pod.spec.scheduling_gates else SUCCESS
+
+
+GATES_GONE: Final = registered(
+    EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, own_update
+)
 
 
 Check: TypeAlias = Callable[[PodInfo], Status]
