@@ -1,12 +1,15 @@
-"""``python -m bench.bounds``: what one pod can cost, whatever it contains.
+"""``python -m bench.bounds``: what one pod can cost, and one step, whatever there is.
 
 For each way to ask for much: how long the step takes that decides about such a pod (or takes it
 over, where it runs already), and what decisions about other pods take afterwards, as a multiple of
 what they took before. And how long the longest step takes when changes in a row may concern very
-many different waiting pods, and the changes together.
+many different waiting pods, and the changes together. Then the longest step of each case of
+`bench.steps`: groups in Permit, budgets, namespaces, label sets, terms, endpoints, recordings and
+profiles at ten times their documented sizes.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from time import thread_time_ns
@@ -17,6 +20,7 @@ import msgspec
 
 from bench.machine import Machine
 from bench.results import Bound, Results, default_path
+from bench.steps import CASES
 from scheduler.api.limits import (
     MAX_HOST_PORTS,
     MAX_NODE_REQUIREMENTS,
@@ -238,9 +242,19 @@ def measured(nodes: int) -> Iterator[Bound]:
         yield Bound(nodes=nodes, case=case, step_ms=step_ms, others=others, remark=remark)
 
 
+def longest_steps() -> Iterator[Bound]:
+    """Measures what there is very much of; clusters are of the size that the case needs."""
+    for name, (case, sizes) in CASES.items():
+        steps = list(case(*sizes))
+        written = " and ".join(f"{size:,}" for size in sizes)
+        remark = f"{written}: {len(steps):,} steps"
+        yield Bound(nodes=0, case=name, step_ms=max(steps), others=None, remark=remark)
+
+
 def holds(bound: Bound) -> bool:
     """Tells whether both limits are kept."""
-    return bound.step_ms <= STEP_LIMIT_MS and bound.others <= OTHERS_LIMIT
+    others = 1.0 if bound.others is None else bound.others
+    return bound.step_ms <= STEP_LIMIT_MS and others <= OTHERS_LIMIT
 
 
 @click.command()
@@ -251,11 +265,12 @@ def main(nodes: int, output: Path | None) -> None:
     results = Results(Machine.here())
     broken = False
     print(f"{nodes} nodes; a step may take {STEP_LIMIT_MS} ms, others {OTHERS_LIMIT} times as long")
-    for bound in measured(nodes):
+    for bound in chain(measured(nodes), longest_steps()):
         broken |= not holds(bound)
         results.bounds.append(bound)
+        others = "" if bound.others is None else f"others x {bound.others:4.2f}"
         print(
-            f"{bound.case:45} {bound.step_ms:8.1f} ms  others x {bound.others:4.2f}  {bound.remark}"
+            f"{bound.case:45} {bound.step_ms:8.1f} ms  {others:13}  {bound.remark}"
             + ("" if holds(bound) else "  BROKEN"),
             flush=True,
         )

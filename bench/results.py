@@ -129,14 +129,15 @@ class Bound(Record, frozen=True, kw_only=True):
         nodes: of the cluster.
         case: what it asks for.
         step_ms: how long its step takes.
-        others: what decisions about others take afterwards, as a multiple of before.
+        others: what decisions about others take afterwards, as a multiple of before; None where
+            that is not measured.
         remark: what became of it, where it is rejected.
     """
 
     nodes: int
     case: str
     step_ms: float
-    others: float
+    others: float | None
     remark: str = ""
 
 

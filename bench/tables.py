@@ -183,7 +183,13 @@ def _bound_table(bounds: list[Bound]) -> Table:
         f"others' decisions at most {OTHERS_LIMIT:g} times as long afterwards"
     )
     rows = [
-        [each.case, each.remark, _WORDS[holds(each)], f"{each.step_ms:.1f}", f"{each.others:.2f}"]
+        [
+            each.case,
+            each.remark,
+            _WORDS[holds(each)],
+            f"{each.step_ms:.1f}",
+            "" if each.others is None else f"{each.others:.2f}",
+        ]
         for each in bounds
     ]
     return Table(title, ["the pod", "what becomes of it", "", "step ms", "others x"], rows, 3)

@@ -23,6 +23,10 @@ MAX_BUDGETS: Final = 8
 """Budgets that speak of one pod, at most; eviction through the API takes one."""
 MAX_COMPARED: Final = 200_000
 """Labels that one decision compares with requirements, at most: some 60 ms. The next goes on."""
+MAX_FILED: Final = 5_000
+"""Selectors of new budgets that one decision files, at most: some 40 ms. The next goes on."""
+_LABEL_SET_COST: Final = 16
+"""What looking for the budgets of a label set costs beside comparisons, in comparisons."""
 _MAX_FOUND: Final = 50_000
 """Label sets whose budgets are remembered."""
 
@@ -61,6 +65,8 @@ class Budgets:
         self._index: SelectorIndex[_Filed] = SelectorIndex()
         self._in_namespace: Counter[str] = Counter()
         self._found: dict[tuple[str, LabelSet], _Found] = {}
+        self._behind: set[str] = set()
+        """Namespaces with budgets that are not filed yet."""
 
     def refresh(self, budgets: Iterable[DisruptionBudget]) -> None:
         """Take over what there is now.
@@ -68,8 +74,11 @@ class Budgets:
         Cost: O(budgets) comparisons by identity, and O(changed budgets) once any has changed.
         """
         current = list(budgets)
-        if len(current) == len(self._budgets) and all(map(_is_same, current, self._budgets)):
+        is_same = len(current) == len(self._budgets) and all(map(_is_same, current, self._budgets))
+        if is_same and not self._behind:
             return
+        self._behind.clear()
+        turns = MAX_FILED
         self._budgets = current
         before, self._filed = self._filed, {}
         changed = set()
@@ -82,6 +91,10 @@ class Budgets:
                 changed.add(budget.namespace)
                 if filed is not None:
                     self._take_out(filed)
+                if not turns:
+                    self._behind.add(budget.namespace)
+                    continue
+                turns -= 1
                 filed = self._file(budget)
             filed.budget, filed.number = budget, number
             self._filed[key] = filed
@@ -165,7 +178,8 @@ class Budgets:
             self._found.clear()
         unknown: dict[str, dict[LabelSet, None]] = {}
         for namespace, label_set in keys:
-            if namespace in self._in_namespace and (namespace, label_set) not in self._found:
+            is_filed = namespace in self._in_namespace and namespace not in self._behind
+            if is_filed and (namespace, label_set) not in self._found:
                 unknown.setdefault(namespace, {})[label_set] = None
         for namespace, label_sets in unknown.items():
             # No namespace takes the turns of others.
@@ -174,13 +188,18 @@ class Budgets:
                 left = self._look(namespace, label_set, left)
                 if left <= 0:
                     break
-        found, speaks = self._found, self._in_namespace
-        return [found.get(key) if key[0] in speaks else () for key in keys]
+        return [self._known_of(*key) for key in keys]
+
+    def _known_of(self, namespace: str, label_set: LabelSet) -> _Found:
+        """The budgets of a label set as far as they are known; None where they are not."""
+        if namespace in self._behind and label_set.labels:
+            return None
+        return self._found.get((namespace, label_set)) if namespace in self._in_namespace else ()
 
     def _look(self, namespace: str, label_set: LabelSet, left: int) -> int:
         """Find the budgets of a label set; answers how many comparisons are left of so many."""
         labels, found = label_set.labels, []
-        left -= len(labels)
+        left -= _LABEL_SET_COST + len(labels)
         for filed in self._index.candidates(labels, namespace) if labels else ():
             left -= 1 + len(filed.pods.selector.requirements)
             if left <= 0:

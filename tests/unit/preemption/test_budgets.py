@@ -17,7 +17,7 @@ from scheduler.api.objects import (
     PodDisruptionBudgetStatus,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.preemption.budgets import MAX_BUDGETS, MAX_COMPARED, Budgets
+from scheduler.preemption.budgets import MAX_BUDGETS, MAX_COMPARED, MAX_FILED, Budgets
 from scheduler.preemption.importance import Importance
 from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
 from tests.support.builders import make_node, make_pod_info
@@ -161,3 +161,18 @@ def test_what_one_decision_compares_is_bounded() -> None:
     assert at_first <= MAX_COMPARED // 2
     assert decisions < 10
     assert len(compared) <= 400 * 600 + decisions * 600 + 2
+
+
+def test_so_many_new_budgets_are_filed_in_a_decision() -> None:
+    """Pods of a namespace that is behind leave against one; the next decision goes on."""
+    pods = [app("a"), app("b"), app("a", namespace="other")]
+    evictions = Evictions([*pods, make_pod_info("plain", namespace="third", node_name="n")])
+    budgets = [
+        budget("of-others", LabelSelector({"app": "b"}), namespace="other"),
+        *(budget(f"b{i}", allowed=1) for i in range(MAX_FILED)),
+    ]
+
+    first, second = evictions.violating(budgets), evictions.violating(budgets)
+
+    assert first == {"a-0", "b-0"}
+    assert second == set()

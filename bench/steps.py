@@ -1,0 +1,399 @@
+"""What one step takes when there is very much of something.
+
+A step is what holds the event loop: one event of the engine, or one slice of an endpoint. A case
+builds what it is about, then gives the processor time of each step that follows, in milliseconds.
+`python -m bench.bounds` runs the cases at ten times the sizes that are in docs/security.md, which
+names the guard of each; tests/unit/bench/test_steps.py runs them on a small scale.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from time import thread_time_ns
+from typing import Any, ClassVar, Final, TypeVar
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from typing_extensions import override
+
+from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
+from scheduler.api.objects import (
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+)
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.bootstrap import implemented_plugins
+from scheduler.config.load import default_configuration, load_object
+from scheduler.config.write import to_object
+from scheduler.engine import Engine
+from scheduler.engine.events import Activate, Configure, Decide, Event, ObjectSet, Rejected, Tick
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.handle import Handle
+from scheduler.framework.interface import EnqueueExtensions, PermitPlugin, Plugin, ReservePlugin
+from scheduler.framework.status import Code, Status
+from scheduler.observability.dumps import json_slices
+from scheduler.observability.exposition import exposition
+from scheduler.observability.instruments import Instruments
+from scheduler.offline.cluster import Profiles
+from scheduler.offline.reading import ClusterObjects
+from scheduler.plugins.default_preemption import BUDGETS
+from scheduler.recording.flight import FlightRecorder
+from scheduler.recording.records import Header
+
+T = TypeVar("T")
+
+Steps = Iterator[float]
+
+PROFILE: Final = "bench"
+HOSTILE: Final = "hostile"
+_CPUS: Final = 64
+_HEADER: Final = Header(
+    recording="bench",
+    version="0",
+    configuration={},
+    seed=0,
+    max_in_unschedulable_seconds=300.0,
+    started=0.0,
+    clock=0.0,
+)
+
+
+def node(index: int, cpu: int = _CPUS) -> Node:
+    """A node with zone and hostname."""
+    name = f"node-{index}"
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.kubernetes.io/zone": f"zone-{index % 10}",
+    }
+    allocatable = {"cpu": f"{cpu}", "memory": "256Gi", "pods": "110"}
+    return msgspec.convert(
+        {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": allocatable}},
+        Node,
+    )
+
+
+def pod(name: str, node_name: str = "", **fields: Any) -> PodInfo:
+    """A pod of one core; `app` is a label, other fields are those of its specification."""
+    namespace, cpu = fields.pop("namespace", "default"), fields.pop("cpu", "100m")
+    labels = {"app": fields.pop("app", name)}
+    container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    body = {
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
+        "spec": {
+            "schedulerName": PROFILE,
+            "nodeName": node_name,
+            "containers": [container],
+            **fields,
+        },
+    }
+    return pod_info(msgspec.convert(body, Pod))
+
+
+def keeps_away(selector: dict[str, Any], **term: Any) -> dict[str, Any]:
+    """Required anti-affinity to some pods of the zone."""
+    terms = [{"topologyKey": "topology.kubernetes.io/zone", "labelSelector": selector, **term}]
+    return {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    }
+
+
+def unlike(value: str) -> dict[str, Any]:
+    """A selector that is filed under no label, and matches almost all."""
+    return {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [value]}]}
+
+
+def budget(name: str, selector: dict[str, Any], allowed: int = 1) -> DisruptionBudget:
+    """A budget."""
+    written = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": selector},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    return disruption_budget(msgspec.convert(written, PodDisruptionBudget))
+
+
+class Driven:
+    """An engine, and the time of its steps."""
+
+    def __init__(
+        self,
+        objects: ClusterObjects,
+        profiles: Profiles | None = None,
+    ) -> None:
+        self.profiles = profiles or Profiles(default_configuration(PROFILE))
+        self.engine: Engine = self.profiles.load(objects).engine
+        self.now = self.engine.core.now
+
+    def step(self, event: Event) -> float:
+        """One event; the milliseconds that it took the processor."""
+        start = thread_time_ns()
+        self.engine.handle(event, self.now)
+        return (thread_time_ns() - start) / 1e6
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Events that are not measured."""
+        for event in events:
+            self.engine.handle(event, self.now)
+
+    def decide(self, pods: Iterable[PodInfo]) -> Steps:
+        """Each of the pods comes and is decided about."""
+        for each in pods:
+            yield self.step(ObjectSet("pods", each))
+            yield self.step(Decide())
+
+    def settle(self) -> Steps:
+        """Decide while there is anything to do for pods that came before."""
+        while self.engine.has_ready:
+            yield self.step(Decide())
+
+
+def cluster(
+    nodes: int, pods: Iterable[PodInfo] = (), budgets: Iterable[DisruptionBudget] = ()
+) -> ClusterObjects:
+    """Objects to load."""
+    objects = ClusterObjects()
+    objects.nodes.extend(map(node, range(nodes)))
+    objects.pods.extend(pods)
+    objects.watched.extend((BUDGETS, each) for each in budgets)
+    return objects
+
+
+# --- groups in Permit -----------------------------------------------------------------------------
+
+
+class Tied(ReservePlugin, PermitPlugin, EnqueueExtensions):
+    """Holds the pods of an app; one that is given back turns away all that are held."""
+
+    NAME: ClassVar[str] = "Tied"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._handle = handle
+
+    @override
+    def events_to_register(self) -> tuple[()]:
+        return ()
+
+    @override
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return Status()
+
+    @override
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        if pod.labels["app"] == HOSTILE:
+            for held in self._handle.waiting:
+                self._handle.waiting.reject(held.pod.uid, self.NAME, "the group is not complete")
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        return (Status(Code.WAIT), 600.0) if pod.labels["app"] == HOSTILE else (Status(), 0.0)
+
+
+def _held(held: int, others: int) -> Driven:
+    """A group of held pods, and others that came meanwhile."""
+    plugins: dict[str, type[Plugin]] = {"Tied": Tied}
+    enabled = {"multiPoint": {"enabled": [{"name": "Tied"}]}}
+    profile = {"schedulerName": PROFILE, "plugins": enabled}
+    written = {**to_object(default_configuration(PROFILE)), "profiles": [profile]}
+    config = load_object(written, out_of_tree=implemented_plugins(plugins))
+    driven = Driven(cluster(200 + (held + others) // 100), Profiles(config, plugins))
+    for number in range(held):
+        driven.tell((ObjectSet("pods", pod(f"held-{number}", app=HOSTILE)), Decide()))
+    for number in range(others):
+        driven.tell((ObjectSet("pods", pod(f"other-{number}", app="other")), Decide()))
+    if len(driven.engine.core.waiting) != held:
+        raise AssertionError(f"{len(driven.engine.core.waiting)} pods are held, not {held}")
+    return driven
+
+
+def group_is_given_back(held: int, others: int) -> Steps:
+    """One of the group is turned away, and so are all."""
+    driven = _held(held, others)
+    yield driven.step(Rejected("held-0", "Tied", "no"))
+    yield from driven.settle()
+
+
+def group_runs_out_of_patience(held: int, others: int) -> Steps:
+    """The patience of all ends in one moment."""
+    driven = _held(held, others)
+    driven.now += 601.0
+    yield driven.step(Tick())
+    yield from driven.settle()
+
+
+def group_is_let_go(held: int, others: int) -> Steps:
+    """All are allowed within one event."""
+    driven = _held(held, others)
+    waiting = driven.engine.core.waiting
+    for each in waiting:
+        waiting.allow(each.pod.uid, "Tied")
+    yield driven.step(Activate(()))
+    yield from driven.settle()
+
+
+# --- budgets --------------------------------------------------------------------------------------
+
+
+def _preemptions(apps: int, budgets: list[DisruptionBudget]) -> Steps:
+    """On nodes full of pods of many apps; a status of a budget changes before each."""
+    nodes = max(apps // 4, 4)
+    running = (
+        pod(f"run-{n}", f"node-{n % nodes}", app=f"app-{n}", cpu="16", priority=0)
+        for n in range(4 * nodes)
+    )
+    driven = Driven(cluster(nodes, running, budgets))
+    for number in range(4):
+        changed = msgspec.structs.replace(budgets[0], disruptions_allowed=number % 2)
+        yield driven.step(ObjectSet("poddisruptionbudgets", changed))
+        yield from driven.decide([pod(f"vip-{number}", app="vip", cpu="16", priority=9)])
+
+
+def budget_for_each_app(apps: int) -> Steps:
+    """An ordinary namespace."""
+    matching = [budget(f"b{n}", {"matchLabels": {"app": f"app-{n}"}}) for n in range(apps)]
+    yield from _preemptions(apps, matching)
+
+
+def budgets_of_no_label(apps: int, budgets: int) -> Steps:
+    """Every budget must be compared with every label set."""
+    exists = {"matchExpressions": [{"key": "none", "operator": "Exists"}]}
+    yield from _preemptions(apps, [budget(f"b{n}", exists) for n in range(budgets)])
+
+
+# --- namespaces, labels, terms --------------------------------------------------------------------
+
+
+def namespaces_change(label_sets: int, terms: int) -> Steps:
+    """Labels of a namespace with pods of many label sets change; terms select by them."""
+    by_label = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+    running = [
+        pod(f"term-{n}", f"node-{n % 100}", **keeps_away(unlike(f"x{n}"), **by_label))
+        for n in range(terms)
+    ]
+    running += [pod(f"set-{n}", f"node-{n % 100}", namespace="team") for n in range(label_sets)]
+    driven = Driven(cluster(100, running))
+    driven.tell((ObjectSet("pods", pod("first")), Decide()))
+    for team in ("a", "b", "a"):
+        written = {"metadata": {"name": "team", "labels": {"team": team}}}
+        yield driven.step(ObjectSet("namespaces", msgspec.convert(written, Namespace)))
+        yield from driven.decide([pod(f"new-{team}-{driven.now}", namespace="team")])
+        driven.now += 1.0
+
+
+def label_sets_come(label_sets: int, selectors: int) -> Steps:
+    """Running pods of ever other labels, beside many selectors in use."""
+    terms = (
+        pod(f"term-{n}", f"node-{n % 100}", **keeps_away({"matchLabels": {"app": f"x{n}"}}))
+        for n in range(selectors)
+    )
+    driven = Driven(cluster(100, terms))
+    driven.tell((ObjectSet("pods", pod("first")), Decide()))
+    for number in range(label_sets):
+        yield driven.step(ObjectSet("pods", pod(f"set-{number}", f"node-{number % 100}")))
+    yield driven.step(Tick())
+    yield from driven.decide([pod("last")])
+
+
+def terms_of_bound_pods(terms: int) -> Steps:
+    """Very many terms that no label files; a pod of a new label set is decided beside them."""
+    running = (
+        pod(f"term-{n}", f"node-{n % 100}", app="x", **keeps_away(unlike(f"x{n}")))
+        for n in range(terms)
+    )
+    driven = Driven(cluster(100, running))
+    driven.tell((ObjectSet("pods", pod("first")), Decide()))
+    yield from driven.decide(pod(f"new-{n}", app=f"x{n}") for n in range(10))
+
+
+# --- endpoints, recordings, configuration ---------------------------------------------------------
+
+
+def _waiting(pods: int, nodes: int = 10) -> Driven:
+    """Pods of as many label sets that fit nowhere."""
+    driven = Driven(cluster(nodes))
+    for number in range(pods):
+        driven.tell((ObjectSet("pods", pod(f"waits-{number}", cpu="1000")), Decide()))
+    return driven
+
+
+def _timed(slices: Iterator[T]) -> Steps:
+    """The time of each slice."""
+    while True:
+        start = thread_time_ns()
+        ended = not list(islice(slices, 1))
+        yield (thread_time_ns() - start) / 1e6
+        if ended:
+            return
+
+
+def queue_is_shown(pods: int) -> Steps:
+    """`/debug/queue`, slice by slice."""
+    yield from _timed(json_slices(_waiting(pods).engine.core.queue.rows()))
+
+
+def metrics_are_scraped(profiles: int) -> Steps:
+    """`/metrics` with very many label values, slice by slice."""
+    registry = CollectorRegistry()
+    counted = Instruments(registry).gauge("pods", "Pods.", "plugin", "profile")
+    for plugin in range(40):
+        for profile in range(profiles):
+            counted[f"plugin-{plugin}", f"profile-{profile}"].set(1)
+    slices = exposition(registry)
+
+    async def steps() -> list[float]:
+        times = []
+        while True:
+            start = thread_time_ns()
+            ended = await anext(slices, None) is None
+            times.append((thread_time_ns() - start) / 1e6)
+            if ended:
+                return times
+
+    yield from asyncio.run(steps())
+
+
+def events_are_kept(events: int) -> Steps:
+    """The flight recorder notes events, forgets them by and by, and is copied for a look."""
+    recorder = FlightRecorder(_HEADER, kept_bytes=32 * 2**20)
+    for number in range(events):
+        event = ObjectSet("pods", pod(f"p{number}"))
+        start = thread_time_ns()
+        recorder.note(event, float(number), ())
+        yield (thread_time_ns() - start) / 1e6
+    start = thread_time_ns()
+    recorder.note(Tick(), float(events) + 1e6, ())
+    recorder.copy()
+    yield (thread_time_ns() - start) / 1e6
+
+
+def profiles_change(profiles: int, waiting: int) -> Steps:
+    """Another configuration of many profiles, while many pods wait."""
+    driven = _waiting(waiting)
+    written = to_object(default_configuration(PROFILE))
+    [profile] = written["profiles"]
+    written["profiles"] = [
+        profile,
+        *({**profile, "schedulerName": f"{PROFILE}-{n}"} for n in range(1, profiles)),
+    ]
+    yield driven.step(Configure(written))
+
+
+Case = Callable[..., Steps]
+
+CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
+    "a group is given back": (group_is_given_back, (15_000, 3_500)),
+    "a group runs out of patience": (group_runs_out_of_patience, (15_000, 3_500)),
+    "a group is let go": (group_is_let_go, (15_000, 3_500)),
+    "a budget for each app": (budget_for_each_app, (20_000,)),
+    "budgets that no label files": (budgets_of_no_label, (5_000, 4_000)),
+    "a namespace's labels change": (namespaces_change, (5_000, 1_000)),
+    "new label sets beside selectors": (label_sets_come, (20_000, 10_000)),
+    "terms of bound pods": (terms_of_bound_pods, (10_000,)),
+    "/debug/queue": (queue_is_shown, (10_000,)),
+    "/metrics": (metrics_are_scraped, (100,)),
+    "recordings": (events_are_kept, (100_000,)),
+    "profiles": (profiles_change, (20, 10_000)),
+}
+"""What there is very much of, and how much: numbers of pods, budgets, terms, profiles."""

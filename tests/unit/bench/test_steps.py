@@ -1,0 +1,61 @@
+"""No step is long, however much there is: on a small scale, by comparison with half as much.
+
+Machines differ and are shared, so a step is compared with what the same case took when there was a
+quarter of everything: a step that grows with what there is takes four times as long or more.
+"""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from bench.steps import CASES, Case
+
+GROWTH = 3.0
+"""What grows with its size takes four times as long."""
+NOISE_MS = 8.0
+"""Below this no step is long."""
+TRIES = 3
+SMALL: dict[str, tuple[int, ...]] = {
+    "a group is given back": (600, 400),
+    "a group runs out of patience": (600, 400),
+    "a group is let go": (600, 400),
+    "a budget for each app": (800,),
+    "budgets that no label files": (1_600, 1_200),
+    "a namespace's labels change": (400, 100),
+    "new label sets beside selectors": (1_000, 400),
+    "terms of bound pods": (400,),
+    "/debug/queue": (400,),
+    "/metrics": (40,),
+    "recordings": (2_000,),
+    "profiles": (1, 800),
+}
+
+
+def longest(case: Case, sizes: tuple[int, ...]) -> float:
+    """The longest step, in the luckiest of some tries."""
+    return min(max(case(*sizes)) for _ in range(TRIES))
+
+
+@pytest.fixture(autouse=True)
+def _without_collections() -> Iterator[None]:
+    """A collection is as long as what all other tests have left."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_every_case_has_a_small_scale() -> None:
+    """None is left out here."""
+    assert SMALL.keys() == CASES.keys()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_step_is_long(name: str) -> None:
+    """Four times as much of everything makes none as much longer."""
+    case, sizes = CASES[name][0], SMALL[name]
+
+    few = longest(case, tuple(max(1, size // 4) for size in sizes))
+    many = longest(case, sizes)
+
+    assert many <= max(NOISE_MS, GROWTH * few), f"{few:.1f} ms, then {many:.1f} ms"
