@@ -78,7 +78,17 @@ def _inside(command: Sequence[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     archives = _prepare()
     machine.remove_leftovers()
-    with machine.left_as_it_was(), tempfile.TemporaryDirectory(prefix=machine.prefix()) as made:
+    try:
+        with machine.left_as_it_was():
+            status = _in_namespaces(archives, command)
+    except machine.ChangedError as error:
+        sys.exit(f"error: {error}")
+    sys.exit(status)
+
+
+def _in_namespaces(archives: Sequence[Path], command: Sequence[str]) -> int:
+    """Runs a command with disks in memory and the images beside them; returns its status."""
+    with tempfile.TemporaryDirectory(prefix=machine.prefix()) as made:
         world = Path(made)
         (world / "images").mkdir()
         for archive in archives:
@@ -92,10 +102,9 @@ def _inside(command: Sequence[str]) -> None:
                 # Entering a mount namespace goes to its root.
                 words = namespaces.command("env", f"--chdir={CHECKOUT}", *command)
                 variables = {**os.environ, VARIABLE: made}
-                status = subprocess.run(words, check=False, env=variables).returncode
+                return subprocess.run(words, check=False, env=variables).returncode
         finally:
             machine.CgroupTree(world.name).remove()
-    sys.exit(status)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -62,6 +62,10 @@ class CannotError(RuntimeError):
     """This machine cannot have real nodes; the message says why and what would help."""
 
 
+class ChangedError(RuntimeError):
+    """Something of real nodes stayed behind; the message says what."""
+
+
 def prepare() -> None:
     """Makes sure that the machine can have real nodes; puts the programs they need on the PATH.
 
@@ -156,7 +160,7 @@ def left_as_it_was() -> Iterator[None]:
     """Holds the machine after what is done against the machine before.
 
     Raises:
-        AssertionError: a setting, rule, mount or cgroup is another one.
+        ChangedError: a setting, rule, mount or cgroup is another one.
     """
     before = _seen()
     yield
@@ -166,7 +170,8 @@ def left_as_it_was() -> Iterator[None]:
         for key in before
         if before[key] != after[key]
     ]
-    assert not changed, "the lab changed this machine:\n" + "\n".join(changed)
+    if changed:
+        raise ChangedError("real nodes changed this machine:\n" + "\n".join(changed))
 
 
 def _seen() -> dict[str, str]:
