@@ -198,9 +198,13 @@ class PodChanges:
                 core.metrics.event_handling_duration[event.label].observe(seconds)
 
     def _free_nomination(self, pod: PodInfo) -> None:
-        """The place a pod was nominated to is free for pods that are no more important."""
+        """The place a pod was nominated to is free for other pods that are no more important.
+
+        Differs: upstream tries the pod itself again, too, for which its own nomination was never in
+        the way.
+        """
         self._core.queue.move_all_to_active_or_backoff_queue(
-            ASSIGNED_POD_DELETE, pod, None, max_priority=pod.priority
+            ASSIGNED_POD_DELETE, pod, None, but=pod.uid, max_priority=pod.priority
         )
 
     def _tell_states(self, new: PodInfo) -> None:

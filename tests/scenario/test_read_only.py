@@ -10,7 +10,8 @@ import signal
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -67,17 +68,19 @@ def data(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-@pytest.fixture(autouse=True)
-def readable(tmp_path: Path) -> None:
-    """Another user has to reach what is in the folder of a test."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that another user can reach; pytest closes its own to others at every start."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
         folder.chmod(0o755)
+        yield folder
 
 
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def objects(tmp_path: Path) -> Path:
     """A cluster as a file."""
-    path = tmp_path_factory.mktemp("cluster") / "cluster.yaml"
+    path = tmp_path / "cluster.yaml"
     listed = [node_object("n0"), pod_object("p", cpu="1"), pod_object("huge", cpu="99")]
     path.write_text(yaml.safe_dump_all(listed))
     return path
