@@ -77,7 +77,7 @@ def _legend(lines: list[_Line]) -> list[str]:
         fill = _COLOURS[contestant]
         parts.append(f'<rect x="{x}" y="8" width="10" height="10" fill="{fill}"/>')
         parts.append(_text(x + 14, 17, f"{contestant}, pods/s"))
-        x += 150
+        x += 180
     return parts
 
 
