@@ -44,6 +44,11 @@ class BlockWriter(Generic[Block]):
             return False
         return True
 
+    @property
+    def has_room(self) -> bool:
+        """False while as many blocks wait as may wait: the thread is stuck or slow."""
+        return not self._blocks.full()
+
     def close(self, seconds: float) -> bool:
         """Wait until everything is written, about so many seconds; gives whether it is."""
         if self.put(None, seconds):

@@ -75,7 +75,9 @@ class DirectoryRecorder:
         """Write what is left, and wait for the disk, but not for ever."""
         if self._is_open:
             self._flush()
-        is_written = self._blocks.close(CLOSE_SECONDS if self._is_open else 0.0)
+        # A recording that has ended is written as well, unless its end was a disk that hangs.
+        waits = self._is_open or self._blocks.has_room
+        is_written = self._blocks.close(CLOSE_SECONDS if waits else 0.0)
         if self._is_open and not is_written:
             self._end(self._blocks.problem or "the disk does not answer")
         self._is_open = False
