@@ -125,8 +125,8 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
             _S.UNSURE,
         )
     },
-    # The pod is gone, is being deleted, runs on a node of somebody else's choice, or was never
-    # bound although the API server had said so.
+    # The pod is gone, is being deleted, was bound by another client, or was never bound although
+    # the API server had said so.
     **{
         (state, _E.LEAVE): _S.GONE
         for state in (
@@ -156,7 +156,7 @@ TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
 """What FAIL and LEAVE give back, by the state they find, in this order."""
 
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
-"""States that end within the step in which they began: nobody was told of the place."""
+"""States that end within the step in which they began; nothing outside it knows the place."""
 
 REVOCABLE: Final = frozenset({_S.ASKING, _S.HELD, _S.PREBINDING})
 """No binding has left: the API server need not hear that the pod does not go on."""
@@ -214,9 +214,9 @@ class Attempt(msgspec.Struct):
         placed: the members on their (assumed) nodes, in the same order; empty before.
         doubt: why it is not known whether the pods are bound.
         asked_at: when the API server was last asked about it; 0 for never.
-        choice: what the node was chosen from; None where nobody takes outcomes.
+        choice: what the node was chosen from; None without a consumer of outcomes.
         deciding_seconds: how long it took to choose, or to find that there is none.
-        hearing: what extenders are asked about it, and what they have said; None while nobody was.
+        hearing: the questions to extenders and their answers; None while none was asked.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
         is_nominated: whether the API server was told where it is expected to go.
     """

@@ -394,7 +394,7 @@ class Attempts:
             self._finish(attempt)
 
     def bind_failed(self, attempt_id: int, message: str, *, is_certain: bool) -> None:
-        """The binding was refused, or nobody knows."""
+        """The binding failed for certain, or its outcome is unknown."""
         attempt = self._in(attempt_id, AttemptState.BINDING)
         if attempt is None:
             return
@@ -456,7 +456,10 @@ class Attempts:
         self._free(attempt, freed=freed)
 
     def node_gone(self, name: str) -> None:
-        """Nobody needs what PreBind prepares on a node that is gone; a sent binding may succeed."""
+        """Fail the attempts that run PreBind for a node that is gone.
+
+        Their pods do not need what PreBind prepares there. A binding that was sent may succeed.
+        """
         preparing = [each for each in self if each.state is AttemptState.PREBINDING]
         for attempt in preparing:
             if attempt.pod.node_name == name:
@@ -489,7 +492,10 @@ class Attempts:
     # --- time -----------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """End the patience of Permit plugins, and question what nobody confirms."""
+        """Reject pods at the end of their Permit timeouts, and check unconfirmed bindings.
+
+        The scheduler reads a pod from the API server if no watch event has confirmed its binding.
+        """
         core = self._core
         for waiting in core.waiting:
             late = waiting.timed_out(core.now)

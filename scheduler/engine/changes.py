@@ -49,8 +49,8 @@ class PodChanges:
         Args:
             core: the engine's state.
             attempts: those under way.
-            evicting: hears of pods that are gone, are being deleted or wait no longer, before
-                anybody is woken by it.
+            evicting: told of pods that are gone, are being deleted or no longer wait, before the
+                event wakes any pod.
         """
         self._core = core
         self._attempts = attempts
@@ -114,7 +114,7 @@ class PodChanges:
                     self._free_nomination(waiting)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
-        """How a pod is, or that it is not, whose binding was in doubt."""
+        """Take over a pod that was read because its binding was in doubt; None if it is gone."""
         attempt = self._attempts.in_doubt(attempt_id)
         if attempt is None:
             return
@@ -128,7 +128,10 @@ class PodChanges:
         self._read[pod.uid] = pod
 
     def profiles_gone(self, names: Collection[str]) -> None:
-        """Forget the pods of some profiles; who is on its way to a node goes on, but only there."""
+        """Forget the pods of some profiles.
+
+        A pod on its way to a node goes on, but only to that node.
+        """
         core = self._core
         waiting = [pod for pod in core.queue.pending_pods() if _is_of(pod, names)]
         on_their_way = (queued.pod_info for attempt in self._attempts for queued in attempt.members)
@@ -169,14 +172,15 @@ class PodChanges:
         if old is None:
             return
         if old.is_terminating and not new.is_terminating:
-            # Restored from a backup: who was to have its place waits in vain.
+            # The API server was restored from a backup. The pod stays, so the pods nominated to its
+            # node wait in vain.
             nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
             core.queue.activate([pod.uid for pod in nominated])
         for event in pod_scheduling_properties_change(old, new):
             self._wake(event, old, new)
 
     def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
-        """Should its binding fail, the pod comes back as it is by then."""
+        """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
         if self._core.queue.is_in_flight(new.uid):
             # There is no old one when its profile was gone for a while.
             self._core.queue.update(old or new, new)
@@ -200,17 +204,16 @@ class PodChanges:
     def _free_nomination(self, pod: PodInfo) -> None:
         """The place a pod was nominated to is free for other pods that are no more important.
 
-        Differs: upstream tries the pod itself again, too, for which its own nomination was never in
-        the way.
+        Differs: upstream also tries the pod itself again. Its own nomination was never in its way.
         """
         self._core.queue.move_all_to_active_or_backoff_queue(
             ASSIGNED_POD_DELETE, pod, None, but=pod.uid, max_priority=pod.priority
         )
 
     def _tell_states(self, new: PodInfo) -> None:
-        """Plugins hear of a pod after what an attempt held for it was given back or confirmed.
+        """Tell plugins of a pod, after its attempt gave its resources back or was confirmed.
 
-        One that lost its node, or has a successor of its name, is gone as far as they count.
+        For plugins, a pod is gone if it lost its node or has a successor of the same name.
         """
         states = self._core.states
         if not states.hear_of(POD_KIND):
@@ -288,7 +291,7 @@ class NodeChanges:
 class NamespaceChanges:
     """Labels of namespaces go to the cache, for namespace selectors; a change may wake pods.
 
-    Differs: upstream wakes nobody, so a pod that only the change helps waits for another event.
+    Differs: upstream wakes no pod, so a pod that only the change helps waits for another event.
     """
 
     def __init__(self, core: Core) -> None:
@@ -315,7 +318,7 @@ class NamespaceChanges:
 
 
 def tell_states(core: Core, kind: ObjectKind, old: object, new: object) -> None:
-    """What plugins share and list hears of an object, if anybody declared its kind."""
+    """Pass a change to shared states and listers, if a plugin declared the kind."""
     if core.states.hear_of(kind):
         for problem in core.states.object_changed(kind, old, new):
             core.report("Plugin failed", "", problem)
@@ -336,7 +339,10 @@ def _same_labels(old: Node, new: Node) -> bool:
 
 
 class OtherChanges:
-    """Objects nothing but plugins read: what they share and list hears of them, and who waits."""
+    """Objects that only plugins read.
+
+    Their changes go to the shared states and listers of plugins, and may wake pods.
+    """
 
     def __init__(self, core: Core, kind: ObjectKind) -> None:
         self._core = core

@@ -60,15 +60,15 @@ class Core(msgspec.Struct):
         frameworks: by profile name.
         cache: what runs where.
         snapshot: the same in columns, as far as the last decision or tick took it over.
-        queue: who waits.
+        queue: the pods that wait.
         states: what plugins share and list.
         waiting: pods that Permit plugins hold.
         algorithm: chooses nodes.
-        extenders: webhooks that have a say in it.
+        extenders: webhooks that filter, score, preempt and bind.
         metrics: what is counted and timed.
         extender_metrics: the same of extenders.
-        tracer: hears of each cycle, if anybody does.
-        take_outcome: takes a row of data for each attempt that ends, if anybody wants them.
+        tracer: receives each cycle; None when cycles are not traced.
+        take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
         story: what happened to each pod.

@@ -99,8 +99,8 @@ class Engine:
     Attributes:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
-        from_outside: takes what plugins want while no event is being handled (PreBind, Bind);
-            whoever drives the engine has it come back as an event.
+        from_outside: takes the events that plugins post while the engine handles none (PreBind,
+            Bind); the driver passes them to `handle`.
     """
 
     def __init__(  # noqa: PLR0913 - what differs between a daemon, a file and a test
@@ -163,7 +163,8 @@ class Engine:
         self._pods = pods = PodChanges(self.core, self.attempts, self._evicting)
         self._changes: dict[str, Changes] = {
             **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
-            # What plugins declare of these they are told by those who take them anyway.
+            # These replace `OtherChanges` for kinds that plugins declared: they tell the plugins of
+            # changes as well.
             "pods": pods,
             "nodes": NodeChanges(self.core, self.attempts),
             "namespaces": NamespaceChanges(self.core),

@@ -2,10 +2,11 @@
 
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync,
 PreemptPod) v1.36.
-Differs: a victim is evicted once, however many preemptors want it gone; it is told apart by UID.
-An API server that is restored from a backup forgets evictions: they are asked for again. What
-a preemptor that is gone, or has lost its place, still wanted evicted stays. After a failure the
-preemptor backs off: upstream tries it at once, and so without end where a right is missing.
+Differs: a victim is evicted once, however many preemptors wait for it; victims differ by UID.
+An API server that is restored from a backup forgets evictions: the scheduler asks for them again.
+If a preemptor is gone or has lost its place, its victims that are not evicted yet stay.
+After a failure the preemptor backs off. Upstream tries it at once, and so without end when a right
+is missing.
 """
 
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ class _Run(msgspec.Struct):
     """What is under way for one preemptor.
 
     Attributes:
-        preemptor: who needs the room.
+        preemptor: the pod that needs the room.
         start: when it began, in seconds of the events' clock.
         first: UIDs of the victims that have not been seen leaving, but for the last.
         last: the least important victim; it goes when all the others do.
@@ -53,9 +54,8 @@ class _Run(msgspec.Struct):
 class Evicting:
     """All evictions under way.
 
-    An answer only says that the API server has heard of an eviction. What counts is that the watch
-    shows the victim leaving: a preemptor that was let go earlier would see it staying, and choose
-    again.
+    An answer only says that the API server has received an eviction. The preemptor waits until the
+    watch shows the victim leaving. Before that, it would see the victim staying and choose again.
     """
 
     def __init__(self, core: Core, attempts: Attempts) -> None:
@@ -66,15 +66,15 @@ class Evicting:
         self._wanted: dict[str, list[str]] = {}
         """The preemptors that wait for each victim to leave."""
         self._asked: dict[str, tuple[PodInfo, PodInfo]] = {}
-        """Victims whose eviction has no answer yet, each with its preemptor."""
+        """Victims without an answer to their eviction, each with its preemptor."""
         self._accepted: dict[str, tuple[PodInfo, float]] = {}
-        """Victims that the API server has evicted since when, the oldest first, and that the watch
-        has not shown leaving."""
+        """Victims that the API server has evicted and the watch has not shown leaving, the oldest
+        first, each with the time of the answer."""
         self._leaving: set[str] = set()
-        """Victims that it has shown leaving, and that are not gone yet."""
+        """Victims that the watch has shown leaving, and that are not gone yet."""
 
     def begin(self, preemptor: PodInfo, result: PostFilterResult) -> None:
-        """Evict the victims that are not on their way out already."""
+        """Evict the victims that are not terminating already."""
         victims = [victim for victim in result.victims if not victim.is_terminating]
         if not victims:
             return
@@ -104,8 +104,8 @@ class Evicting:
         if uid in self._leaving:
             return
         if uid in self._wanted or self._core.cache.get_pod(uid) is not None:
-            # Also if nobody wants it gone any more: the next one who does need not ask again. And
-            # if it has lost its place meanwhile: the watch is still to show it leaving.
+            # Also if no preemptor waits for it any more: the next one need not ask again. Also if
+            # the victim has lost its place meanwhile: the watch is still to show it leaving.
             self._accepted[uid] = (victim, self._core.now)
 
     def failed(self, uid: str, message: str) -> None:
@@ -117,7 +117,7 @@ class Evicting:
         self._settle(uid, has_failed=True)
 
     def leaving(self, uid: str) -> None:
-        """A pod is gone, or being deleted, whoever did it."""
+        """A pod is gone or being deleted, whatever deleted it."""
         if uid in self._asked or self._accepted.pop(uid, None) is not None:
             self._leaving.add(uid)
         self.drop(uid)
@@ -128,15 +128,15 @@ class Evicting:
         self._leaving.discard(uid)
 
     def gone(self, uid: str) -> None:
-        """A pod is gone; until then one that was evicted is not evicted again.
+        """A pod is gone; until then, an evicted pod is not evicted again.
 
-        That it is being deleted is no end: the cache goes on without knowing while it is assumed.
+        Deletion under way is no end: the cache does not show it while the pod is assumed.
         """
         self.leaving(uid)
         self._leaving.discard(uid)
 
     def tick(self) -> None:
-        """Ask again for evictions that nobody has seen happen, where somebody still wants them."""
+        """Ask again for evictions that no watch has shown, if a preemptor still waits for them."""
         while self._accepted:
             uid, (victim, since) = next(iter(self._accepted.items()))
             if since + UNSEEN_SECONDS > self._core.now:
@@ -146,7 +146,7 @@ class Evicting:
                 self._evict(victim, self._runs[preemptor].preemptor)
 
     def drop(self, preemptor: str) -> None:
-        """What is under way for a pod is no longer wanted; what was not asked for will not be."""
+        """End the preemption for a pod; evictions that were not asked for do not happen."""
         run = self._runs.pop(preemptor, None)
         if run is None:
             return
@@ -161,12 +161,12 @@ class Evicting:
                 del self._wanted[victim]
 
     def drop_all(self) -> None:
-        """Let all preemptors go: plugins that come anew may not hold them back."""
+        """Let all preemptors go: the plugins of a new configuration may not hold them back."""
         for preemptor in list(self._runs):
             self.drop(preemptor)
 
     def problems(self) -> Iterator[str]:
-        """What is not as it always is between two events."""
+        """The violated invariants, in words."""
         if self._evictions().under_way != self._runs.keys():
             yield "the preemptors that are held back are not those whose victims are to leave"
         wanted: dict[str, set[str]] = {}
@@ -185,7 +185,7 @@ class Evicting:
     # --- helpers --------------------------------------------------------------------------------
 
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
-        """Ask for an eviction, unless somebody has."""
+        """Ask for an eviction, unless one is under way."""
         if self._is_evicted(victim.uid):
             return
         self._asked[victim.uid] = (victim, preemptor)
@@ -234,7 +234,7 @@ class Evicting:
         return True
 
     def _clear_nominations(self, pods: tuple[PodInfo, ...]) -> None:
-        """Less important pods lose the place; it would not be there for them."""
+        """Clear the nominations of less important pods: the place would not be there for them."""
         for pod in pods:
             self.drop(pod.uid)
             self._core.queue.add_nominated_pod(pod, "")
@@ -247,7 +247,7 @@ class Evicting:
 
 
 def _condition(victim: PodInfo, profile: str) -> Condition | None:
-    """What the victim's status is to say; None when it does."""
+    """The condition to write to the victim's status; None when the status has it."""
     message = f"{profile}: preempting to accommodate a higher priority pod"
     conditions = victim.pod.status.conditions
     known = next((c for c in conditions if c.type == DISRUPTION_TARGET), None)

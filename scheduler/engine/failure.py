@@ -1,4 +1,4 @@
-"""Why an attempt failed, and what the API server and people are told of it.
+"""The failure of an attempt, and the events and status patches for it.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updatePod) v1.36.
 """
@@ -27,9 +27,9 @@ class Failure(msgspec.Struct, frozen=True):
 
     Attributes:
         message: for people; what the event and the condition say.
-        is_rejection: whether plugins said no, as opposed to something unexpected.
-        unschedulable_plugins: who said no, and so whose hints may wake the pod.
-        pending_plugins: who said Pending.
+        is_rejection: whether the pod was rejected; False for an unexpected error.
+        unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
+        pending_plugins: the plugins that returned Pending.
         nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
         fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
         excess: why no node could ever hold the pod, if that is so.
@@ -58,13 +58,13 @@ def failure_of(
     *,
     is_heard: bool = False,
 ) -> Failure:
-    """No node fits.
+    """The failure of a pod that fits on no node.
 
     Args:
         diagnosis: why.
         nominated_node_name: see `Failure`.
         excess: see `Failure`.
-        is_heard: whether extenders have had a say: of an equal pod they may think otherwise.
+        is_heard: whether extenders were asked: they may answer differently for an equal pod.
     """
     return Failure(
         diagnosis.message(),
@@ -89,12 +89,15 @@ def failure_like(rejection: Rejection) -> Failure:
 
 
 def no_nodes(result: NoNodesAvailable) -> Failure:
-    """There are no nodes: a rejection by nobody, so the pod is tried again after back-off."""
+    """The failure of a pod when there are no nodes.
+
+    No plugin rejected the pod, so the queue tries it again after back-off.
+    """
     return Failure(result.message, is_rejection=True)
 
 
 def rejected_by(status: Status) -> Failure:
-    """A plugin refused a pod that had a node already.
+    """The failure of a pod that a plugin rejected after a node was chosen.
 
     Source: schedule_one.go: a FitError over that one node.
     """
@@ -112,7 +115,7 @@ def rejected_by(status: Status) -> Failure:
 
 
 def unexpected(problem: Exception) -> Failure:
-    """Something nobody expected."""
+    """The failure of an attempt that met an unexpected exception."""
     return Failure(f"{type(problem).__name__}: {in_words(problem)}")
 
 
@@ -162,7 +165,7 @@ def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -
 
 
 def nomination(pod: PodInfo) -> PatchStatus | None:
-    """How the status of a pod is to say where it is about to go; None when it does."""
+    """The status patch that nominates a pod to its node; None when the status has it."""
     if pod.pod.status.nominated_node_name == pod.node_name:
         return None
     return PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name=pod.node_name)
@@ -171,11 +174,11 @@ def nomination(pod: PodInfo) -> PatchStatus | None:
 def status_patch(
     pod: PodInfo, failure: Failure, *, is_nominated: bool = False
 ) -> PatchStatus | None:
-    """How the pod's status is to change; None when it says all this already.
+    """The status patch for a failed attempt; None when the status has it all.
 
     Args:
         pod: the pod.
-        failure: what its status is to say.
+        failure: what the status is to show.
         is_nominated: whether a nomination may be on its way that the status does not show yet.
     """
     nominated = failure.nominated_node_name

@@ -1,7 +1,7 @@
-"""What attempts ask extenders: whose turn it is, what comes next, and what the answers change.
+"""Questions of attempts to extenders: their order, and what the answers change.
 
-Only so many attempts ask at a time: an extender that thinks for long must not have all pods of the
-queue before it, each with its list of nodes. The others wait in line, the most important one first.
+At most `MAX_ASKING` attempts ask at a time. A slow extender must not have all pods of the queue
+before it, each with its list of nodes. The other attempts wait in line, the most important first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Hearings:
         self._advance = advance
         self.extenders: Final = core.extenders
         self._asking: set[int] = set()
-        """The attempts whose turn it is."""
+        """The attempts that ask now."""
         self._line: list[tuple[Any, int, Attempt]] = []
         """The others by importance, as a heap; those that have ended stay until they come up."""
         self._waiting: set[int] = set()
@@ -55,7 +55,7 @@ class Hearings:
         return len(self._asking), len(self._waiting)
 
     def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
-        """Who has a say in where a pod goes."""
+        """The extenders that filter or prioritize nodes for a pod, by number."""
         return self.extenders.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
 
     def is_in_line(self, attempt: Attempt) -> bool:
@@ -65,7 +65,7 @@ class Hearings:
     def take_turn(self, attempt: Attempt) -> bool:
         """Let an attempt ask if there is room; else it waits in line.
 
-        One that waits keeps nothing of what was found out about nodes: it begins anew.
+        An attempt in line keeps no results about nodes: it begins anew at its turn.
         """
         if attempt.id in self._asking:
             return True
@@ -96,7 +96,7 @@ class Hearings:
         """Ask about the nodes that fit; says whether an answer is to be waited for.
 
         Args:
-            attempt: about whose pod.
+            attempt: the attempt; the questions are about its pod.
             tries_nominated: whether the node it is nominated to is asked about alone, if it fits.
         """
         core = self._core
@@ -121,7 +121,11 @@ class Hearings:
         return self._ask_next(attempt, hearing)
 
     def ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
-        """Ask whom to evict; says whether an answer, or its turn, is to be waited for."""
+        """Ask extenders for the victims to evict.
+
+        Returns:
+            Whether the attempt waits for an answer or for its turn.
+        """
         hearing = attempt.hearing
         asked = self.extenders.asked(attempt.pod, Verb.PREEMPT)
         if not asked or not candidates or (hearing is not None and hearing.reviewed is not None):
@@ -153,14 +157,14 @@ class Hearings:
         self._core.out.append(ask)
 
     def question(self, number: int) -> tuple[Question, PodInfo] | None:
-        """What an extender is to be asked, and about which pod; None when nobody wants to know."""
+        """The question for an extender, and its pod; None when no attempt waits for the answer."""
         attempt = self._open.get(number)
         if attempt is None or attempt.hearing is None:
             return None
         return attempt.hearing.open[number], attempt.pod
 
     def asked_by(self, number: int) -> Attempt | None:
-        """Who waits for the answer to a question; None when it comes too late."""
+        """The attempt that waits for the answer to a question; None when it comes too late."""
         return self._open.get(number)
 
     # --- answers --------------------------------------------------------------------------------
@@ -212,7 +216,7 @@ class Hearings:
             core.out.append(Report(LEFT_ALONE, problem=name))
 
     def went_on_without(self, attempt: Attempt, extender: int, problem: str) -> None:
-        """Something went wrong that does not matter to the attempt."""
+        """Report that an attempt goes on without the answer of an extender that failed."""
         name = self.extenders.all[extender].name
         self._core.out.append(Report(SKIPPED, attempt.pod.key, f"{name}: {problem}"))
 

@@ -17,9 +17,9 @@ class WaitingPod:
 
     Attributes:
         pod: the pod, assumed on its node.
-        attempt: whose pod it is.
+        attempt: the number of the pod's attempt.
         since: when the waiting began.
-        deadlines: when the patience of each plugin ends that has not allowed the pod yet.
+        deadlines: when the timeout of each plugin ends that has not allowed the pod yet.
     """
 
     __slots__ = ("_timeouts", "attempt", "deadlines", "pod", "since")
@@ -40,11 +40,11 @@ class WaitingPod:
 
     @property
     def deadline(self) -> float:
-        """When the first of them runs out of patience."""
+        """When the first of their timeouts ends."""
         return min(self.deadlines.values())
 
     def timed_out(self, now: float) -> Rejected | None:
-        """The rejection by the first plugin whose patience is at an end, if there is one."""
+        """The rejection by the first plugin that has timed out, if any."""
         plugin, deadline = min(self.deadlines.items(), key=lambda item: (item[1], item[0]))
         if deadline > now:
             return None
@@ -68,13 +68,13 @@ class Settled(NamedTuple):
 class WaitingPods:
     """All pods held by Permit plugins, of all profiles, by UID; plugins see this.
 
-    A pod about which all is said is no longer held: it is *settled*, and goes on when its turn
-    comes. So the end of a large group is no long step, and what is said later about a pod of it
-    costs nothing.
+    A pod is *settled*, and no longer held, when all plugins allowed it or one rejected it. It goes
+    on when its turn comes. So the end of a large group takes no long step. A later `allow` or
+    `reject` for a settled pod costs nothing.
 
     Attributes:
         settled: the pods that go on, by UID, in the order in which they were settled.
-        deciding: UID of the pod that is decided about, and may be held by the end of that.
+        deciding: UID of the pod that is being decided about, and may be held afterwards.
 
     Args:
         post: where `allow` and `reject` go; the engine takes them up after the event at hand.
@@ -98,11 +98,11 @@ class WaitingPods:
         return self._pods.get(uid)
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Let a pod go as far as one plugin is concerned; says whether it is held."""
+        """Allow a pod on behalf of one plugin; returns whether the pod is held."""
         return self._say(uid, Allowed(uid, plugin))
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
-        """Turn a pod away; says whether it is held."""
+        """Reject a pod; returns whether the pod is held."""
         return self._say(uid, Rejected(uid, plugin, encodable(message)))
 
     def _say(self, uid: str, event: Allowed | Rejected) -> bool:
@@ -112,7 +112,7 @@ class WaitingPods:
         return is_held
 
     def settle(self, uid: str, rejection: Rejected | None = None) -> None:
-        """The pod is no longer held, and goes on when its turn comes; harmless if it is not held.
+        """End the hold of a pod, which goes on when its turn comes; harmless if it is not held.
 
         Args:
             uid: of the pod.
@@ -123,7 +123,7 @@ class WaitingPods:
             self.settled[uid] = Settled(waiting, rejection)
 
     def remove(self, uid: str) -> WaitingPod | None:
-        """The pod is neither held nor settled any more."""
+        """Forget a held or settled pod."""
         settled = self.settled.pop(uid, None)
         return self._pods.pop(uid, None) if settled is None else settled.waiting
 

@@ -1,6 +1,7 @@
-"""What the engine wants done. Instructions are plain values; whoever carries them out has no rules.
+"""Instructions of the engine, as plain values.
 
-Answers come back as events that name the attempt.
+The driver carries them out and makes no decisions. Answers come back as events that name the
+attempt.
 """
 
 from typing import Final, TypeAlias
@@ -21,14 +22,14 @@ class Bind(_Instruction, frozen=True):
     """Bind a pod to a node; answered by `Bound` or `BindFailed`.
 
     Attributes:
-        attempt: for whom.
+        attempt: the number of the attempt.
         namespace: of the pod.
         name: of the pod.
         uid: of the pod; a successor of the same name must not be bound.
         node: where to.
         by_plugins: whether the profile's Bind plugins must be asked, because it has others than
             the one that writes exactly this binding.
-        extender: the number of the extender that is to bind it instead; None for nobody.
+        extender: the number of the extender that binds it instead; None if no extender does.
     """
 
     attempt: int
@@ -41,10 +42,10 @@ class Bind(_Instruction, frozen=True):
 
 
 class Ask(_Instruction, frozen=True):
-    """Ask an extender; answered by `Answered`. What exactly, the attempt knows.
+    """Ask an extender; answered by `Answered`. The attempt keeps the question itself.
 
     Attributes:
-        attempt: for whom.
+        attempt: the number of the attempt.
         question: the number of the question.
         extender: the number of the extender.
         verb: what is asked.
@@ -144,7 +145,7 @@ class Report(_Instruction, frozen=True):
         message: what, the same words each time.
         pod: `namespace/name`, or empty.
         problem: why.
-        trace: where in the program, when nobody expected it.
+        trace: the stack frames of an unexpected exception, or empty.
     """
 
     message: str

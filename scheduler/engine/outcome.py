@@ -1,7 +1,7 @@
-"""How attempts end, as data: one row for each, for whoever counts and compares them later.
+"""The outcomes of attempts as data: one row for each attempt, to count and compare later.
 
-A row is made only where somebody takes it. Field names are part of the interface; docs/decisions.md
-says what they mean.
+The engine builds rows only when a consumer is registered. Field names are part of the interface;
+docs/decisions.md defines them.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class Outcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=Fals
         clock: when, in seconds of the events' clock.
         pod: `namespace/name`.
         uid: of the pod.
-        profile: who decided.
+        profile: the profile that decided.
         priority: of the pod.
         attempt: how often a node was looked for, this time included.
         result: `scheduled`, `unschedulable`, `error`, or `gone` where the pod needed none any more.
@@ -37,7 +37,7 @@ class Outcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=Fals
         runner_up: the best of the others.
         runner_up_score: its total.
         reasons: how many nodes each reason rejects.
-        plugins: who rejected the pod.
+        plugins: the plugins that rejected the pod.
         message: why there is no node, as people are told.
         waited_seconds: from when the pod was first ready until the attempt began.
         attempt_seconds: from there to the end.

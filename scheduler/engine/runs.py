@@ -1,9 +1,9 @@
-"""Runs of look-alikes: what was found out about one pod stands for the next one.
+"""Runs of equal pods: the results for one pod hold for the next one.
 
-Where many equal pods wait, and all that has happened since the last of them was placed is that it
-was, most of a cycle would only find again what is known. So the next one goes to the best row of
-their class at once, and the snapshot takes over a run at its end. Which node that is, and what
-chance has to do with it, is as if each had been decided by itself.
+Many equal pods may wait while nothing but the placement of the last one has happened. Most of a
+cycle would then only find again what is known. So the next pod goes to the best row of its class at
+once. The snapshot takes over a run at its end. The node, and the part of chance in choosing it, are
+the same as if each pod had been decided by itself.
 """
 
 from typing import Final
@@ -21,13 +21,15 @@ MAX_CHANGES: Final = 256
 """So many that the snapshot has not taken over end a run: it does so in about a millisecond."""
 
 _COUNT_AS_BEFORE: Final = frozenset({PodUpdated, PodRelabelled})
-"""What happens to the pods of a run when they are confirmed. Nobody who has a say about these pods
-looks at labels of other pods, or the first of them could not have been decided by its class alone.
+"""Changes to the pods of a run when their bindings are confirmed.
+
+No plugin that decides about these pods reads the labels of other pods. Otherwise the first pod
+could not have been decided by its class alone.
 """
 
 
 class _Run(msgspec.Struct):
-    """What stands, and for whom.
+    """What was found out about the pods of a run, and what it depends on.
 
     Attributes:
         framework: the profile that decided.

@@ -1,4 +1,4 @@
-"""What happened to each pod lately, for people who ask."""
+"""The latest history of each pod, for operators."""
 
 from collections import deque
 from collections.abc import Callable

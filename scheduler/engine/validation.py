@@ -55,7 +55,7 @@ def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
 
 
 def _asking(core: Core, attempts: Attempts, attempt: Attempt) -> Iterator[str]:
-    """Whoever asks extenders has no place yet, and an answer or its turn is due."""
+    """An attempt that asks extenders has no place yet; it waits for an answer or its turn."""
     key, uid = attempt.pod.key, attempt.pod.uid
     if attempt.placed or core.cache.get_pod(uid) is not None:
         yield f"{key} is asking, and has a place in the cache"
