@@ -1,4 +1,4 @@
-"""The scheduling queue: which pod is next, who waits for what, and who is wakened by whom.
+"""The scheduling queue: which pod is next, what pods wait for, and which events wake them.
 
 Pure: no I/O, no event loop, time from the injected clock. The queue knows plugins only by the
 events they registered, and nodes not at all.

@@ -1,10 +1,10 @@
-"""Pods that are ready to be tried, and whose turn it is.
+"""Pods that are ready to be tried, and the order of their turns.
 
-It is the turn of the most important pod, as everywhere. But pods that fit nowhere can be many, more
-important than others, and woken again and again; all they do is to take time. Once most turns have
-been in vain for a while, every second turn is another pod's: of those that were rejected least
-often, which are new ones for the most part, the one that came last. Serving the newest first keeps
-waiting times short for most when a queue is too long to be served.
+The most important pod comes first. But there can be many important pods that fit nowhere and are
+woken again and again. Their attempts only take time. When most turns have been in vain for a while,
+every second turn goes to another pod. It goes to the newest of the pods with the fewest rejections;
+these are mostly new pods. Serving the newest first keeps most waits short in a queue that is too
+long to be served.
 """
 
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ class ActiveQueue:
         return self._by_importance.remove(uid)
 
     def pop(self) -> QueuedPodInfo | None:
-        """Take out the pod whose turn it is, None when there is none."""
+        """Take out the pod that is next; None when there is none."""
         order, other = self._by_importance, self._by_failures
         since = self._wasting_since
         if since is not None and len(order) and self._is_fair(since):

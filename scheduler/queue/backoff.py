@@ -17,7 +17,7 @@ from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.pod_heap import PodHeap
 
 ORDERING_WINDOW_SECONDS: Final = 1.0
-"""Pods whose back-off ends in the same window are ordered by importance and released together.
+"""Pods that complete back-off in the same window are ordered by importance and released together.
 
 Source: backoffQOrderingWindowDuration.
 """
@@ -112,7 +112,7 @@ class BackoffQueue:
         return self._rejected.pop()
 
     def pop_completed(self) -> Iterator[QueuedPodInfo]:
-        """Take out the pods whose back-off is over."""
+        """Take out the pods that have completed back-off."""
         now = _window(self._clock.monotonic())
         for heap in (self._rejected, self._failed):
             while (first := heap.first()) is not None and first.backoff_expiration < now:

@@ -46,7 +46,7 @@ class Deadlines:
         return any(second < now for second in self._by_second)
 
     def before(self, now: float) -> list[str]:
-        """The pods whose deadline is over, the earliest second first.
+        """The pods past their deadline, the earliest second first.
 
         Cost: O(these pods, and seconds in which a deadline ends).
         """

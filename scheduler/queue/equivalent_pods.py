@@ -23,9 +23,9 @@ class EquivalenceKey(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: what the pods are like.
-        unschedulable_plugins: who rejected them.
-        pending_plugins: who said Pending.
-        gating_plugin: who gates them, or empty.
+        unschedulable_plugins: the plugins that rejected them.
+        pending_plugins: the plugins that returned Pending.
+        gating_plugin: the PreEnqueue plugin that gates them, or empty.
         excess: why no node could ever hold them, or None.
         shares: whether the rejection of one stands for all.
     """

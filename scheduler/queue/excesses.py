@@ -1,7 +1,7 @@
-"""Groups of pods that ask for more than any node has: they wait for nodes, and for nothing else.
+"""Groups of pods that request more than any node has: they wait for nodes, and for nothing else.
 
-Nobody's leaving can help them, so no other event is looked at for them; and of nodes only those
-count that have as much of the resource as they ask for.
+No pod that leaves a node can help them, so the queue looks at no other events for them. It looks
+only at nodes that have as much of the resource as they request.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -48,9 +48,9 @@ class Excesses:
             del self._by_resource[excess.resource]
 
     def offers(self, node: Node) -> dict[str, int]:
-        """Of what a node has, that of which it is enough for somebody.
+        """The resources of a node that are enough for at least one group, with their amounts.
 
-        Cost: O(resources of the node), whoever waits.
+        Cost: O(resources of the node), however many groups wait.
         """
         has = whole_units(node.status.allocatable) if self._by_resource else {}
         return {

@@ -39,14 +39,14 @@ class ProfileInterest(msgspec.Struct, frozen=True):
 
     hints: dict[str, tuple[ClusterEventWithHint, ...]]
     asked_per_pod: frozenset[str]
-    """Plugins whose answer for a pod says nothing about pods that look the same."""
+    """Plugins that must be asked for each pod: equal pods may get different answers."""
 
 
 _NO_INTEREST: Final = ProfileInterest({}, frozenset())
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """Who registered for one event."""
+    """The plugins that registered for one event."""
 
     event: ClusterEvent
     label: str
@@ -86,7 +86,7 @@ class QueueingHints:
         self._interests: dict[ClusterEvent, Interest] = {}
 
     def interest_in(self, event: ClusterEvent) -> Interest:
-        """Who registered for the event.
+        """The plugins that registered for the event.
 
         Cost: a dictionary look-up, after the first time an event is seen.
         """
@@ -153,7 +153,7 @@ class QueueingHints:
     ) -> Strategy:
         """What the events that happened during an attempt do to the pod, now that it failed.
 
-        A pod that nobody rejected, or whose events were not kept, is tried again after back-off.
+        A pod is tried again after back-off if no plugin rejected it, or no events were kept for it.
         """
         if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
             return Strategy.AFTER_BACKOFF

@@ -44,7 +44,7 @@ class InFlightPods:
     def __init__(self) -> None:
         self._attempts: dict[str, _Attempt] = {}
         self._starts: OrderedDict[str, int] = OrderedDict()
-        """Attempts whose events are kept, each with how many had been recorded at its start."""
+        """Attempts with kept events, each with the count of recorded events at its start."""
         self._events: deque[ObservedEvent] = deque()
         self._recorded = 0
 
@@ -92,7 +92,7 @@ class InFlightPods:
         return bool(self._starts)
 
     def record(self, observed: ObservedEvent) -> None:
-        """Keep an event for the pods whose attempt has begun."""
+        """Keep an event for the attempts that have begun."""
         if not self._starts:
             return
         self._events.append(observed)

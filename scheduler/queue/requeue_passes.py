@@ -99,7 +99,7 @@ class RequeuePasses:
     def _begin(self, pending: PendingEvents) -> None:
         """Find the pods that are to be asked.
 
-        Cost: O(different pods whose rejectors registered for what happened).
+        Cost: O(different pods with a rejector that registered for what happened).
         """
         unschedulable = self._unschedulable
         interests = [sort.interest for sort in pending.sorts.values()]
@@ -148,10 +148,10 @@ class RequeuePasses:
             yield from self._expired(group, *pending.late)
 
     def _expired(self, group: EquivalentPods, limit: float, interest: Interest) -> RequeuePass:
-        """The pods whose deadline is over; of equivalent ones a probe.
+        """The pods past their deadline; of equivalent pods, one as a probe.
 
-        Pods that wait for nodes have time until there are other nodes, those that are gated until
-        their gate has failed or has registered for this. They get another deadline.
+        Pods that wait for nodes get another deadline until nodes change. Gated pods get another
+        one unless their gate has failed or has registered for this event.
         """
         wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
         has_time = self._unschedulable.waits_for_nodes(group) or not group.may_wake(interest)

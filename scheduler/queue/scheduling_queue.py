@@ -64,7 +64,7 @@ from scheduler.queue.settings import DEFAULT_SETTINGS, QueueProfile, QueueSettin
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 PUT_LAST_SECONDS: Final = 300.0
-"""For so long all others go before a pod whose decisions take long."""
+"""A pod with slow decisions goes after all other pods for this long."""
 _FLUSHED_AT_ONCE: Final = 512
 """So many pods become active at once when their back-off ends: some 5 ms."""
 
@@ -115,7 +115,7 @@ class SchedulingQueue(QueuedPods):
     def _begin(
         self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
     ) -> None:
-        """Let nobody wait, under these settings."""
+        """Make the queue empty, with these settings."""
         self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
         self._hints = QueueingHints(profiles)
         self._gates = Gates(profiles, self._metrics)
@@ -127,16 +127,16 @@ class SchedulingQueue(QueuedPods):
         )
         self._passes = RequeuePasses(self._hints, self._unschedulable)
         self._is_flushing = False
-        """Whether pods are left whose back-off was over at the last flush."""
+        """Whether pods remain that had completed back-off at the last flush."""
 
     def configure(
         self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
     ) -> None:
-        """Go on under other settings; pods keep the story of their attempts.
+        """Go on with other settings; pods keep the history of their attempts.
 
-        Whoever was rejected is tried again once its back-off is over, as what rejected it may be
-        gone; PreEnqueue plugins are asked about everybody. Pods of profiles that are gone must have
-        been deleted.
+        A rejected pod is tried again after back-off: the plugin that rejected it may be gone. The
+        PreEnqueue plugins are asked about every pod. The caller has deleted the pods of profiles
+        that are gone.
 
         Args:
             sort_key: see `__init__`.
@@ -255,7 +255,7 @@ class SchedulingQueue(QueuedPods):
             but: UID of a pod to leave alone.
         """
         if not (len(self._unschedulable) or self._in_flight.is_collecting):
-            return  # whoever comes later is judged on what is so by then
+            return  # a pod that comes later is evaluated against the state of that time
         observed = self._hints.observe(event, old, new)
         is_about_node = event.resource is EventResource.NODE
         if not (observed.interest.exists or is_about_node):
@@ -271,9 +271,8 @@ class SchedulingQueue(QueuedPods):
     def pop(self) -> QueuedPodInfo | None:
         """Hand out the most important ready pod; None when there is none.
 
-        When nothing is active, pods in back-off after a rejection come early: there is nothing that
-        they would keep waiting. The caller ends the attempt with `done` or
-        `add_unschedulable_if_not_present`.
+        When no pod is active, pods in back-off after a rejection come early: they delay no other
+        pod. The caller ends the attempt with `done` or `add_unschedulable_if_not_present`.
         """
         self._wake_some()
         if self._is_flushing:
@@ -308,7 +307,7 @@ class SchedulingQueue(QueuedPods):
     def add_unschedulable_if_not_present(
         self, queued: QueuedPodInfo, rejection: Rejection | None = None
     ) -> bool:
-        """Put back a pod whose attempt failed, and end the attempt.
+        """Put back a pod after a failed attempt, and end the attempt.
 
         The caller has set `unschedulable_plugins` and `pending_plugins` to those that rejected the
         pod; without any, the attempt met an error.
@@ -349,9 +348,9 @@ class SchedulingQueue(QueuedPods):
     # --- time -------------------------------------------------------------------------------------
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active whose back-off is over; to be called every second.
+        """Make the pods active that have completed back-off; to be called every second.
 
-        Where they are very many, the others follow with the next pops.
+        If there are very many, the rest follow with the next pops.
         """
         self._forgive()
         self._wake_some()
@@ -361,7 +360,7 @@ class SchedulingQueue(QueuedPods):
     def flush_unschedulable_leftover(self) -> None:
         """Wake the pods that have waited too long; to be called every second.
 
-        So are those whose PreEnqueue plugin failed, sooner: no event is due for them.
+        Pods with a PreEnqueue plugin that failed are woken sooner: no event is due for them.
         """
         if self._passes.note_time(self._clock.monotonic()) and not self._passes.is_under_way:
             self._wake_some()

@@ -197,7 +197,7 @@ class UnschedulablePods:
 
     @property
     def has_rejections(self) -> bool:
-        """Whether any pod was rejected whose equals share that."""
+        """Whether any pod has a rejection that equal pods share."""
         return bool(self._last_rejected)
 
     def rejection(self, kind: Kind) -> Rejection | None:
@@ -219,7 +219,7 @@ class UnschedulablePods:
         return self._excesses.offers(observed.new) if isinstance(observed.new, Node) else {}
 
     def late(self, limit: float) -> dict[EquivalentPods, list[str]]:
-        """The pods whose deadline was over by then."""
+        """The pods past their deadline at that time."""
         late: dict[EquivalentPods, list[str]] = {}
         for uid in self.deadlines.before(limit):
             late.setdefault(self._group_of[uid], []).append(uid)
