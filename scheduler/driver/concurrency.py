@@ -1,6 +1,6 @@
-"""How many requests may be under way at a time, found by trying what the server makes of them.
+"""The limit of requests in flight, found by trials against the API server.
 
-Knows nothing of what is sent, no I/O and no clock: whoever sends counts, and says how late it is.
+Pure: no I/O, no clock, no knowledge of the requests. The outbox counts them and passes the time.
 """
 
 from typing import Final
@@ -40,9 +40,9 @@ class ConcurrencyLimit:
 
     Attributes:
         limit: so many requests may be under way.
-        workers: so many are, or are about to be; whoever sends counts.
-        answered: requests that were carried out in this window; whoever sends counts.
-        ran_dry: whether more requests could have been sent than waited; whoever sends sets it.
+        workers: so many are, or are about to be; the outbox counts.
+        answered: requests that were carried out in this window; the outbox counts.
+        ran_dry: whether more requests could have been sent than waited; the outbox sets it.
     """
 
     def __init__(self, limit: int) -> None:

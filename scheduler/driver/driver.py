@@ -1,6 +1,6 @@
-"""Brings events to the engine, carries its instructions out, and gives it time.
+"""The driver passes events and time to the engine, and carries out its instructions.
 
-No rules are here: what may follow what, who is told what and when is the engine's.
+The driver has no rules: the engine decides which steps may follow, what is sent where, and when.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ SLICE_SECONDS: Final = 0.001
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
 LONG_SECONDS: Final = 1.0
-"""A pod whose decision takes more processor time twice in a row is tried last for a while."""
+"""A pod that needs more processor time for a decision twice in a row is tried last for a while."""
 
 _WORKING: Final = frozenset({AttemptState.PREBINDING, AttemptState.BINDING})
 
@@ -85,7 +85,7 @@ class Driver:
         self.questions = Questions(self._ask, self._submit_answer)
         self.on_configured = lambda _: None
         self._ready = asyncio.Event()
-        self._ready.set()  # whoever decides looks first: nobody needs to until then
+        self._ready.set()  # `decide` looks before it waits: no event need set it until then
         self._work: dict[int, asyncio.Task[None]] = {}
         self._wake_times: list[float] = []
         """When the engine wants to be told the time, as a heap."""
@@ -199,7 +199,7 @@ class Driver:
     async def drain(self, timeout: float) -> None:
         """Wait until nothing is on its way to a node, at most so long.
 
-        Pods that Permit holds do not count: nobody knows for how long.
+        Pods that Permit plugins hold do not count: the time until they go on is unknown.
         """
         try:
             async with asyncio.timeout(timeout):

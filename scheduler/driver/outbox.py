@@ -133,7 +133,7 @@ class Outbox:
         binds_owed: bindings that wait or are under way.
     """
 
-    def __init__(  # noqa: PLR0913 - who is asked, and who is told of what
+    def __init__(  # noqa: PLR0913 - the requests, and the callbacks
         self,
         writes: PodWrites,
         clock: Clock,
@@ -153,7 +153,7 @@ class Outbox:
         self._ask_others = ask_others
         self._timed = shares.timed
         self._beside: set[asyncio.Task[None]] = set()
-        """Binds that extenders carry out: they may take their time, and keep nobody waiting."""
+        """Binds that extenders carry out: they may take long, and delay no other request."""
         self._on_sent = on_sent
         self._on_dropped = on_dropped
         self._complaints = {why: Throttle(clock, COMPLAIN_AGAIN_SECONDS) for why in DROPPED}
@@ -167,7 +167,7 @@ class Outbox:
         """Evictions that wait or are under way."""
         self._patches: dict[str, tuple[float, PatchStatus]] = {}
         self._patching: dict[str, tuple[float, Bind] | None] = {}
-        """UIDs whose status is being written, each with the bind that waits for the end of it."""
+        """UIDs with a status write in flight, each with the bind that waits for its end."""
         self._events: deque[tuple[float, Occurrence]] = deque()
         self._bind_queue = WorkQueue(queues, "binds", self._binds, clock.monotonic)
         self._read_queue = WorkQueue(queues, "reads", self._reads, clock.monotonic)
@@ -214,7 +214,7 @@ class Outbox:
         room = self.concurrency * AHEAD - len(self._binds)
         if not max_owed:
             return room
-        # Evictions that wait are no reason to decide less: whoever needs them is held back.
+        # Evictions that wait are no reason to decide less: their preemptors are held back.
         return min(room, max_owed - self._owed_by_sent() - self._binds_waiting())
 
     def _binds_waiting(self) -> int:
@@ -523,7 +523,7 @@ class Outbox:
                 nominated_node_name=patch.nominated_node_name,
             )
         except NotFoundError:
-            pass  # the pod is gone; nobody is left to tell
+            pass  # the pod is gone, and its status with it
         except (ApiError, FencedError) as problem:
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))
@@ -560,7 +560,7 @@ class Outbox:
         self._events_in_flight -= 1
 
     def _hush(self) -> None:
-        """Nobody answers: other events wait a while, too, instead of being tried in vain."""
+        """Delay other events for a while: the API server does not answer, and tries are in vain."""
         if not self._is_hushed:
             self._is_hushed = True
             pause = self._settings.retry_seconds / 10
@@ -578,7 +578,7 @@ class Outbox:
             log.warning("Event not sent", reason=reason, err=problem, others=others)
 
     def _try_later(self, occurrence: Occurrence, problem: ApiError) -> None:
-        """Send the event again after a while, still owed and keeping nobody from sending."""
+        """Send the event again after a while; it stays owed, and delays no other request."""
         tries = self._tries[occurrence] = self._tries.get(occurrence, 1) + 1
         if tries > MAX_TRIES:
             del self._tries[occurrence]

@@ -1,4 +1,4 @@
-"""Questions of the engine to extenders: each is a task, whose end is an event."""
+"""Questions of the engine to extenders: each is a task that ends in an event."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -43,7 +43,7 @@ class Questions:
         task.add_done_callback(lambda _: self._tasks.pop(ask.question, None))
 
     def cancel(self, attempt: int) -> None:
-        """Nobody waits for what was asked for an attempt any more."""
+        """Cancel the questions of an attempt, as it no longer waits for answers."""
         for ask, task in list(self._tasks.values()):
             if ask.attempt == attempt and task is not asyncio.current_task():
                 task.cancel()
