@@ -3,7 +3,7 @@
     records.py     one event with its answer, as a line of JSON, and back
     files.py       lines in compressed, checked blocks; files that rotate
     directory.py   everything, from the start: `stowage run --record DIR`
-    flight.py      the last minutes, in memory: for a crash, and for who asks
+    flight.py      the last minutes, in memory: for crashes, and for operators
     replay.py      the same events to a fresh engine: the same answers?
     comparison.py  the same cluster under another configuration
 

@@ -1,10 +1,10 @@
-"""The same cluster under another configuration: who lands elsewhere, who waits, who has to go.
+"""The same cluster under another configuration: pods that land elsewhere, wait, or are evicted.
 
-Pods come and go as they did, and are decided about when the recorded engine decided, and at each
-tick up to `SPARE_DECISIONS` more. A pod that ran on the node the recorded engine had chosen runs on
-the node this one chooses, for as long as it did. What is bound or evicted is so at once. A pod that
-the recorded engine had evicted stays unless this one evicts it; what a controller made in its place
-comes all the same.
+Pods come and go as recorded. This engine decides when the recorded engine decided, and up to
+`SPARE_DECISIONS` times more at each tick. A pod that ran on the node of the recorded engine runs on
+the node of this engine, equally long. Bindings and evictions take effect at once. A pod that the
+recorded engine evicted stays unless this engine evicts it. Its replacement by a controller comes
+all the same.
 """
 
 from abc import ABC, abstractmethod

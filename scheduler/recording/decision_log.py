@@ -1,4 +1,4 @@
-"""Outcomes of a running engine as lines of JSON: nobody waits for whoever reads or keeps them."""
+"""Outcomes of a running engine as lines of JSON: the engine never waits for readers or disks."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -52,7 +52,7 @@ class Rows:
 
 
 class RowFile:
-    """A file of rows that somebody waits for; what goes wrong is told at its end.
+    """A file of rows, written while the caller waits; `close` raises the first error.
 
     Args:
         path: where it is.

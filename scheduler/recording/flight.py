@@ -1,7 +1,7 @@
 """The last minutes of an engine, in memory and bounded.
 
-What is kept are the events themselves, most of whose objects the engine holds as well; they are
-encoded only when somebody asks. Of what is older, the objects as they were by then remain.
+The recorder keeps the events themselves; the engine holds most of their objects as well. It encodes
+them only on request. Of older events it keeps only the objects, as they were by then.
 """
 
 from collections import deque

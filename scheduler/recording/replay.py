@@ -42,8 +42,8 @@ def replay(
         seen: shown each record before the engine is told.
 
     Raises:
-        RecordingError: a file is damaged, as one is whose process was killed; it says as well how
-            many events before that were answered alike.
+        RecordingError: a file is damaged, for example after its process was killed. The message
+            also says how many events before that were answered alike.
     """
     number = 0
     try:

@@ -31,7 +31,7 @@ class PodSummary(msgspec.Struct):
 
 
 class Victim(msgspec.Struct, frozen=True):
-    """A pod that had to go, and for whom; both `namespace/name`."""
+    """An evicted pod and its preemptor; both `namespace/name`."""
 
     pod: str
     preemptor: str
@@ -60,7 +60,7 @@ class Summary(msgspec.Struct, frozen=True):
         placed: how many were sent to a node.
         pending: how many never were.
         waited: how long those that were placed had waited; None without any.
-        victims: who was evicted for others.
+        victims: the pods that were evicted for others.
         use: by resource, the share of what all nodes have that pods on them request.
         nodes: how many nodes had a pod on them.
     """
