@@ -1,9 +1,9 @@
-"""The rules of an election, without I/O: what was seen and when goes in, what may be done out.
+"""The rules of an election, without I/O: observations with times go in, permitted actions come out.
 
-Two clocks are never compared. A candidate measures, on its own monotonic clock, how long the record
-in the Lease has stood still; the times written in the record are for people. A leader counts its
-time from the moment before it sent its last successful renewal, so that it always ends before
-anybody else, who can only have seen that renewal later, may take over.
+Two clocks are never compared. A candidate measures on its own monotonic clock how long the record
+in the Lease has not changed. The times in the record are for people. A leader counts its time from
+the moment before it sent its last successful renewal. Other candidates can only see that renewal
+later, so the leader's time always ends before any of them may take over.
 
 Source: k8s.io/client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew) v0.36.
 Differs: a leader's time ends by its own clock and not only when a renewal is found to have failed;
@@ -28,7 +28,7 @@ WATCHDOG_TOLERANCE_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElectionSettings:
-    """Who takes part, and with which times.
+    """The identity and the times of a candidate.
 
     Attributes:
         identity: of this process; no two processes may ever have the same.
@@ -60,7 +60,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who held the lease when it was last seen, or empty."""
+        """The holder of the lease when it was last seen, or empty."""
         return self._record.holder_identity if self._record is not None else ""
 
     @property
@@ -75,7 +75,7 @@ class Election:
     def observe(self, record: LeaseSpec | None, now: float) -> None:
         """Takes note of what a read has shown, at the moment its answer was there.
 
-        A Lease that is gone changes nothing: the one who held it may not know.
+        A Lease that is gone changes nothing: its holder may not know.
         """
         if record is not None and record != self._record:
             self._record = record

@@ -51,7 +51,7 @@ class LeaderElector:
 
     Args:
         lock: the Lease, as the loop that this runs in reaches it.
-        settings: who takes part, and with which times.
+        settings: the identity and the times of this candidate.
         clock: the time.
         rng: spreads the looks of candidates.
         callbacks: told what happens, in the loop that this runs in.
@@ -87,12 +87,12 @@ class LeaderElector:
 
     @property
     def identity(self) -> str:
-        """Who this candidate is."""
+        """The identity of this candidate."""
         return self._settings.identity
 
     @property
     def leader(self) -> str:
-        """Who held the lease when it was last seen, or empty."""
+        """The holder of the lease when it was last seen, or empty."""
         return self._election.holder
 
     def is_leading(self) -> bool:
@@ -228,7 +228,7 @@ class LeaderElector:
         spec = election.claim(clock.boot(), clock.wall())
         if spec is None:
             return
-        # Until the answer is there, nobody knows what the server has.
+        # Until the answer arrives, the Lease on the API server is unknown.
         self._lease = None
         self._has_claimed = True
         sent_at = clock.boot()
