@@ -156,7 +156,7 @@ TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
 """What FAIL and LEAVE give back, by the state they find, in this order."""
 
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
-"""States that end within the step in which they began; nothing outside it knows the place."""
+"""States that begin and end in one step; nothing outside the step is told of the place."""
 
 REVOCABLE: Final = frozenset({_S.ASKING, _S.HELD, _S.PREBINDING})
 """No binding has left: the API server need not hear that the pod does not go on."""

@@ -494,7 +494,8 @@ class Attempts:
     def tick(self) -> None:
         """Reject pods at the end of their Permit timeouts, and check unconfirmed bindings.
 
-        The scheduler reads a pod from the API server if no watch event has confirmed its binding.
+        The API server is asked about a pod if its binding is in doubt, or if the watch has not
+        confirmed the binding within `CONFIRM_SECONDS`.
         """
         core = self._core
         for waiting in core.waiting:

@@ -64,7 +64,7 @@ class Core(msgspec.Struct):
         states: what plugins share and list.
         waiting: pods that Permit plugins hold.
         algorithm: chooses nodes.
-        extenders: webhooks that filter, score, preempt and bind.
+        extenders: webhooks that filter and score nodes, choose victims, and bind.
         metrics: what is counted and timed.
         extender_metrics: the same of extenders.
         tracer: receives each cycle; None when cycles are not traced.

@@ -1,4 +1,4 @@
-"""The failure of an attempt, and the events and status patches for it.
+"""The failure of an attempt, and the events and status patches of pods.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updatePod) v1.36.
 """

@@ -55,7 +55,7 @@ class Hearings:
         return len(self._asking), len(self._waiting)
 
     def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
-        """The extenders that filter or prioritize nodes for a pod, by number."""
+        """The numbers of the extenders that filter or prioritize nodes for a pod."""
         return self.extenders.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
 
     def is_in_line(self, attempt: Attempt) -> bool:
