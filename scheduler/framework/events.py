@@ -75,8 +75,8 @@ class ObjectKind(msgspec.Struct, frozen=True):
     Attributes:
         kind: its name, such as `Service`.
         api_version: group and version, such as `apps/v1`.
-        plural: where it is served; only for kinds that the scheduler does not know by itself, whose
-            objects come as plain dictionaries.
+        plural: the name in the path that serves it. Only for kinds that the scheduler does not
+            know by itself; objects of these kinds come as plain dictionaries.
     """
 
     kind: str
@@ -120,8 +120,8 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     def covers(self, incoming: "ClusterEvent") -> bool:
         """Whether a registration for this event asks for the incoming one.
 
-        The registration must name everything that happened: an update of which nothing more is
-        known (`UPDATE`) reaches only those who asked for every update.
+        The registration must name every action of the event. An update without details (`UPDATE`)
+        reaches only the plugins that registered for every update.
         """
         if self.is_wildcard:
             return True

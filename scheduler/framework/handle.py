@@ -1,8 +1,8 @@
 """What a plugin is built with: the rest of the scheduler, as far as plugins may see it.
 
-Every plugin is made as `(args, handle)`. A handle is narrow on purpose; what is behind it is filled
-in by whoever composes the scheduler (`Backing`), after the plugins are built. So a plugin may
-declare in its constructor what it wants (`lister`, `shared`, `metrics`), and use the rest later.
+Every plugin is made as `(args, handle)`. A handle is narrow on purpose. The code that composes the
+scheduler fills in what is behind it (`Backing`), after the plugins are built. So a plugin declares
+in its constructor what it wants (`lister`, `shared`, `metrics`), and uses the rest later.
 
 Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNominator) v0.36.
 """
@@ -96,7 +96,7 @@ class Api(Protocol):
     async def until(
         self, holds: Callable[[], bool], listen: Callable[[Wake], Wake], seconds: float
     ) -> bool:
-        """Wait until something has come about in the cluster, keeping nobody else waiting.
+        """Wait until a condition holds in the cluster, without blocking other pods.
 
         Args:
             holds: whether it has; asked now, and again after each call of what `listen` is given.
@@ -123,14 +123,14 @@ class Lister(Protocol):
 class SharedState(Protocol):
     """What plugins know of the cluster beyond the snapshot; one for all plugins and profiles.
 
-    It is told of everything in the order in which it happens, so it is consistent in every cycle
-    without locks. It must not be kept by plugins, but asked for each time (`Handle.shared`): when
-    somebody asks "what if", a fork stands in for it.
+    It hears of all changes in the order in which they happen, so it is consistent in every cycle
+    without locks. Plugins must not keep it, but call `Handle.shared` each time: in a "what if", a
+    fork stands in for it.
 
-    Of a pod it hears `reserve` when a node is found; then either of the pod on that node by
-    `on_event`, or `unreserve`. A pod that somebody else has placed comes by `on_event` only, after
-    `unreserve` if it was reserved. One that loses its node, or has a successor of its name, goes
-    and comes.
+    When a pod gets a node, the state hears `reserve`. Then it hears either `on_event` with the pod
+    on that node, or `unreserve`. For a pod that another client has placed it hears `on_event` only,
+    after `unreserve` if the pod was reserved. A pod that loses its node, or has a successor of its
+    name, goes and comes.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()

@@ -80,7 +80,7 @@ class Reason(msgspec.Struct, frozen=True):
     """Why a node is rejected. A reason without a text only raises the code.
 
     Attributes:
-        text: for people; nobody reads anything out of it.
+        text: for people; no code reads anything out of it.
         code: how hopeless it is.
         data: what the text is about, in numbers and names, where the plugin has such.
     """
@@ -271,7 +271,7 @@ class Counting(Protocol):
         """
 
     def rejects(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-        """Which rows `judge` rejects, where nobody asks why; None when it is none."""
+        """The rows that `judge` rejects, without the reasons; None when no row is rejected."""
         answer = self.judge(at, changes)
         return None if answer is None else answer != 0
 
@@ -320,12 +320,12 @@ class Diagnosis(Protocol):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node that could take the pod if others left it.
+    """A node on which the pod would fit once the victims are evicted.
 
     Attributes:
         node_name: the node.
-        victims: who would have to leave, most important first.
-        pdb_violations: how many of them leave against a PodDisruptionBudget.
+        victims: the pods to evict, most important first.
+        pdb_violations: how many victims violate a PodDisruptionBudget.
     """
 
     node_name: str

@@ -128,7 +128,7 @@ class SpreadObstacle(_Wire, frozen=True, tag="spread"):
 
     Attributes:
         path: where it is written; empty for one of the profile.
-        topology_key: whose values are the domains.
+        topology_key: the node label; each of its values is a domain.
         max_skew: how far a domain may be ahead of the emptiest one.
         min_domains: with fewer domains than this the emptiest counts as empty.
         selector: which pods count, as kubectl writes selectors.

@@ -30,10 +30,10 @@ class Shortcuts(Protocol):
     """Whether `bind` does nothing but write the binding. The engine then writes it."""
 
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether `pre_score` would answer Skip, or all scores be alike, whatever nodes fit.
+        """Whether `pre_score` would return Skip, or all scores be alike, whatever nodes fit.
 
-        Where this is so for all plugins that read the cluster, nobody looks for the rows that fit.
-        Cost: to be quick, as it is asked for each pod.
+        If this holds for all plugins that read the cluster, the runtime does not look for the rows
+        that fit. Cost: must be quick, as the runtime calls it for each pod.
         """
         del pod, snapshot
         return False

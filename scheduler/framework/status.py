@@ -44,7 +44,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
     plugin: str = ""
-    """Who rejected; set by the runtime."""
+    """The plugin that rejected; the runtime sets it."""
 
     @property
     def is_success(self) -> bool:
@@ -67,7 +67,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
 
 EXTENDER: Final = "Extender"
-"""Who is said to reject a node when an extender does. Source: framework/types.go ExtenderName."""
+"""The plugin named where an extender rejects a node. Source: framework/types.go ExtenderName."""
 
 REJECTIONS: Final = frozenset(
     {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}

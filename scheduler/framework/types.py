@@ -33,8 +33,8 @@ class QueuedPodInfo:
         unschedulable_count: attempts that ended in a rejection.
         consecutive_errors_count: attempts in a row that ended in an error.
         backoff_expiration: when its back-off ends; 0 when it has none.
-        unschedulable_plugins: who rejected it last.
-        pending_plugins: who said Pending last.
+        unschedulable_plugins: the plugins that rejected it last.
+        pending_plugins: the plugins that returned Pending last.
         gating_plugin: the PreEnqueue plugin that holds it, or empty.
         gate_failed: whether that plugin failed, and so no event is due for the pod.
         last_failure: the message of the last failed attempt, for `explain` and people.

@@ -1,7 +1,7 @@
 """Plugins as the runtime calls them: one callable per plugin and extension point.
 
-What guards a call, what is checked of its answer and whether it is timed is decided when the
-profile is built; who calls knows nothing of it. Nothing else calls a plugin.
+The guard of a call, the check of its answer and its timing are chosen when the profile is built.
+The calling code knows nothing of them. Nothing else calls a plugin.
 
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
@@ -105,7 +105,7 @@ class PluginCalls:
 
     @contextmanager
     def unmeasured(self) -> Iterator[None]:
-        """Within this, calls are none of the scheduler's own: somebody asks what would be."""
+        """Keep calls in this block out of the metrics: they ask what would be."""
         before = self.metrics, self.sampled, self.steps
         self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
         try:
@@ -258,7 +258,7 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
         index: its place in the order of rejection.
         name: its name.
         reads: what its answer for a row depends on.
-        is_trusted: whether it may be asked what nobody has asked for.
+        is_trusted: whether the runtime may call it ahead, before a pod needs the answer.
         is_by_node: whether each row costs a call of the plugin.
         filter: see `FilterPlugin`; so are `reasons_in`, `obstacles` and `excess`.
         counting: see `CountingFilterPlugin`; None for a filter without that form.

@@ -199,9 +199,9 @@ class ChangedRows:
         return misses
 
     def _misses(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """On which of some rows the pod fits no more; by the filters that count, nobody asks why.
+        """The rows on which the pod no longer fits, by the counting filters, without reasons.
 
-        Whatever no change concerns lets these rows pass, as the pod fitted there before.
+        A filter that no change concerns lets these rows pass: the pod fitted there before.
         """
         misses = self._rejected(at, changes)
         nominated = self._has_nominated[at] & ~misses

@@ -182,7 +182,7 @@ class Diagnosis:
 
 
 _SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-"""The status of a node that nobody has said anything about."""
+"""The status of a node for which neither a plugin nor an extender gave a reason."""
 
 
 def _grouped(

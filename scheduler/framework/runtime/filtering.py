@@ -225,7 +225,7 @@ class Filtering:
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
     ) -> list[Verdicts]:
-        """What each filter says about every row, whoever else rejects it. For people.
+        """Judge every row by each filter, even where another filter rejects it. For people.
 
         Args:
             found: of the same pod; its `verdicts` must not be None.
@@ -316,10 +316,12 @@ def _attempt(
 def _first_to_reject(
     found: Feasibility, pod: PodInfo, snapshot: Snapshot, nominated: NominatedPods | None
 ) -> int:
-    """Index of the first filter that rejects any row: up to it all that filters say is known.
+    """Index of the first filter that rejects any row: all verdicts up to it are known.
 
-    Less than any index where it is not: rows were left out, a filter failed, or rows were judged
-    a second time with nominated pods, and who rejects one alone hides who would reject it then.
+    If they are not known, the answer is DEAD, which is less than any index. They are unknown if
+    rows were left out, a filter failed, or rows were judged again with nominated pods. In the last
+    case, the filter that rejects a row without these pods hides the one that would reject it with
+    them.
     """
     verdicts = found.verdicts
     if verdicts is None or verdicts.rows is not None or verdicts.failures:
@@ -343,10 +345,10 @@ def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) ->
 def _absent_status(
     found: PreFiltered, pod: PodInfo, snapshot: Snapshot, verdicts: Verdicts
 ) -> Status | None:
-    """The verdict on the nodes not looked at.
+    """The verdict on the nodes that were not looked at.
 
-    Whoever rejects the pod's own nominated node is named as well, because upstream keeps both in
-    one set.
+    It also names the plugin that rejects the pod's own nominated node: upstream keeps both in one
+    set.
     """
     if found.node_names is None:
         return None

@@ -1,9 +1,9 @@
-"""What the columns of a class will say of some rows, should more pods of its size come there.
+"""Foresight: the columns of a class for some rows, as if more pods of its size ran there.
 
-Where many such pods wait, each decision changes one row by one pod. So one pass works out for all
-rows that may be chosen next what they will be then; when one of them is chosen, nobody need judge
-it again. A row that was chosen all the same is worked out for several pods to come. These are the
-answers of the same plugins to the same numbers, only asked before.
+Where many such pods wait, each decision changes one row by one pod. One pass judges ahead all
+rows that may be chosen next. When one of them is chosen, the class need not judge it again. If
+another row is chosen, it is judged for several pods to come. The answers come from the same plugins
+and the same numbers; the class only asks earlier.
 """
 
 from typing import Final, Protocol

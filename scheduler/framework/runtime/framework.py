@@ -98,10 +98,10 @@ class Framework:
         return ended
 
     def shares_rejections(self, pod: PodInfo) -> bool:
-        """Whether pods that are equal to this one fit nowhere where it does not.
+        """Whether pods equal to this one fit on no node that rejects it.
 
-        Equal means in shape, labels, namespace and controller. Storage and claims of devices are a
-        pod's own, and who knows what other people's plugins look at.
+        Equal means equal in shape, labels, namespace and controller. Volumes and resource claims
+        are a pod's own. An untrusted plugin may read anything.
         """
         return self.plugins.judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
 
@@ -118,7 +118,7 @@ class Framework:
             return 1, queued.timestamp
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-        """What each plugin that can reject pods wants to be woken by; asked once, at start.
+        """The events each plugin that can reject pods registers for; called once, at start.
 
         Raises:
             PluginError: a plugin failed.
@@ -304,7 +304,7 @@ class Framework:
     def run_post_bind_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> list[PluginError]:
-        """Tell everybody who wants to know; what failed is answered and undoes nothing."""
+        """Call the PostBind plugins; a failure is returned and undoes nothing."""
         start = self.calls.now()
         failures = self._tell_all(self.plugins.post_bind, state, pod, node_name)
         self.calls.point_done("PostBind", Code.SUCCESS, start)

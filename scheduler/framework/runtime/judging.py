@@ -46,7 +46,7 @@ def judge(
     rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
     for each in filters:
         if each.is_by_node:
-            # Worth asking about those only that nobody before it rejects.
+            # Each row costs a call: ask only about rows that no filter before this one rejects.
             candidates = np.flatnonzero(verdicts.first > each.index)
             asked: Rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
         else:
@@ -79,7 +79,7 @@ class FilterAttempt(msgspec.Struct):
 
 
 class Reasons(msgspec.Struct, frozen=True):
-    """What the answers of filters mean; a plugin is asked only when somebody reads them."""
+    """The meaning of the answers of filters; a plugin is asked only when a caller reads it."""
 
     filters: Sequence[BoundFilter]
     state: CycleState

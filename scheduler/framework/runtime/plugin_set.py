@@ -187,10 +187,10 @@ class PluginSet:
         return PluginSet(kept, self.by_name.__getitem__, calls, trusted=self._trusted)
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-        """What each plugin that can reject pods wants to be woken by; asked once, at start.
+        """The events each plugin that can reject pods registers for; called once, at start.
 
-        Hints of plugins that are not trusted are asked for every pod, whatever they declare: an
-        author who has not read about `reads_pod_shape_only` must not get another pod's answer.
+        The queue calls the hint of an untrusted plugin for every pod, whatever the plugin declares.
+        Its author may not know about `reads_pod_shape_only`, and must not get another pod's answer.
 
         Raises:
             PluginError: a plugin failed.

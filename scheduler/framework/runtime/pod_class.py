@@ -36,7 +36,7 @@ from scheduler.snapshot.row_log import RowLog
 from scheduler.snapshot.topology import Topology
 
 _MAX_FOLLOWED: Final = 256
-"""So many changed rows are followed by whoever ranks rows of the class."""
+"""So many changed rows stay readable for the rankings by domain."""
 _NONE_TO_SOME: Final = np.arange(STEPS, dtype=np.float64)
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
@@ -79,7 +79,7 @@ class PodClass:
         raw_scores: the scores that do need it.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
         changed: rows of which `total` has changed, the last ones only.
-        room: where nominated pods are in the way of the class; for who works that out.
+        room: where nominated pods are in the way of the class; `room_for_nominated` keeps it here.
     """
 
     __slots__ = (
@@ -208,7 +208,7 @@ class PodClass:
         return snapshot.sum_log if self._reads_sums else snapshot.pod_log
 
     def _is_in_run(self, snapshot: Snapshot) -> bool:
-        """Whether all that has happened is that one more pod of the same size came to a row."""
+        """True if the only change since the last decision is one more pod of this size on a row."""
         added = snapshot.last_added
         return (
             added is not None
@@ -221,7 +221,7 @@ class PodClass:
         )
 
     def _look_ahead(self, snapshot: Snapshot) -> None:
-        """Judge the rows that may be chosen next as if they had been."""
+        """Judge the rows that may be chosen next, as if one more pod ran there."""
         size = snapshot.table.size
         rows = candidates(self.best_rows(size).rows, self.total[:size])
         foreseen = self._foreseen(snapshot, rows, np.ones(len(rows)))
@@ -229,7 +229,7 @@ class PodClass:
             self._foresight.keep(rows, *foreseen, snapshot.table.capacity)
 
     def _catch_up_in_run(self, snapshot: Snapshot, row: int) -> None:
-        """Judge the row that has changed, as it is and as it would be with pods to come."""
+        """Judge the changed row as it is now, and with each of several pods to come."""
         foreseen = self._foreseen(snapshot, np.full(STEPS, row), _NONE_TO_SOME)
         if foreseen is None:
             self._catch_up(snapshot)
@@ -245,14 +245,14 @@ class PodClass:
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
     ) -> tuple[First, NDArray[np.uint64], Scores] | None:
-        """What will be said of rows with so many more pods on each; None where nobody knows."""
+        """Judge rows with so many more pods on each; None if that cannot be foreseen."""
         after = snapshot.picked(rows, self.representative.shape, times) if len(rows) else None
         if after is None:
             return None
         with self._calls.unmeasured():
             judged = self._judged(after, after.table.all_rows, rows)
         if self._failures or self.score_failure:
-            # Nobody has asked for that.
+            # The failure is about pods to come: it must not fail the pod at hand.
             self._failures, self.score_failure = {}, None
             return None
         return judged
@@ -406,7 +406,7 @@ class PodClass:
         else:
             self._ranking.follow_all(rows, self.total, total)
         if self._fitting is None or isinstance(rows, slice) or len(rows) > _MAX_FOLLOWED:
-            # Mostly nobody ranks by domain: that is not worth noting each row.
+            # Most classes are not ranked by domain: logging each row is not worth it.
             self.changed = RowLog(self.changed.position + 1, least=_MAX_FOLLOWED)
             self._fitting = None
         else:

@@ -81,7 +81,7 @@ class Room:
 
 
 class _Together(ReasonTable):
-    """What answers mean where nominated pods run as well; these are placed when somebody asks."""
+    """The meaning of answers with nominated pods; they are placed when a caller reads a reason."""
 
     def __init__(
         self, attempt: FilterAttempt, snapshot: Snapshot, nominated: NominatedPods
@@ -182,7 +182,7 @@ def _in_the_way(
         room = Room(key, positions, size)
         found = nominated.of_at_least(priority, snapshot)
         room.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
-        # Who has which images is in no log of rows.
+        # No row log records which nodes have which images.
         reads_images = any(each.reads & Reads.IMAGES for each in attempt.filters)
         pod_class.room = None if reads_images else room
     elif len(changed):
@@ -193,7 +193,7 @@ def _in_the_way(
 
 
 def _changed(room: Room, logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
-    """Rows whose pods or nominations have changed; None where nodes did, or nobody knows."""
+    """The rows with changed pods or nominations; None if nodes changed or a log is too short."""
     nodes, pods, nominations = logs
     if nodes.position != room.positions[0]:
         return None

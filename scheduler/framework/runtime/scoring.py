@@ -120,7 +120,7 @@ class Scoring:
         return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows), rows, totals)
 
     def _best_cached(self, found: Feasibility, snapshot: Snapshot) -> Best:
-        """The usual case: the pod's class keeps the totals of all rows, and nobody adds to them."""
+        """The usual case: the class has the totals of all rows, and no other score adds to them."""
         start = self._calls.now()
         pod_class, verdicts = found.pod_class, found.verdicts
         if found.is_of_class or verdicts is None:
@@ -190,7 +190,7 @@ class Scoring:
         return asked
 
     def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
-        """Whether all rows fit, and nobody minds a slice: what is about all needs no indices."""
+        """Whether all rows fit and the plugins take a slice: then no indices are needed."""
         size = snapshot.table.size
         if size <= 1 or not (found.is_of_class and self._are_trusted):
             return False

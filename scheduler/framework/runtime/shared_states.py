@@ -70,7 +70,7 @@ class SharedStates:
         """Keep the objects of some kinds from now on.
 
         Raises:
-            HandleError: there is a kind that nobody was told of from the start.
+            HandleError: the scheduler has started and does not watch one of the kinds.
         """
         for kind in kinds:
             if kind not in self._stores and self._assumed is not None:
@@ -83,7 +83,7 @@ class SharedStates:
         """The objects of a kind.
 
         Raises:
-            HandleError: nobody declared it while plugins were built.
+            HandleError: no plugin declared the kind while plugins were built.
         """
         if kind not in self._stores:
             raise HandleError(f"no plugin watches {kind.kind} ({kind.api_version})")
@@ -121,7 +121,7 @@ class SharedStates:
     # --- for the engine -------------------------------------------------------------------------
 
     def hear_of(self, kind: ObjectKind) -> bool:
-        """Whether anybody has declared the kind."""
+        """Whether a plugin has declared the kind."""
         return kind in self._stores
 
     def begin(self, assumed: Callable[[], Iterable[PodInfo]]) -> None:

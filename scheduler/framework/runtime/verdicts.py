@@ -46,12 +46,12 @@ class Verdicts(msgspec.Struct):
         first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
         settled: that filter's answer, but for `answers`.
         rows: which rows these are; all of the snapshot when None.
-        table: what the answers mean; None where nobody asks.
-        failures: filters that failed, by index; taken to reject all rows they were asked about.
-        statuses: what has been told already.
+        table: the meaning of the answers; None where the caller never reads it.
+        failures: filters that failed, by index; they count as rejecting all rows they were given.
+        statuses: the statuses made so far.
         is_shared: whether `first` and `settled` are the columns of a class, which others use.
-        answers: where `settled` is still the column of a class, in order which rows filters reject
-            and what they say; nobody asks while any node fits.
+        answers: the rows that filters reject and their answers, in order. Kept while `settled` is
+            still the column of a class; not read while any node fits.
     """
 
     first: First
@@ -198,7 +198,7 @@ def _distinct(values: NDArray[Any]) -> list[int]:
 def blank_verdicts(
     snapshot: Snapshot, rows: NDArray[np.intp] | None = None, table: ReasonTable | None = None
 ) -> Verdicts:
-    """Every node looked at fits, as far as anybody has said."""
+    """Make verdicts that no filter has added to yet: every live node fits."""
     looked_at: Rows = snapshot.table.all_rows if rows is None else rows
     first = np.where(snapshot.table.alive[looked_at], FEASIBLE, DEAD).astype(np.int16)
     return Verdicts(first, np.zeros(len(first), np.uint64), rows, table)
