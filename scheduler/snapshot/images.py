@@ -17,7 +17,7 @@ _NamedSize: TypeAlias = tuple[str, int]
 
 
 class _ImageState:
-    """One image name: its size as the first node that had it reported, and who has it."""
+    """One image name: the size that the first node with it reported, and the rows that have it."""
 
     __slots__ = ("changed_at", "distinct_rows", "rows", "size_bytes")
 

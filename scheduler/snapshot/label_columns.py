@@ -1,4 +1,4 @@
-"""Node labels as columns: one per key that nodes have and somebody asks about."""
+"""Node labels as columns: one per key that nodes have and a caller reads."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -93,10 +93,10 @@ class LabelColumn(InternedColumn[str | None]):
 
 
 class LabelColumns:
-    """The labels of all nodes, and columns made of them for keys that somebody asks about.
+    """The labels of all nodes, and a column for each key that a caller reads.
 
-    A column is derived from the labels, so asking changes nothing anybody sees. Columns are let go
-    when nodes change, never while somebody reads: ids stay what they are during an attempt.
+    A column is derived from the labels, so reading one changes no result. Columns are dropped when
+    nodes change, never during an attempt: ids stay valid while a plugin reads them.
 
     Attributes:
         key_epoch: grows whenever a key appears on the first node or goes from the last one.

@@ -35,13 +35,13 @@ _ARRAYS: Final = ("_alive", "_unschedulable", "_max_pods", "_pod_count")
 
 
 class NodeTable:
-    """The columns of the snapshot. Read-only for everybody but the snapshot.
+    """The columns of the snapshot. Only the snapshot writes to them.
 
-    Rows of deleted nodes are reused; `alive` says which rows are nodes. All arrays have the same
-    capacity; only the first `size` rows have ever been used, and views end there.
+    Rows of deleted nodes are reused; `alive` tells which rows are nodes. All arrays have the same
+    capacity. Only the first `size` rows have ever been used, and views end there.
 
-    A resource has a column when a node offers some of it; of all others every node has 0, whoever
-    asks. What pods on nodes hold of those is kept aside until a node offers them.
+    A resource has a column when a node offers some of it. Of any other resource every node has 0.
+    What pods on nodes hold of it is kept aside until a node offers it.
 
     Attributes:
         size: rows in use, dead ones included.

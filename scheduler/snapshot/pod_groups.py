@@ -1,8 +1,8 @@
 """Running pods in groups that no selector can tell apart, found by namespace and label.
 
-Workloads whose every pod has labels of its own (Jobs, StatefulSets) make as many groups as pods, so
-a new selector must not look at all of them: for each label key that selectors demand, the groups
-are filed by value.
+Where each pod of a workload has labels of its own (Jobs, StatefulSets), there are as many groups as
+pods. A new selector must not look at all of them. So for each label key that selectors demand, the
+groups are filed by value.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -71,12 +71,12 @@ class PortCounts:
         self._original = None
 
     def keys(self) -> set[_PortKey]:
-        """Protocols and ports that anybody holds or, in a fork, has given back."""
+        """The protocols and ports that a pod holds or, in a fork, has given back."""
         known = set() if self._original is None else self._original.keys()
         return known.union(self._by_port)
 
     def find(self, key: _PortKey) -> _ByAddress:
-        """Who holds a port, by address. Not to be written to."""
+        """The pods per row that hold a port, by address. Not to be written to."""
         found = self._by_port.get(key)
         if found is None:
             return {} if self._original is None else self._original.find(key)

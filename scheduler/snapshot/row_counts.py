@@ -18,7 +18,7 @@ _MAX_SPARSE_ROWS: Final = 4
 _BASE_BYTES: Final = 256
 _BYTES_PER_ENTRY: Final = 100
 _MAX_SUMS: Final = 2
-"""Topologies whose sums are kept up to date: mostly somebody asks by zone, or by zone and name."""
+"""Topologies with sums kept up to date: most callers sum by zone, or by zone and node name."""
 
 
 class _Sums:

@@ -1,4 +1,4 @@
-"""Which rows changed, in order, so that everybody who keeps results catches up on their own."""
+"""The changed rows, in order: every holder of results catches up from its own position."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -25,8 +25,8 @@ _MAX_CLASSES: Final = 20_000
 _MAX_BYTES: Final = 64 * 2**20
 """What all classes may take; those asked for longest ago go first."""
 _MAX_CLASSES_PER_GROUP: Final = 64
-"""A pod that comes or goes is counted in each class of its group. What selectors that nobody asks
-for any more may add to that is bounded."""
+"""A pod that comes or goes is counted in each class of its group. This bounds the cost of selectors
+that no caller uses any more."""
 _DROPPED_AT_ONCE: Final = 16
 _CHANGES_PER_SIZING: Final = 256
 """What classes take changes with the pods that they count; so often that is added up."""
@@ -55,8 +55,8 @@ class _Class:
 class SelectorCounts:
     """Counts per node of the pods each selector in use matches.
 
-    A class is derived from the groups when it is asked for first, so asking changes nothing anybody
-    sees. Classes are let go when pods come or go and by `trim`, never while somebody reads.
+    A class is derived from the groups on its first read, so reading changes no result. Classes are
+    dropped when pods come or go and by `trim`, never while a caller reads.
     """
 
     def __init__(self, namespaces: NamespaceLabels) -> None:

@@ -41,7 +41,7 @@ from scheduler.snapshot.term_counts import TermClass, TermCounts, TermKey, TermK
 from scheduler.snapshot.topology import Topology
 
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
-"""What changes nothing that anybody counts."""
+"""The changes that alter no count."""
 _TAKES_NOTHING_AWAY: Final = frozenset({PodAdded, PodUpdated, PodRelabelled})
 """Of such changes in a row, those that add pods may come first."""
 _WORTH_SUMMING: Final = 16
@@ -51,8 +51,7 @@ _WORTH_SUMMING: Final = 16
 class Snapshot:
     """Columns over all nodes and counts over all pods on them.
 
-    Asking changes nothing that anybody sees: what is derived on the way is bounded, and let go by
-    `update` only.
+    Reading changes no result: what a read derives is bounded, and dropped by `update` only.
 
     Attributes:
         epoch: grows with every update that changed something; newer versions of pods do not count.
@@ -66,7 +65,7 @@ class Snapshot:
         pod_log: rows on which pods came, went or were relabelled.
         sum_log: rows on which what pods take together changed.
         version_log: rows on which pods were told of anew, though they count as before.
-        is_fork: whether it is somebody's "what if".
+        is_fork: whether it is a copy for a "what if".
         last_added: the pod that came with the last entry of `sum_log`, if one did.
     """
 
@@ -124,7 +123,7 @@ class Snapshot:
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
         """Start anew from changes that build the cluster; returns those that raise, left out.
 
-        Whoever keeps results by log position or epoch finds that everything has changed.
+        To a holder of results by log position or epoch, everything has changed.
         """
         changes = list(changes)
         self._begin(())
@@ -273,7 +272,7 @@ class Snapshot:
     # --- forks ----------------------------------------------------------------------------------
 
     def _begin(self, changes: Sequence[Change]) -> None:
-        """Nobody else must see what comes now."""
+        """Detach the forks, and this snapshot from its original: neither may see the changes."""
         if self._forks:
             self._detach_forks(changes)
         if self._is_attached:
