@@ -1,4 +1,6 @@
-"""Whom to evict so that a more important pod fits: decisions over a snapshot, nothing is done here.
+"""Preemption: selects the victims that make room for a pod of higher priority.
+
+It decides over a snapshot; it evicts nothing.
 
 Source: kubernetes pkg/scheduler/framework/preemption (v1.36).
 """

@@ -78,7 +78,7 @@ class Candidates(Sequence[Candidate]):
 
 
 def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The candidate to take of some whose victims were chosen elsewhere, as `Candidates.best`.
+    """Choose among candidates with victims that were chosen elsewhere, as `Candidates.best` does.
 
     Their victims come in any order: the first one counts as the most important, as upstream.
     """

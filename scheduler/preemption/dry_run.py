@@ -1,8 +1,8 @@
-"""Who would have to leave which node: tried on many nodes at once.
+"""The dry run of preemption: selects victims on many nodes at once.
 
-On every node the less important pods are taken off, and brought back one by one, most important
-first, while the pod still fits. All nodes take the same step together, so a step is a handful of
-column operations, whatever the number of nodes.
+It removes the pods of lower priority from every node. Then it reprieves them one by one, most
+important first, while the preemptor still fits. All nodes take the same step together, so a step is
+a handful of column operations, whatever the number of nodes.
 
 Source: kubernetes pkg/scheduler/framework/preemption/preemption.go (DryRunPreemption),
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode) v1.36.
@@ -40,15 +40,15 @@ _NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
 
 
 class Tried(msgspec.Struct):
-    """What became of some nodes.
+    """The outcome of the dry run on some nodes.
 
     Attributes:
         rows: the nodes, in the order in which they were to be tried.
-        victims: who must leave, node by node, most important first; `at` is a place in `rows`.
-        violations: by node, how many of its victims leave against a budget.
+        victims: the pods to evict, node by node, most important first; `at` is a place in `rows`.
+        violations: by node, how many of its victims violate a budget.
         together: by node, how many of its victims were placed together with others.
-        is_candidate: which nodes the pod fits on once they have left.
-        rejected: why others do not help, each with how many nodes it is about.
+        is_candidate: the nodes on which the pod fits once the victims have left.
+        rejected: why other nodes do not help, each reason with its number of nodes.
     """
 
     rows: Indices
@@ -133,7 +133,7 @@ class DryRun:
         return tried
 
     def _select_victims(self, tried: Tried, lower: RankedPods) -> None:
-        """Find out who can stay, on all nodes that have anybody to lose."""
+        """Select the victims on every node that has pods of lower priority; reprieve the others."""
         emptied = tried.rows[lower.nodes]
         rows, kinds, others = self._without(emptied, lower.at, lower.kinds, lower.pods)
         found = rows.judge()
@@ -168,10 +168,10 @@ class DryRun:
         return found
 
     def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
-        """On which nodes the pod fits once the victims of somebody else's choice have left.
+        """Whether the pod fits, for each candidate of the extenders, once the victims have left.
 
         Args:
-            candidates: on nodes that fewer pods may make fit, victims that are there.
+            candidates: on nodes where preemption may help, with victims that are still there.
 
         Raises:
             PluginError: a plugin failed.

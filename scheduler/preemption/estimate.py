@@ -1,7 +1,7 @@
-"""On which node a pod could start first if nobody new came there, as far as ends are known.
+"""The node on which a pod could start first if no other pod came there, as far as ends are known.
 
-A pod that is being deleted ends when its grace is over, one with a deadline at the latest then; of
-others nobody knows. Pods of DaemonSets do not end.
+A pod that is being deleted ends when its grace period is over. A pod with a deadline ends at the
+deadline at the latest. Pods of DaemonSets do not end. The end of any other pod is unknown.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ class Start(msgspec.Struct, frozen=True):
     Attributes:
         node_name: the node.
         time: when enough pods have left, in RFC 3339; empty when that is not known.
-        unknown: how many pods have to end of which it is not known when.
+        unknown: how many of the pods that have to end have no known end.
     """
 
     node_name: str
@@ -57,9 +57,9 @@ def end_of(pod: PodInfo) -> str:
 def soonest_start(
     diagnosis: Diagnosis, snapshot: Snapshot, importance: Importance, rows: Indices
 ) -> Start | None:
-    """The node among some on which the pod could start first; None when it could on none.
+    """The node of `rows` on which the pod could start first; None when it could start on none.
 
-    Fewest pods whose end nobody knows; then the earliest time; then the fewest pods.
+    The node with the fewest pods of unknown end; then the earliest time; then the fewest pods.
 
     Raises:
         PluginError: a plugin failed.

@@ -58,9 +58,9 @@ class Evaluator:
         nominated: NominatedPods,
         random: Random,
     ) -> tuple[PostFilterResult | None, Status]:
-        """Whom to evict for a pod that fits nowhere.
+        """Choose a node and its victims for a pod that fits nowhere.
 
-        Without a result the pod's nomination stays as it is.
+        Without a result the pod keeps its nomination.
 
         Raises:
             PluginError: a filter failed.
@@ -198,7 +198,7 @@ def _result(
     pod: PodInfo, best: Candidate, candidates: Sequence[Candidate], nominated: NominatedPods
 ) -> PostFilterResult:
     there = nominated.nominated_pods_for_node(best.node_name)
-    # Where all victims are leaving already nothing is done, and nobody is asked to look elsewhere.
+    # If all victims are terminating already, no pod is evicted and no nomination is cleared.
     acts = not all(victim.is_terminating for victim in best.victims)
     cleared = tuple(other for other in there if other.priority < pod.priority) if acts else ()
     return PostFilterResult(best.node_name, best.victims, cleared, candidates)

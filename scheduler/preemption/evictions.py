@@ -1,6 +1,6 @@
-"""Which preemptors are held back because the eviction of their victims is under way.
+"""The preemptors that are held back because the eviction of their victims is under way.
 
-Kept by whoever evicts; asked by the plugin that holds pods back. No I/O here.
+The code that evicts keeps this state. The plugin that holds pods back reads it. No I/O here.
 
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (IsPodRunningPreemption) v1.36.
 """

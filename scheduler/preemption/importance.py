@@ -185,8 +185,8 @@ def stable_order(values: Indices) -> Indices:
 class Importance:
     """Remembers the order of the pods of each node.
 
-    The pods of a row are one block of the columns. A block is never written again: a row that has
-    changed gets a new one, so whoever read the old one may go on with it.
+    The pods of a row are one block of the columns. A block is never written again: a changed row
+    gets a new block, so a reader of the old block may go on with it.
     """
 
     def __init__(self) -> None:
