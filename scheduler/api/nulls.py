@@ -1,7 +1,7 @@
 """Null is the same as absent, as for Go's decoder.
 
-Go's encoder writes it where a list or map is empty whose field has no `omitempty`: the drivers of a
-CSINode, the names of an image.
+Go's encoder writes null for an empty list or map if its field has no `omitempty`. Examples are the
+drivers of a CSINode and the names of an image.
 """
 
 from collections.abc import Mapping

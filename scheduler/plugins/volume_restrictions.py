@@ -118,7 +118,7 @@ class VolumeRestrictions(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Skip pods without disks whose exclusive claims nobody uses."""
+        """Skip a pod without disks if no pod uses any of its exclusive claims."""
         if not pod.pod.volumes:
             return None, SKIP
         catalog = self._handle.shared(VolumeCatalog)
