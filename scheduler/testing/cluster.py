@@ -35,13 +35,13 @@ _FILES: Final = (".yaml", ".yml", ".json")
 
 
 class Cluster:
-    """Nodes and pods, the engine that decides, and a world that does as it says.
+    """Nodes and pods, the engine that decides, and a world that carries out its decisions.
 
-    What is bound is bound and who is evicted is gone at once; PreBind and Bind plugins are not run.
+    A pod is bound at once, and an evicted pod is gone at once. PreBind and Bind plugins do not run.
     Time stands still but for `advance`.
 
     Attributes:
-        reports: what the daemon would have logged as gone wrong.
+        reports: the problems that the daemon would have logged.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -143,7 +143,7 @@ class Cluster:
     # --- what happens ---------------------------------------------------------------------------
 
     def schedule(self, pod: str | Path | Mapping[str, Any]) -> Decision:
-        """Have a pod decided about, and everybody else who waits and is ready.
+        """Schedule a pod, and every other waiting pod that is ready.
 
         Args:
             pod: the name of a waiting pod, `namespace/name` if need be, or a new one: a manifest,

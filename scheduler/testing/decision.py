@@ -21,7 +21,7 @@ class Decision(msgspec.Struct, frozen=True):
         node: where it is, bound or held; empty while it waits.
         message: why it waits.
         held_by: the Permit plugins that hold it on its node.
-        victims: who was evicted for it, as `namespace/name`.
+        victims: the pods that were evicted for it, as `namespace/name`.
         answer: what every plugin said about every node before.
     """
 
@@ -98,7 +98,7 @@ class Decision(msgspec.Struct, frozen=True):
         return f"is on {self.node}{held}"
 
     def explain(self) -> str:
-        """Why: the best nodes with their scores, and who rejected the others."""
+        """Why: the best nodes with their scores, and the plugins that rejected the others."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:

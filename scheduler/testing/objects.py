@@ -58,8 +58,8 @@ def pod(
         node: where it runs; without one it waits.
         labels: its labels.
         requests: what its container asks for.
-        priority: decides the order of the queue and who may evict whom; without it that of its
-            PriorityClass, or 0.
+        priority: orders the queue and preemption: a pod may evict pods of lower priority. Without
+            it that of its PriorityClass, or 0.
         spec: further fields of its specification, spelled as in a manifest: `nodeSelector={...}`.
     """
     container: Manifest = {"name": "main", "image": "example/app:1"}

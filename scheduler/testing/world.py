@@ -52,7 +52,7 @@ class World(Driving):
         return [snapshot.node(row) for row in snapshot.table.live_rows().tolist()]
 
     def take(self, events: Iterable[ObjectSet]) -> None:
-        """Add objects, one after the other; kinds that nobody reads are left out."""
+        """Add objects, one after the other; leave out kinds that the engine does not read."""
         for event in events:
             if event.kind in self._names:
                 self.now += ARRIVAL_SECONDS
@@ -73,10 +73,10 @@ class World(Driving):
         return self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
 
     def settle(self) -> None:
-        """Decide until nobody is ready.
+        """Decide until no pod is ready.
 
         Raises:
-            ClusterError: somebody always is.
+            ClusterError: pods are still ready after `_MAX_DECISIONS` decisions.
         """
         for _ in range(_MAX_DECISIONS):
             if not self.engine.has_ready:
