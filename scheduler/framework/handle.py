@@ -99,9 +99,9 @@ class Api(Protocol):
         """Wait until a condition holds in the cluster, without blocking other pods.
 
         Args:
-            holds: whether it has; asked now, and again after each call of what `listen` is given.
-            listen: called once with what is to be called when `holds` is worth asking again;
-                answers what ends that.
+            holds: the condition; called now, and again after each call of the wake.
+            listen: called once with the wake: a function to call when `holds` may have changed.
+                Returns the function that ends listening.
             seconds: how long to wait at most.
 
         Returns:

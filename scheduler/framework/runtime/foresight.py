@@ -22,7 +22,7 @@ STEPS: Final = 16
 """So many pods are foreseen on a row that was chosen unforeseen: pods that want company come again,
 and a few numbers more cost nothing."""
 MAX_PAUSE: Final = 1024
-"""Chances that are let pass at most after passes in vain; each time twice as many."""
+"""After a pass in vain, twice as many chances are skipped as before, but at most so many."""
 
 _FORESEEN: Final = np.dtype(
     [("is_known", np.bool_), ("first", np.int16), ("bits", np.uint64), ("total", np.float64)],

@@ -68,9 +68,9 @@ class PodClass:
     Attributes:
         state: what row-local plugins remember about the class.
         pre_filter: their PreFilter answers by plugin name.
-        asked: the PreFilter plugins that have more to say about a pod than that they skip it, or
-            that any node may do; `asked_without_volumes` where the pod has none.
-        skipped: the row-local ones that skip.
+        asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
+            class or allow every node for it. `asked_without_volumes`: for a pod without volumes.
+        skipped: the row-local PreFilter plugins that skip.
         filters: the row-local filters that take part for this class, in order.
         first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
         bits: by row, that filter's reasons.
@@ -78,7 +78,7 @@ class PodClass:
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
-        changed: rows of which `total` has changed, the last ones only.
+        changed: the last rows with a changed `total`.
         room: where nominated pods are in the way of the class; `room_for_nominated` keeps it here.
     """
 
