@@ -29,7 +29,7 @@ _MAX_CLASSES_PER_GROUP: Final = 64
 that no caller uses any more."""
 _DROPPED_AT_ONCE: Final = 16
 _CHANGES_PER_SIZING: Final = 256
-"""What classes take changes with the pods that they count; so often that is added up."""
+"""The memory of classes changes with the pods they count; it is summed once per so many changes."""
 _BYTES_PER_CLASS: Final = 1024
 _BYTES_PER_MEMBERSHIP: Final = 100
 

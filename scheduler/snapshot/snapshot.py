@@ -63,8 +63,8 @@ class Snapshot:
         namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
         pod_log: rows on which pods came, went or were relabelled.
-        sum_log: rows on which what pods take together changed.
-        version_log: rows on which pods were told of anew, though they count as before.
+        sum_log: rows on which the sum of what pods take changed.
+        version_log: rows with newer versions of pods that count as before.
         is_fork: whether it is a copy for a "what if".
         last_added: the pod that came with the last entry of `sum_log`, if one did.
     """
