@@ -60,7 +60,7 @@ class Evaluator:
     ) -> tuple[PostFilterResult | None, Status]:
         """Choose a node and its victims for a pod that fits nowhere.
 
-        Without a result the pod keeps its nomination.
+        Without a result the pod's nomination stays unchanged.
 
         Raises:
             PluginError: a filter failed.
