@@ -444,9 +444,9 @@ FAULTS: Final = (
     NamedFault(
         "a fenced patch kills its worker",
         "driver/outbox",
-        "            pass  # the pod is gone; nobody is left to tell\n"
+        "            pass  # the pod is gone, and its status with it\n"
         "        except (ApiError, FencedError) as problem:\n",
-        "            pass  # the pod is gone; nobody is left to tell\n"
+        "            pass  # the pod is gone, and its status with it\n"
         "        except ApiError as problem:\n",
         _OUTBOX + "test_fenced_writes_end_no_worker",
     ),
