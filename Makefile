@@ -59,6 +59,7 @@ hunt: $(VENV)/dev.stamp ## Try the laws on other random examples than `make test
 lint: $(VENV)/dev.stamp ## Check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.words
 
 .PHONY: types
 types: $(VENV)/dev.stamp ## Check types

@@ -163,7 +163,7 @@ FAULTS: Final = (
         _DRIVER + "test_scheduling_goes_on_after_a_debt_of_events",
     ),
     NamedFault(
-        "a failed bind wakes nobody",
+        "a failed bind wakes no pod",
         "engine/attempts",
         "        if freed and not failure.is_rejection:\n"
         "            self._free(attempt, freed=freed)\n",
@@ -171,28 +171,28 @@ FAULTS: Final = (
         _WAYS + "test_a_refused_binding_gives_everything_back",
     ),
     NamedFault(
-        "a deleted assumed pod wakes nobody",
+        "a deleted assumed pod wakes no pod",
         "engine/attempts",
         "        self._free(attempt, freed=freed)\n\n    def node_gone",
         "\n    def node_gone",
         _WAYS + "test_deleted",
     ),
     NamedFault(
-        "a withdrawn nomination wakes nobody",
+        "a withdrawn nomination wakes no pod",
         "engine/changes",
         "            self._free_nomination(old)\n",
         "            pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
     NamedFault(
-        "a deleted nominated pod wakes nobody",
+        "a deleted nominated pod wakes no pod",
         "engine/changes",
         "                    self._free_nomination(waiting)\n",
         "                    pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
     NamedFault(
-        "a changed Service wakes nobody",
+        "a changed Service wakes no pod",
         "engine/changes",
         "        event = ClusterEvent(self._kind.event_resource, action)\n"
         "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
@@ -200,7 +200,7 @@ FAULTS: Final = (
         _CHANGES + "test_a_change_of_a_service_wakes_who_waits_for_it",
     ),
     NamedFault(
-        "a deleted node wakes nobody",
+        "a deleted node wakes no pod",
         "engine/changes",
         "            wake(core, NODE_DELETE, node, None)\n",
         "",
