@@ -1,4 +1,4 @@
-"""Who is asking: a proxy's headers, a client certificate, a bearer token, or nobody in particular.
+"""The user of a request: from proxy headers, client certificate, bearer token, or anonymous.
 
 Source: k8s.io/apiserver pkg/authentication/authenticatorfactory delegating.go, request/x509,
 request/headerrequest, request/bearertoken (1.36.3).
@@ -28,28 +28,28 @@ _WORDS_OF_BEARER: Final = 2
 
 
 class Reviews(Protocol):
-    """The API server's opinion; `scheduler.client.reviews.Reviews` is one."""
+    """The API server's decisions; `scheduler.client.reviews.Reviews` is one."""
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """The user a token belongs to, None when it is not valid for one of the audiences."""
         ...
 
     async def review_access(self, user: User, path: str, verb: str) -> bool:
-        """Whether the user may."""
+        """Whether the user may use the path with this verb."""
         ...
 
 
 class Authorities(msgspec.Struct, frozen=True):
-    """Whose signature on a client certificate means what."""
+    """The authorities that sign client certificates, by what their signature means."""
 
     clients: tuple[x509.Certificate, ...] = ()
-    """--client-ca-file: the certificate says who the user is."""
+    """--client-ca-file: the certificate names the user."""
     proxies: tuple[x509.Certificate, ...] = ()
-    """--requestheader-client-ca-file: the headers say who the user is."""
+    """--requestheader-client-ca-file: the headers name the user."""
 
 
 class Authenticator:
-    """Finds out who sent a request."""
+    """Identify the user that sent a request."""
 
     def __init__(self, options: RunOptions, reviews: Reviews, clock: Clock) -> None:
         self._options = options
@@ -59,10 +59,10 @@ class Authenticator:
         )
 
     async def user_of(self, request: web.Request, authorities: Authorities) -> User | None:
-        """The user, `ANONYMOUS` without any credentials, None when the credentials are no good.
+        """The user; `ANONYMOUS` without credentials, None with invalid credentials.
 
         Raises:
-            ApiError: the API server could not be asked.
+            ApiError: the API server gave no decision.
         """
         user = self._user_of_certificate(request, authorities)
         if user is None:
@@ -81,7 +81,7 @@ class Authenticator:
         return await self._tokens.get(digest, lambda: self._reviews.review_token(token, audiences))
 
     def _user_of_certificate(self, request: web.Request, authorities: Authorities) -> User | None:
-        """Read a certificate whose chain, dates and purpose the handshake has verified."""
+        """Read a certificate; the handshake has verified its chain, dates and purpose."""
         certificate = _peer_certificate(request)
         if certificate is None:
             return None

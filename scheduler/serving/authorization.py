@@ -1,4 +1,4 @@
-"""Who may see what: some paths are open, the rest is the API server's decision.
+"""Access to paths: some are open, the API server decides about the rest.
 
 Source: k8s.io/apiserver pkg/server/options authorization.go, pkg/authorization/path,
 plugin/pkg/authorizer/webhook (1.36.3).
@@ -38,7 +38,7 @@ class Authorizer:
         """Whether the user may use the path.
 
         Raises:
-            ApiError: the API server could not be asked.
+            ApiError: the API server gave no decision.
         """
         if path in self._open or _ALWAYS_ALLOWED_GROUP in user.groups:
             return True
@@ -49,7 +49,7 @@ class Authorizer:
 
 
 class OpenPaths:
-    """Paths that everybody may use; a trailing `*` stands for anything."""
+    """Paths that every client may use; a trailing `*` stands for anything."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._paths: set[str] = set()

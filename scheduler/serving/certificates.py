@@ -1,4 +1,4 @@
-"""The certificate this server shows, and the authorities whose clients it knows.
+"""The certificate this server shows, and the authorities of the clients it knows.
 
 Source: k8s.io/apiserver pkg/server/options serving.go MaybeDefaultWithSelfSignedCerts;
 client-go util/cert.
@@ -27,7 +27,7 @@ PAIR_NAME: Final = "kube-scheduler"
 
 _VALID: Final = dt.timedelta(days=365)
 _BACKDATED: Final = dt.timedelta(hours=1)
-"""For clients whose clock is late."""
+"""For clients with a clock that is slow."""
 
 
 class KeyPair(NamedTuple):

@@ -1,7 +1,7 @@
-"""Who may be connected to the secure port, how many, and for how long.
+"""Limits on the connections to the secure port: how many, and for how long.
 
-The port shares file descriptors and the loop with binds. Whoever can reach it must not be able to
-use up either.
+The port shares file descriptors and the loop with binds. A client that can reach the port must not
+be able to use up either.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ def connections_allowed() -> int:
 class Connections:
     """Accepts connections to one listener, and ends those that last too long.
 
-    When there are as many as allowed, the newest is let in and the one that has been silent for
-    longest must go: holding connections open keeps nobody out.
+    At the limit, the newest connection is accepted and the one that is idle for longest is closed.
+    So a client cannot keep other clients out by holding connections open.
 
     Args:
         make: makes what speaks HTTP over a connection.
@@ -124,7 +124,7 @@ class Connections:
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
             )
         except (OSError, asyncio.CancelledError):
-            # Whoever cannot or will not speak TLS is no news; anybody may knock.
+            # A client that does not speak TLS is not worth a log entry: any client may connect.
             self.forget(guarded)
             connected.close()
 

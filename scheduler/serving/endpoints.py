@@ -52,7 +52,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the endpoints show; everything is asked for when somebody looks."""
+    """What the endpoints show; a callable runs when a client requests its endpoint."""
 
     metrics: CollectorRegistry
     reset_metrics: Callable[[], None]

@@ -33,7 +33,7 @@ class ExpiringAnswers(Generic[K, V]):
             asking = asyncio.ensure_future(ask())
             self._asking[question] = asking
             asking.add_done_callback(lambda done: self._keep(question, done))
-        # Others wait for the same answer: one who goes away must not cancel it for them.
+        # Other callers wait for the same answer: a cancelled caller must not cancel it.
         return await asyncio.shield(asking)
 
     def _keep(self, question: K, done: asyncio.Future[V]) -> None:

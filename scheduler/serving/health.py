@@ -78,7 +78,8 @@ class Health:
             if problem is None:
                 lines.append(f"[+]{name} ok")
             else:
-                # Everybody may ask here; details are for those who may see the single check.
+                # Any client may use this path. Only clients that may use the path of the single
+                # check get the details.
                 failed[name] = problem
                 lines.append(f"[-]{name} failed, see the log")
         unknown = sorted(excluded - self._checks.keys())

@@ -1,4 +1,4 @@
-"""Listens on the secure port and answers those who may ask.
+"""Listen on the secure port and answer authorized requests.
 
 Source: cmd/kube-scheduler/app server.go buildHandlerChain; k8s.io/apiserver pkg/endpoints/filters
 (1.36.3).
@@ -114,7 +114,7 @@ class Server:
 
     @web.middleware
     async def _answer_always(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Outermost: an answer for everything, never a trace, nothing to be cached."""
+        """Outermost: answer every request, without a trace, and let no client cache the answer."""
         began = self._clock.monotonic()
         try:
             with self._connections.answering(request.transport):
@@ -128,7 +128,7 @@ class Server:
             raise
         except Exception as error:
             if request.transport is None:
-                # Whoever hangs up in the middle of an answer knows why.
+                # A client that hangs up in the middle of an answer knows why.
                 raise ConnectionResetError("the caller has hung up") from error
             self._complain("Endpoint failed", request, error)
             if request.writer.output_size:
@@ -152,7 +152,7 @@ class Server:
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let those through who may."""
+        """Let authorized requests through."""
         if self._options.serve_without_authorization:
             return await handler(request)
         try:
@@ -174,7 +174,7 @@ class Server:
         return await handler(request)
 
     def _complain(self, what: str, request: web.Request, error: Exception) -> None:
-        """Log what went wrong, but not as often as strangers may make it go wrong."""
+        """Log a failure, but less often than strangers may cause one."""
         held_back = self._complaints.take()
         if held_back is None:
             return

@@ -59,7 +59,7 @@ class ServingTls:
 
     Attributes:
         context: give this one to the listener; it hands each handshake on to the newest context.
-        authorities: whose client certificates mean what, now.
+        authorities: the authorities that sign client certificates, as they are now.
 
     Raises:
         ServingError: a file cannot be used, a cipher suite is unknown.
