@@ -140,7 +140,7 @@ async def load_connection_to(
 
     Args:
         server: its URL.
-        kubeconfig: whose credentials are shown; found as by `load_connection` when empty.
+        kubeconfig: the file with the credentials; found as by `load_connection` when empty.
         context: of the kubeconfig.
         ca: file with the authorities that the server's certificate must lead to; None for those
             of the system.
@@ -159,7 +159,7 @@ async def load_connection_to(
 
 
 class _MasterOverride:
-    """A source whose server is given by a flag."""
+    """A source with the server that a flag gives."""
 
     def __init__(self, source: CredentialSource, master: str) -> None:
         self.description = source.description
@@ -172,7 +172,7 @@ class _MasterOverride:
 
 
 class _Beside(_MasterOverride):
-    """A source whose credentials are for another server than the API server."""
+    """A source of credentials for another server than the API server."""
 
     def __init__(
         self, source: CredentialSource, server: str, ca: str | None, *, is_verified: bool

@@ -25,7 +25,7 @@ _CA_FILE: Final = f"{_FOLDER}/ca.crt"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where a server is, and as whom it is asked.
+    """The address of a server, and the credentials for it.
 
     Attributes:
         server: its URL.

@@ -24,7 +24,7 @@ CONNECT_TIMEOUT_SECONDS: Final = 10.0
 KEEPALIVE_SECONDS: Final = 60.0
 """Idle connections are dropped before a server (90 s) or a load balancer would drop them."""
 UNACKNOWLEDGED_SECONDS: Final = 5
-"""The kernel gives up a connection whose peer has not acknowledged for so long.
+"""The kernel gives up a connection if its peer has not acknowledged for so long.
 
 This is also the time for which a bind that was written may still be under way: a leader that is cut
 off stops binding `lease duration - renew deadline` (5 s by default) before its lease can be taken.
@@ -87,7 +87,7 @@ class Response(msgspec.Struct, gc=False):
 
     Attributes:
         status: the HTTP status.
-        headers: by lower-case name; of a success, whose headers nobody reads, they may be left out.
+        headers: by lower-case name; of a success they may be left out: no caller reads those.
         body: all of it.
     """
 
@@ -253,7 +253,7 @@ class _Connection(asyncio.Protocol):
         return waiter
 
     def fail(self, problem: NoAnswerError | str, cause: Exception | None = None) -> None:
-        """Tells who waits that there will be no answer."""
+        """Tell the waiting caller that there will be no answer."""
         self.is_reusable = False
         if self._is_waited_for:
             error = problem if isinstance(problem, NoAnswerError) else NoAnswerError(problem)
@@ -298,7 +298,7 @@ class _Connection(asyncio.Protocol):
     # --- from the parser ------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """The first byte of an answer, interim ones included, or of what nobody asked for."""
+        """The first byte of an answer, interim ones included, or of unrequested data."""
         self._headers = []
         self._has_headers = False
         if not self._is_waited_for:
@@ -365,7 +365,7 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
-            # A server that changes the protocol (101) does what nobody asked for.
+            # A server that changes the protocol (101) does what no request asked for.
             self.fail("the answer is not HTTP", problem)
             self.abort()
 

@@ -74,11 +74,11 @@ class InvalidError(ApiError):
 
 
 class UnauthorizedError(ApiError):
-    """The server does not know who is asking."""
+    """The server does not know the user."""
 
 
 class ForbiddenError(ApiError):
-    """The server knows who is asking and says no."""
+    """The server knows the user and denies the request."""
 
 
 class NotFoundError(ApiError):

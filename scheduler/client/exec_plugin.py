@@ -78,7 +78,7 @@ async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         with suppress(TimeoutError):
-            # Whoever got away from the group may hold the pipes open for ever.
+            # A child that left the group may hold the pipes open for ever.
             async with asyncio.timeout(_LAST_WORDS_SECONDS):
                 await process.communicate()
 

@@ -25,9 +25,10 @@ class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A Lease as the server has it. Its metadata is kept as it came, for writing it back.
+    """A Lease as the server has it.
 
-    `resourceVersion` in it makes the server refuse the write when somebody else was faster.
+    The metadata stays as the server sent it, for the update. Its `resourceVersion` makes the server
+    refuse the update when another client was faster.
     """
 
     metadata: msgspec.Raw
@@ -38,7 +39,7 @@ _decoder: Final = msgspec.json.Decoder(Lease)
 
 
 class LeaseLock:
-    """One Lease on one API server. Every call is one request: no repetition, no throttle.
+    """One Lease on one API server. Every call is one request: no retries, no throttle.
 
     Attributes:
         namespace: of the Lease.
@@ -68,7 +69,7 @@ class LeaseLock:
         """Makes the Lease.
 
         Raises:
-            ConflictError: somebody else made it first.
+            ConflictError: another client created it first.
             ApiError: see `scheduler.client.errors`.
         """
         metadata = msgspec.Raw(json_string({"name": self.name, "namespace": self.namespace}))
@@ -82,7 +83,7 @@ class LeaseLock:
         """Replaces the Lease, provided it is still as `lease` has it.
 
         Raises:
-            ConflictError: somebody else was faster.
+            ConflictError: another client was faster.
             ApiError: see `scheduler.client.errors`.
         """
         body = _body(Lease(lease.metadata, spec))

@@ -1,4 +1,4 @@
-"""Asks the API server who a caller is and what a caller may do (delegated authentication).
+"""Ask the API server for a caller's user and rights (delegated authentication).
 
 Source: k8s.io/apiserver pkg/authentication and pkg/authorization (delegated) v0.36.
 """
@@ -20,7 +20,7 @@ _MAY: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaults=True):
-    """authentication.k8s.io/v1 UserInfo: who a caller is."""
+    """authentication.k8s.io/v1 UserInfo: the identity of a caller."""
 
     name: str = ""
     uid: str = ""

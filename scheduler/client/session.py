@@ -68,17 +68,18 @@ _NO_CODE: Final = "<error>"
 class ApiSession:
     """Requests to one API server over kept-alive connections.
 
-    The number of connections is not limited here: who sends many requests at once bounds them.
-    Urgent requests have connections of their own, which are open already: a leader that begins
-    with many binds must not renew its lease behind their handshakes.
+    The session does not limit the number of connections. The caller limits it by the number of
+    requests that it sends at once. Urgent requests have connections of their own, which are open
+    already. So a leader that begins with many binds does not renew its lease behind their
+    handshakes.
 
     Args:
-        connection: where to, and as whom.
+        connection: the server, and the credentials for it.
         clock: the time.
         qps: requests a second; 0 for any number.
         burst: requests at once, where `qps` limits them.
-        user_agent: what the server is told of us.
-        metrics: what requests count.
+        user_agent: the User-Agent header.
+        metrics: the metrics that requests are counted in.
         home: the loop that connection and metrics belong to, when this session is another's.
     """
 
@@ -268,7 +269,7 @@ class ApiSession:
     def _observe(
         self, method: str, code: str, start: float, sent: int, received: int | None
     ) -> None:
-        """Count a request whose answer has begun (a stream, nothing received) or ended."""
+        """Count a request when its answer has begun (a stream, nothing received) or ended."""
         seconds = self._clock.monotonic() - start
         self._at_home(self._metrics.observe, method, code, self._host, seconds, sent, received)
 

@@ -1,4 +1,4 @@
-"""An optional limit on how fast we ask, for clusters whose owners want one (`clientConnection`)."""
+"""An optional limit on the request rate, for owners that want one (`clientConnection`)."""
 
 import asyncio
 
