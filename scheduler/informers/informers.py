@@ -56,7 +56,7 @@ class Informers:
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds whose first list is not complete yet, for people who wait."""
+        """The kinds without a complete first list yet, to show to a waiting user."""
         return [name for name, informer in self._informers.items() if not informer.has_synced]
 
     def blind(self, now: float) -> list[str]:

@@ -117,7 +117,7 @@ class Kind(Generic[T]):
         """A watch event from its line: its type and its object, decoded in one pass.
 
         Raises:
-            MalformedObjectError: the line cannot be read; also for bookmarks and errors, whose
+            MalformedObjectError: the line cannot be read; also for bookmarks and errors: their
                 objects are not of the kind.
         """
         try:

@@ -95,8 +95,8 @@ class Store(Mapping[str, T], Generic[T]):
     def remove(self, key: str) -> None:
         """Forgets an object; an unknown one is no matter.
 
-        Handlers are given the state that they know, not the one the object had at last: a pod whose
-        binding they never heard of must not leave as a bound one.
+        Handlers get the last state that they know, not the last state of the object. A pod must not
+        leave as a bound one if the handlers never heard of its binding.
         """
         namespace, _, name = key.rpartition("/")
         objects = self._objects.get(namespace, {})
