@@ -1,4 +1,4 @@
-"""How many more pods of a kind a cluster takes, what limits it first, and what nobody can use."""
+"""How many more pods of a kind a cluster takes, what limits it first, and what no pod can use."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -54,10 +54,10 @@ def capacity_of(
 ) -> Capacity:
     """How many more pods like this one fit, beside all that run; the engine is used up.
 
-    Pods that wait are not counted as if they had their nodes. Nobody is evicted.
+    Pending pods do not count as if they had their nodes. No pod is evicted.
 
-    `pods` are all of the cluster: the kinds that could use what is free. One like the pod that
-    waits does not count.
+    `pods` are all pods of the cluster: the kinds that could use the free resources. A pending pod
+    like this one does not count.
 
     Raises:
         PluginError: a plugin failed.
@@ -110,7 +110,7 @@ class _Counting(Driving):
 
     @override
     def evict(self, evict: Evict) -> None:
-        """Nobody is."""
+        """No pod is evicted."""
 
 
 def _one_by_one(engine: Engine, kind: PodInfo) -> tuple[Counter[str], bool]:

@@ -67,8 +67,8 @@ class Profiles:
     """The frameworks of a configuration, and which pods they answer to.
 
     A profile without a name (such as the default one, when there is no configuration) is reported
-    as `default-scheduler` and answers to that and to `stowage`: no cluster is touched, so nobody's
-    pods are taken by mistake.
+    as `default-scheduler` and answers to that and to `stowage`: no cluster is touched, so no
+    other scheduler's pods are taken by mistake.
 
     Attributes:
         config: what is in effect.
@@ -106,7 +106,7 @@ class Profiles:
         self.is_named = config is not None and is_named
 
     def beside(self, others: "Sequence[Profiles]", *, tries_all_nodes: bool = False) -> "Profiles":
-        """These profiles and those of others whose names are not taken, and kube-scheduler's.
+        """These profiles, those of others with names that are free, and kube-scheduler's.
 
         What is not said by a profile, such as extenders, is as here.
 
@@ -191,7 +191,7 @@ class Profiles:
         )
 
     def framework_of(self, pod: PodInfo) -> Framework:
-        """The profile that decides about the pod; the first about what is somebody else's."""
+        """The profile that decides about the pod; the first one for another scheduler's pod."""
         own = self.frameworks.get(pod.spec.scheduler_name)
         return next(iter(self.frameworks.values())) if own is None else own
 

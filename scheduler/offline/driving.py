@@ -36,14 +36,14 @@ class Driving:
             self.ask(instruction)
 
     def ask(self, ask: Ask) -> None:
-        """An extender is asked, and waited for."""
+        """Ask an extender, and wait for its answer."""
         found = self.engine.attempts.question(ask.question)
         if found is not None and self._asker is not None:
             question, pod = found
             self.handle(Answered(ask.question, self._asker.ask(question, pod.uid)))
 
     def bind(self, bind: Bind) -> None:
-        """The pod is bound, and the watch says so: those who wait for such a pod are woken."""
+        """Bind the pod, and report it as the watch would: pods that wait for such a pod wake up."""
         attempt = self.engine.attempts.get(bind.attempt)
         if attempt is not None:
             pod = attempt.pod

@@ -1,8 +1,8 @@
 """Changes to a cluster that has been read: what `what-if` is asked about.
 
-Each takes `ClusterObjects`, changes them in place, and raises `InputError` where it names what is
-not there. A pod that its controller would make again waits for a node under the name it has. What
-is given back are pods that lose their node and that nobody makes again.
+Each takes `ClusterObjects` and changes them in place. It raises `InputError` if it names an object
+that does not exist. A pod that its controller would make again waits for a node under its old name.
+Each returns the pods that lose their node and that no controller makes again.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from scheduler.offline.reading import ClusterObjects, InputError
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _STAYING: Final = frozenset({"DaemonSet", "Node"})
-"""Controllers whose pods stay on a node that is drained: static pods are the node's own."""
+"""Controllers that keep their pods on a drained node: static pods are the node's own."""
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 _HASH: Final = "pod-template-hash"
 _BY_DEPLOYMENT: Final = "Deployment"
@@ -39,7 +39,7 @@ MAX_ADDED: Final = 100_000
 
 
 def controller_of(pod: PodInfo) -> OwnerReference | None:
-    """Who makes the pod again when it is gone, if anybody does."""
+    """The controller that makes the pod again when it is gone; None without one."""
     owners = pod.pod.metadata.owner_references
     return next((owner for owner in owners if owner.controller), None)
 
@@ -212,7 +212,7 @@ def _moves(pod: PodInfo) -> bool:
 
 
 def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
-    """Take the pods off their nodes; gives those that nobody makes again."""
+    """Take the pods off their nodes; return those that no controller makes again."""
     uids = {pod.uid for pod in leaving}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     lasting = [pod for pod in leaving if not pod.is_terminating]

@@ -1,4 +1,4 @@
-"""Profiles and engine that a recording was made with, for whoever replays it; and others."""
+"""Profiles and engine that a recording was made with, to replay it; and others."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias

@@ -22,7 +22,7 @@ class Placement(msgspec.Struct, frozen=True, rename="camel"):
         pod: namespace/name.
         node: where it goes, or None.
         nominated_node: where room is made for it.
-        victims: who is evicted for it.
+        victims: the pods that are evicted for it.
         message: why it stays pending.
     """
 
@@ -49,7 +49,7 @@ def simulate(cluster: Cluster) -> Outcome:
 
 
 class _Simulation(Driving):
-    """Remembers who came where."""
+    """Remember which pod got which node."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster.engine, cluster.asker)
@@ -60,7 +60,7 @@ class _Simulation(Driving):
         self._given_up: set[str] = set()
 
     def run(self) -> Outcome:
-        """Empty the queue, and see who is left."""
+        """Empty the queue, and see which pods are left."""
         while self.engine.has_ready or self._give_up_on_held_pods():
             self.handle(Decide())
         self.handle(Tick())
@@ -102,9 +102,9 @@ class _Simulation(Driving):
         super().bind(bind)
 
     def _give_up_on_held_pods(self) -> bool:
-        """Nobody comes any more who could let them go: patience ends, once for each pod.
+        """Time out each held pod once: no pod comes any more that could let it go.
 
-        Their room is free then. Says whether somebody is to be tried again.
+        Their room is free then. Return whether a pod is to be tried again.
         """
         for held in self.engine.core.waiting:
             late = held.timed_out(inf)

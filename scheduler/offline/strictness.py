@@ -63,7 +63,7 @@ def unknown_fields(raw: Mapping[str, Any], kind: str) -> Iterator[str]:
 
 
 def unknown_kind(kind: str, *, is_core: bool) -> str | None:
-    """What is wrong with a kind whose objects are not read; None when that is as it should be.
+    """What is wrong with a kind that is not read; None when that is as it should be.
 
     `is_core` says whether its API is one of Kubernetes' own.
     """

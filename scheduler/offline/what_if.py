@@ -1,4 +1,4 @@
-"""What becomes of a cluster after a change: who moves where, who is homeless, and why."""
+"""What becomes of a cluster after a change: which pods move where, which are homeless, and why."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
@@ -27,7 +27,7 @@ class Moved(msgspec.Struct, frozen=True, rename={"came_from": "from"}):
         pod: namespace/name.
         node: where it goes.
         came_from: where it was, if anywhere.
-        victims: who is evicted for it.
+        victims: the pods that are evicted for it.
     """
 
     pod: str
@@ -58,7 +58,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     Attributes:
         placements: pods that find a node, in the order in which they do.
         homeless: pods that are left without one.
-        victims: who is evicted for others.
+        victims: the pods that are evicted for others.
         use: by zone and resource, `all` being the sum of the zones.
         warnings: what looks like a slip in the input.
     """
@@ -124,7 +124,7 @@ def what_if(
 
 
 def _settle(cluster: Cluster, known: Mapping[str, PodInfo]) -> tuple[list[Placement], list[str]]:
-    """Simulate until nobody moves: victims that are made again may evict others in their turn."""
+    """Simulate until no pod moves: victims that are made again may evict other pods."""
     found: dict[str, Placement] = {}
     victims: list[str] = []
     waiting = cluster.waiting

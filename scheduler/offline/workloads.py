@@ -78,7 +78,7 @@ def _daemon_template(raw: Mapping[str, Any]) -> Object:
 
 
 def _deployment(raw: Mapping[str, Any]) -> Iterator[Object]:
-    """By way of a ReplicaSet, whose selector default spread constraints go by."""
+    """By way of a ReplicaSet: default spread constraints use its selector."""
     replica_set = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
