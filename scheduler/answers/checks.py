@@ -1,4 +1,4 @@
-"""What every filter says about every node, in columns: who rejects how many, and which come close.
+"""What every filter says about every node, in columns: how many each rejects, which come close.
 
 One pass of each filter over all nodes. Nothing of it is remembered, timed or counted.
 """
@@ -64,7 +64,7 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
         return np.flatnonzero(self.rejects[self.names.index(name)])
 
     def rejected_by_none_but(self, *names: str) -> NDArray[np.intp]:
-        """The rows that some of the plugins reject, and nobody else does."""
+        """The rows that some of the plugins reject, and no other plugin does."""
         meant = np.isin(self.names, names)
         by_these = self.rejects[meant].any(axis=0)
         return np.flatnonzero(by_these & ~self.rejects[~meant].any(axis=0))

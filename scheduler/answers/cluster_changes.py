@@ -1,4 +1,4 @@
-"""The smallest changes of the cluster that would make a pod fit: of nodes, of who runs there."""
+"""The smallest changes of the cluster that would make a pod fit: of nodes, of their pods."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -163,7 +163,7 @@ def _different(snapshot: Snapshot, rows: Rows) -> Rows:
 
 
 def _clearable(every: EveryCheck, rows: Rows) -> Rows:
-    """Those of the rows on which the pod might fit if nobody else ran there."""
+    """Those of the rows on which the pod might fit if no other pod ran there."""
     attempt = every.attempt
     for each in () if attempt is None else attempt.filters:
         if each.reads is Reads.NODE:

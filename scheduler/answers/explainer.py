@@ -80,8 +80,8 @@ class Explainer:
             engine: what knows the cluster; its snapshot must be up to date.
             framework_of: the profile that decides about a pod.
             all_reasons: ask every plugin about every node, beyond the first that rejects it.
-            preempts: say who would be evicted for pods that fit nowhere. This uses the engine's
-                chance, which a running scheduler must not share.
+            preempts: name the pods to evict for pods that fit nowhere. This uses the engine's
+                random numbers, which a running scheduler must not share.
             asker: asks extenders; None leaves them out.
             asks_permit: say what Permit plugins would do. They may let held pods go, which a
                 running scheduler must not be made to do by a question.

@@ -1,7 +1,7 @@
 """What `stowage explain -o json` and `/debug/explain` print, as types: one shape for all sources.
 
-Field names are part of the interface. What not everybody can know, or not everybody asks for, is
-optional, and left out where it is not there.
+Field names are part of the interface. A field is optional if not every source knows it, or not
+every caller asks for it. An absent field is left out.
 """
 
 import msgspec
@@ -65,7 +65,7 @@ class RejectedNode(Wire, frozen=True):
 
 
 class CandidateNode(Wire, frozen=True):
-    """A node that could be cleared for the pod, by the eviction of whom."""
+    """A node that could be cleared for the pod, and the pods to evict from it."""
 
     node: str
     victims: tuple[str, ...]
@@ -73,9 +73,9 @@ class CandidateNode(Wire, frozen=True):
 
 
 class Preempting(Wire, frozen=True):
-    """Who would be evicted where, so that a pod fits that fits nowhere.
+    """The pods to evict, and their node, so that a pod fits that fits nowhere.
 
-    The message says why nobody would be; the node is empty then.
+    If no pod would be evicted, the message says why, and the node is empty.
     """
 
     nominated_node: str
@@ -150,8 +150,8 @@ class Whereabouts(Wire, frozen=True, omit_defaults=True):
         node: the node it is assumed on.
         nominated_node: the node that is being cleared for it.
         gated_by: the PreEnqueue plugin that keeps it out of the queue.
-        rejected_by: who rejected it last.
-        pending_by: who said Pending last.
+        rejected_by: the plugins that rejected it last.
+        pending_by: the plugins that said Pending last.
         waits_for: by plugin, the events that may help it.
         held_by: the Permit plugins that hold it.
         message: why the last attempt failed.
@@ -175,7 +175,7 @@ class Whereabouts(Wire, frozen=True, omit_defaults=True):
 
 
 class Check(Wire, frozen=True):
-    """What one plugin has against nodes, whoever else rejects them.
+    """Why one plugin rejects nodes, whether or not other plugins reject them.
 
     Attributes:
         plugin: its name.
@@ -355,7 +355,7 @@ class Disagreement(Wire, frozen=True):
 
     Attributes:
         pod: `namespace/name`.
-        scheduler: whose it is.
+        scheduler: the scheduler that made it.
         time: when the binding appeared (RFC 3339).
         result: `unfit` or `lower`.
         fitting: on how many nodes the pod fits.
@@ -380,7 +380,7 @@ class ShadowSummary(Wire, frozen=True):
 
     Attributes:
         time: now (RFC 3339).
-        schedulers: whose bindings are judged.
+        schedulers: the schedulers that are judged by their bindings.
         seconds: for how long.
         bindings: how many there were.
         results: how many of them came to each result; docs/shadow.md says what these mean.

@@ -1,9 +1,9 @@
 """In which orders what happened around a binding may have come to its maker.
 
-A scheduler counts a pod when it decides, a watch tells of it when it is bound. What is known of
-each pod is between which two moments it was decided; pods whose times do not overlap came in their
-order. Of the others it is asked whether there is an order in which the binding is right: the order
-in which they appeared, or that of the queue, with the binding moved to and fro in it.
+A scheduler counts a pod when it decides. A watch reports the pod when it is bound. For each pod we
+know the two moments between which it was decided. Pods with times that do not overlap came in the
+order of these times. For the others we ask whether the binding is right in some order. The orders
+are that in which they appeared, and that of the queue, with the binding moved to and fro in it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Change(msgspec.Struct, frozen=True):
         after: and afterwards; None for one that went.
         since: not decided before, in seconds of the events' clock.
         until: and not after; of a pod that leaves, when that may have been heard of.
-        turn: what orders the queue, and when it came there; None for who did not wait.
+        turn: what orders the queue, and when it came there; None for a pod that did not wait.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 _Counted: TypeAlias = frozenset[int]
-"""The numbers of the changes that had happened in the eyes of who made a binding."""
+"""The numbers of the changes that a scheduler had counted when it made a binding."""
 
 
 def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
@@ -75,7 +75,7 @@ def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
     """The same of those of which it is not known."""
     numbers = [each.number for each in unsure]
     appeared = frozenset(number for number in numbers if number < binding.number)
-    # Who did not wait has no turn, and counts when it appears.
+    # A pod that did not wait has no turn, and counts when it appears.
     waited = [(each.turn, each.number) for each in unsure if each.turn is not None]
     turns = [number for _, number in sorted(waited)]
     direct = appeared.difference(turns)

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One demand of a pod: who judges it, and the edit that takes it out."""
+    """One demand of a pod: the plugin that judges it, and the edit that takes it out."""
 
     plugin: str
     drop: DropRule

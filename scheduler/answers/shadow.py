@@ -46,7 +46,7 @@ MAX_CHANGES: Final = 16384
 MAX_OPEN: Final = 256
 """Bindings that wait for their second look; then the oldest goes without."""
 LAST_LOOKS: Final = 2000
-"""At the end; who is left then goes without."""
+"""Second looks at the end; bindings that are left then go without."""
 
 _When: TypeAlias = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""

@@ -22,7 +22,7 @@ Rows: TypeAlias = NDArray[np.intp]
 _T = TypeVar("_T")
 
 SEVERAL: Final = "several"
-"""The kind of a change whose edits are of several kinds."""
+"""The kind of a change with edits of several kinds."""
 _SETS_TOLD: Final = 3
 """As many ways of one kind are told of."""
 
@@ -142,7 +142,7 @@ def change_of(edits: Sequence[Edit], nodes: Sequence[str]) -> Change:
 
 
 def blank_info(node: Node) -> NodeInfo:
-    """A node as the cache has it while nobody runs there."""
+    """A node as the cache has it while no pod runs there."""
     info = NodeInfo(node.metadata.name)
     info.node = node
     return info

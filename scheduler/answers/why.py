@@ -35,9 +35,9 @@ class Depth(Enum):
     """How much to find out about a pod that fits nowhere."""
 
     VERDICTS = 0
-    """Who is the first to reject each node."""
+    """The first plugin that rejects each node."""
     CHECKS = 1
-    """Also who else does, and which nodes come close: a pass of every filter over all nodes."""
+    """Also the other plugins that do, and the nodes that come close: each filter sees each node."""
     CHANGES = 2
     """Also what would help, which takes some ten times as long."""
 
@@ -61,12 +61,12 @@ class Whys:
     ) -> PodAnswer:
         """The answer about a pod that fits nowhere, with all that the depth asks for.
 
-        What a plugin that fails would have said is left out; where that matters to the verdict, who
-        asks for the verdict is told.
+        A plugin that fails adds nothing. If that matters to the verdict, the caller that asks for
+        the verdict is told.
         """
         if depth is Depth.VERDICTS:
             return answer
-        # A fork that somebody keeps must be copied when the cluster changes.
+        # A weak reference: a fork that is still held must be copied when the cluster changes.
         state = ref(snapshot), snapshot.epoch, nominated, nominated.version
         if self._state != state:
             self._state, self._known = state, {}
