@@ -87,7 +87,7 @@ def _plugin(text: str) -> tuple[str, tuple[type[Plugin], int]]:
 
 
 def print_comparison(found: Comparison) -> None:
-    """Print who lands elsewhere, and both sides beside each other."""
+    """Print the pods that land elsewhere, and both sides beside each other."""
     elsewhere = found.elsewhere
     click.echo(f"pods: {found.pods}, elsewhere: {len(elsewhere)}")
     for each in elsewhere[:_SHOWN]:

@@ -1,4 +1,4 @@
-"""What `stowage explain` is asked, of whom, and how the answers are printed."""
+"""What `stowage explain` is asked, the profiles that answer, and how answers are printed."""
 
 import sys
 from collections import Counter
@@ -38,17 +38,17 @@ class Wanted(msgspec.Struct, frozen=True):
     top: int
     depth: Depth
     with_unserved: bool = False
-    """Also pods whose schedulerName looks misspelt, where no pod is named."""
+    """Also pods with a schedulerName that looks misspelt, where no pod is named."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """Who is asked about what.
+    """The profiles to ask, and the pods to ask about.
 
     Attributes:
         cluster: what is known.
-        objects: the same as it was read.
-        profiles: who may be asked.
-        framework_of: who decides about a pod.
+        objects: the cluster as it was read.
+        profiles: the profiles that may be asked.
+        framework_of: gives the profile that decides about a pod.
         pods: those to explain.
     """
 
@@ -61,7 +61,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Asked:
-    """Find out who is to be asked about which pods.
+    """Find the profiles to ask, and the pods to ask about.
 
     Raises:
         SchedulerError: there is no such pod, node or profile.
@@ -84,7 +84,7 @@ def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Ask
 
 
 def _served(objects: ClusterObjects, profiles: Profiles) -> frozenset[str]:
-    """The schedulers that are known: profiles, kube-scheduler, and those whose work shows."""
+    """The known schedulers: profiles, kube-scheduler, and those that tried or placed a pod."""
     at_work = (p.spec.scheduler_name for p in objects.pods if p.node_name or _was_tried(p))
     return frozenset({DEFAULT_PROFILE, *profiles.frameworks, *at_work})
 

@@ -1,7 +1,7 @@
 """The configurations that running instances of Stowage decide by, as their pods name them.
 
-The pods are those that manifests, chart and operator make: labelled as schedulers, with a container
-of the name `stowage` whose `--config` lies in a ConfigMap.
+The pods are those that manifests, chart and operator make. They are labelled as schedulers. Their
+container `stowage` has its `--config` in a ConfigMap.
 """
 
 import posixpath
@@ -69,8 +69,8 @@ def profiles_at_work(
 ) -> tuple[Profiles, tuple[str, ...]]:
     """The profiles of the instances that run in a cluster, and what is to be said about them.
 
-    Without an instance whose configuration can be read it is the default profile. The settings of
-    feature gates are those of the instances, unless some are given.
+    Without an instance that has a readable configuration it is the default profile. The settings
+    of feature gates are those of the instances, unless some are given.
 
     Raises:
         SchedulerError: the default profile cannot be built.

@@ -102,7 +102,7 @@ def shadow(  # noqa: PLR0913 - one argument per option
 
 
 def _profiles_called(names: tuple[str, ...], config_file: str | None) -> Profiles:
-    """Who judges the bindings of each scheduler.
+    """The profiles that judge the bindings of each scheduler.
 
     Raises:
         SchedulerError: the configuration cannot be used.

@@ -30,7 +30,7 @@ class Source(msgspec.Struct, frozen=True):
         files: objects; without any a cluster is asked.
         kubeconfig: which cluster; empty as kubectl finds it.
         context: which of its contexts.
-        config_file: whose profiles decide; None for the default profile.
+        config_file: the file with the profiles that decide; None for the default profile.
         feature_gates: settings, each as `Name=true` or `Name=false`.
         recorded: a daemon or a recording that is asked instead of a cluster, if any.
     """
@@ -49,7 +49,7 @@ class Source(msgspec.Struct, frozen=True):
         tries_all_nodes: bool = False,
         asks_extenders: bool = False,
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
-        """The cluster, who decides, and what of the configuration has no effect.
+        """The cluster, the profiles that decide, and what of the configuration has no effect.
 
         Args:
             documents: what the files hold, where they have been read already.

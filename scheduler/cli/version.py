@@ -15,7 +15,7 @@ class Version(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         stowage: the version of the installed package.
         git_commit: what it was built from; empty where that is not known.
-        kubernetes: the kube-scheduler whose decisions it makes.
+        kubernetes: the version of kube-scheduler that makes the same decisions.
         python: of the interpreter.
         platform: operating system and processor.
     """

@@ -29,7 +29,7 @@ class Source(Protocol):
     """What the screen looks at.
 
     Attributes:
-        profiles: who decides.
+        profiles: the profiles that decide.
         engine: what knows the cluster.
         rates: what has happened lately.
         decides: whether the engine has made the decisions; its queue is the scheduler's then.

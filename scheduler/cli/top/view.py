@@ -92,7 +92,7 @@ class Rates:
             self._nodes[pod.uid] = pod.node_name
 
     def forget(self) -> None:
-        """What came so far was there before anybody looked."""
+        """Forget what came so far: it was there before the user looked."""
         self._binds.clear()
         self._arrivals.clear()
 
