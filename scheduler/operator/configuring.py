@@ -2,7 +2,7 @@
 
 Pure: objects in, a plan out. The oldest has the first claim: to the name of a profile, and to room
 in the configuration. A profile that cannot be used is left out, or stays as it last was in force,
-and no other profile is affected; an instance whose own configuration is wrong keeps what it has.
+and no other profile is affected. An instance with a wrong configuration keeps what it has.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ NEEDS_RESTART: Final = (*FIXED, "extenders")
 """Fields that a running daemon does not take over."""
 
 _NEVER: Final = {"default-scheduler": "kube-scheduler"}
-"""A name that no SchedulingProfile may have, and whose it is."""
+"""A name that no SchedulingProfile may have, and its owner."""
 
 _ANY_POINT: Final = frozenset(ExtensionPoint) - {ExtensionPoint.QUEUE_SORT}
 """Where an out-of-tree plugin may run, for all that is known here: its class says more."""
@@ -120,9 +120,9 @@ def plan(
     Args:
         schedulers: all instances; those that are leaving take part in nothing.
         profiles: all SchedulingProfiles.
-        namespaces: labels of namespaces by name, for those who select by them.
+        namespaces: labels of namespaces by name, for instances that select by them.
         wheels: all that instances name, or what is wrong with them.
-        reserved: schedulerNames that other schedulers serve, with who they are.
+        reserved: schedulerNames that other schedulers serve, each with its owner.
     """
     claimed: dict[str, str] = {}
     drafts = [
@@ -180,7 +180,7 @@ class _Rules:
 
 
 class _Refused:
-    """An instance of whose spec nothing is used: it stays as it is, with its names and profiles.
+    """An instance that uses nothing of its spec: it stays as it is, with names and profiles.
 
     Attributes:
         scheduler: which one it is.
@@ -210,7 +210,7 @@ class _Draft:
     """A configuration that grows by the profiles it takes in.
 
     Attributes:
-        scheduler: whose it is.
+        scheduler: the instance that it is for.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class _Draft:
     ) -> None:
         """Begin with the instance's own part.
 
-        `claimed` says who has which schedulerName, for people; claims are added.
+        `claimed` names the owner of each schedulerName, for messages; claims are added.
         """
         self.scheduler = scheduler
         self._claimed = claimed
@@ -388,7 +388,7 @@ def feature_gates(scheduler: Scheduler) -> str:
 
 
 def _document_of(scheduler: Scheduler) -> Json:
-    """The configuration of an instance without anybody else's profiles."""
+    """The configuration of an instance without any SchedulingProfile."""
     spec, (namespace, name) = scheduler.spec, scheduler.key
     written = {k: v for k, v in spec.configuration.items() if k != "profiles"}
     election = written.get("leaderElection")

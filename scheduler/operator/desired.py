@@ -120,7 +120,7 @@ def _manifests(name: str) -> list[Json]:
 
 
 def _labels(scheduler: Scheduler) -> dict[str, str]:
-    """By which pods are selected, as kustomize adds them."""
+    """The labels that select the pods, as kustomize adds them."""
     return {
         "app.kubernetes.io/name": scheduler.metadata.name,
         "app.kubernetes.io/component": "scheduler",
@@ -128,7 +128,7 @@ def _labels(scheduler: Scheduler) -> dict[str, str]:
 
 
 def _named(written: Json, scheduler: Scheduler) -> Json:
-    """An object under the names of an instance: by whom it is owned, what it selects and binds."""
+    """An object under the names of an instance: its owner, what it selects and binds."""
     namespace, name = scheduler.key
     labels = _labels(scheduler)
     metadata = written["metadata"]

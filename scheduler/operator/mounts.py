@@ -11,7 +11,7 @@ RECORDINGS: Final = "/var/lib/stowage"
 
 
 def mounted_in(scheduler: Scheduler) -> tuple[str, ...]:
-    """Folders whose files a configuration may name."""
+    """Folders with the files that a configuration may name."""
     images = (each.name for each in scheduler.spec.plugins if each.wheel is None)
     serving = (f"{SERVING}/",) if scheduler.spec.serving.secret_name else ()
     return (*serving, *(f"{PLUGINS}/{name}/" for name in images))

@@ -15,7 +15,7 @@ def refusal(found: Json, scheduler: Scheduler, *, may_adopt: bool) -> str:
 
     Args:
         found: the object that is there.
-        scheduler: whose it should be.
+        scheduler: the Scheduler that should own it.
         may_adopt: whether one that no controller has becomes the Scheduler's, where that asks for
             it; never in order to delete it.
     """

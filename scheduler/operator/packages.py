@@ -105,7 +105,7 @@ def wheel_in(config_map: Json | None, place: WheelPlace) -> Wheel | Problem:
     content = base64.b64decode(binary[place.key])
     try:
         provides = _announced(content)
-    except Exception as problem:  # noqa: BLE001 - bytes from anybody: whatever ails them is theirs
+    except Exception as problem:  # noqa: BLE001 - a user's bytes: any fault is the user's
         return Problem(("key",), f"expected a wheel of Python code alone: {problem}")
     return Wheel(provides, hashlib.sha256(content).hexdigest())
 

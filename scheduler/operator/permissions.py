@@ -15,7 +15,7 @@ SCORING: Final = "Scoring"
 """The default of `spec.profilePermissions`."""
 
 POINTS: Final = ("preScore", "score")
-"""Extension points whose plugins a team may choose, in-tree ones and those of packages."""
+"""Extension points at which a team may choose plugins, in-tree ones and those of packages."""
 ARGUMENTS: Final = {
     "InterPodAffinity": ("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"),
     "NodeResourcesBalancedAllocation": ("resources",),

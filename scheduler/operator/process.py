@@ -41,7 +41,7 @@ WATCHED: Final = (
     f"/apis/{GROUP}/{VERSION}/{PROFILES}?watch=true",
     f"/apis/apps/v1/deployments?watch=true&labelSelector={segment(_OURS)}",
 )
-"""Whose changes wake the reconciler."""
+"""Watches on the objects that wake the reconciler."""
 
 log = get_logger(__name__)
 

@@ -45,7 +45,7 @@ class RawJson:
         return [self._part(start, end) for start, end in self._between_commas()]
 
     def fields(self) -> dict[str, "RawJson"]:
-        """The fields of an object whose names need no escapes."""
+        """The fields of an object, by name; without those with escapes in their name."""
         found = {}
         for start, end in self._between_commas():
             key = _KEY.match(self.raw, start, end)

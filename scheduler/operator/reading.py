@@ -1,7 +1,7 @@
 """Custom resources from their bytes: one object is one verdict.
 
-Size and nesting are checked before anything is decoded. An object whose spec cannot be read is
-still an object, with its name, its status, and the reason.
+Size and nesting are checked before anything is decoded. An object with an unreadable spec is still
+an object, with its name, its status, and the reason.
 """
 
 from typing import Any, Final, TypeVar

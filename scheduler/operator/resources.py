@@ -55,7 +55,7 @@ class PluginPackage(_Written, frozen=True):
 
 
 class Serving(_Written, frozen=True):
-    """The certificate of the secure port, and for whom tokens must be."""
+    """The certificate of the secure port, and the audiences that tokens must be for."""
 
     secret_name: str = ""
     token_audiences: tuple[str, ...] = ()
