@@ -37,7 +37,7 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
 ) -> Engine:
     """Make an engine that knows no cluster yet; see `Engine` and `EngineSettings`.
 
-    It can be told another configuration, whose plugins the same builder makes.
+    It can take over another configuration; the same builder makes the new plugins.
     """
 
     def rules_of(written: dict[str, Any]) -> Rules:

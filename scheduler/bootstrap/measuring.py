@@ -10,7 +10,7 @@ from scheduler.observability.metrics import SchedulerMetrics
 
 
 def counted(plugins: PluginSet) -> dict[str, list[str]]:
-    """The plugins whose evaluations and errors are counted, by extension point."""
+    """The plugins with evaluations and errors that are counted, by extension point."""
     return {
         "PreEnqueue": [plugin.name for plugin in plugins.pre_enqueue],
         "PreFilter": [plugin.name for plugin in plugins.pre_filter],

@@ -81,7 +81,7 @@ class Recorders:
         self.logs = tuple(each for each in wanted if each is not None)
 
     def crashed(self) -> None:
-        """Keep the last minutes for whoever looks for the cause."""
+        """Keep the last minutes, so that a user can find the cause."""
         if self._crash_directory is None:
             return
         path = (
@@ -97,7 +97,7 @@ class Recorders:
             log.error("The last minutes are kept; see stowage replay", path=str(path))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the records that are left."""
         if self._to_disk is not None:
             self._to_disk.close()
         if self._decisions is not None:
@@ -149,7 +149,7 @@ def _decision_log(
 
 
 def without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """The configuration without keys and passwords of extenders, whose answers are recorded."""
+    """The configuration without keys and passwords of extenders: their answers are recorded."""
     extenders = tuple(
         replace(extender, url_prefix=without_password(extender.url_prefix), tls_config=None)
         for extender in config.extenders
