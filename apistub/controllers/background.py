@@ -11,7 +11,7 @@ class BackgroundLoop:
     """Calls a function whenever one of some collections has changed.
 
     Args:
-        collections: whose changes matter.
+        collections: a change in one of them leads to a call of `act`.
         act: does a bit of work; says whether there is more to do at once.
     """
 

@@ -55,7 +55,7 @@ class Kubelet:
 
 
 def running_status(pod: Object, now: str, number: int) -> Object:
-    """The status of a bound pod whose containers have all started; the number is its address."""
+    """The status of a bound pod with all containers started; the number is its address."""
     conditions = [
         {"type": name, "status": "True", "lastTransitionTime": now}
         for name in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")

@@ -29,7 +29,7 @@ class Workloads:
         self._deleter = deleter
         self._store = registry.store
         self._owners: set[str] = set()
-        """The owners seen last time, by uid; whose owner is gone goes too."""
+        """The uids of the owners seen last time; an object of an owner that is gone goes too."""
         kinds = (DEPLOYMENTS, REPLICA_SETS, PODS)
         collections = [self._store.collection(kind) for kind in kinds]
         self.loop = BackgroundLoop(collections, self._reconcile)
@@ -135,7 +135,7 @@ def _owned_by(kind: Kind, owner: Object) -> Object:
 
 
 def _owner_of(content: Object) -> str:
-    """Who looks after an object, by uid; nobody once it is about to go."""
+    """The uid of an object's controller; empty once the object is about to be deleted."""
     meta = content["metadata"]
     owners = () if "deletionTimestamp" in meta else meta.get("ownerReferences") or ()
     return next((owner["uid"] for owner in owners if owner.get("controller")), "")

@@ -93,7 +93,7 @@ class Cluster:
     first_bound_at: float | None = None
     last_bound_at: float = 0.0
     evicted: list[str] = field(default_factory=list)
-    """Pods that had a node and are gone: nobody but the scheduler deletes any."""
+    """Pods that had a node and are gone: only the scheduler deletes pods."""
     has_bound: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a pod has a node."""
     _recent: deque[float] = field(default_factory=deque)

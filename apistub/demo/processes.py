@@ -1,6 +1,6 @@
-"""The two processes of the demo: the sandbox and the daemon, started as anybody would.
+"""The two processes of the demo: the sandbox and the daemon, started as by a user.
 
-Each is in a session of its own, so that Ctrl-C reaches the demo alone, which then ends them.
+Each is in a session of its own, so that Ctrl-C reaches only the demo. The demo then ends them.
 """
 
 import asyncio
@@ -109,7 +109,8 @@ async def _url(process: Process, said: list[str]) -> str:
 async def start_daemon(kubeconfig: Path, log: Path) -> Program:
     """The daemon, with the command line it has in a cluster.
 
-    Nobody else places pods here: those of `kubectl run`, which name no scheduler, are its own too.
+    No other scheduler places pods here. So the daemon also owns the pods of `kubectl run`, which
+    name no scheduler.
     """
     configuration = log.with_name("config.yaml")
     document = {

@@ -94,7 +94,7 @@ def _message(raw: bytes, name: str) -> Object:
             }
         elif its_type:
             content[json_name] = _value(values[-1], its_type)
-    # Go writes texts that nobody has set.
+    # Go also writes texts that are not set.
     return {json_name: value for json_name, value in content.items() if value != ""}
 
 

@@ -186,7 +186,7 @@ class Registry:
 
 @contextmanager
 def _readable(kind: Kind) -> Iterator[None]:
-    """Refuses objects whose parts are of other types than the rules, which trust them, expect."""
+    """Refuse objects with parts of types that the rules, which trust them, do not expect."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:

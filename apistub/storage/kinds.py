@@ -50,7 +50,7 @@ class Kind:
     has_generation: bool = False
     """Whether metadata.generation counts the changes of the specification."""
     stored_as: str = ""
-    """The key of the kind whose objects this one shows in another form."""
+    """The key of the kind that this one shows in another form."""
     unattended: bool = False
     """Whether a controller would follow these objects, and none does here."""
 
@@ -81,7 +81,7 @@ class Kind:
 
     @cached_property
     def stored_paths(self) -> tuple[FieldPath, ...]:
-        """The paths whose values are kept beside each stored object for selection."""
+        """The paths with the values that are kept beside each stored object for selection."""
         return tuple(dict.fromkeys(kind_of(self.storage_key).selectable.values()))
 
     @cached_property
