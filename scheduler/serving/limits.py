@@ -1,4 +1,4 @@
-"""How much strangers may make us ask and say."""
+"""Limits on the reviews and the log entries that strangers cause."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,14 +12,14 @@ from scheduler.client.reviews import User
 from scheduler.serving.authentication import Reviews
 
 MAX_REVIEWS: Final = 20
-"""Questions about callers that the API server is asked at a time."""
+"""The most reviews of clients that the API server is asked for at a time."""
 
 REVIEW_SECONDS: Final = 10.0
-"""How long a caller waits for the answer about itself."""
+"""How long a client waits for its own review."""
 
 
 class LimitedReviews(Reviews):
-    """Asks about so many callers at a time; the others wait, and not for ever."""
+    """Reviews of a limited number at a time; further clients wait, but not for ever."""
 
     def __init__(self, reviews: Reviews) -> None:
         self._reviews = reviews
