@@ -42,7 +42,7 @@ SOCKET_OPTIONS: Final = tuple(
 """Level, option and value; with them the kernel notices within 20 s that the peer is gone."""
 
 MAX_ANSWER_BYTES: Final = 2**25
-"""An answer that is longer is given up; lists come otherwise, in parts."""
+"""A longer answer is given up; lists come another way, in parts."""
 
 FIRST_FAILURE: Final = 300
 _FIRST_FINAL: Final = 200
@@ -206,10 +206,10 @@ class DirectConnections:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: at most one request at a time, and no byte that was not asked for.
+    """One connection: at most one request at a time, and no unrequested byte.
 
-    Bytes after an answer, or before a request, would be taken for the answer to the next request:
-    a connection that got any is given up.
+    Bytes after an answer, or before a request, would be taken for the answer to the next request.
+    A connection that received such bytes is given up.
 
     Attributes:
         is_reusable: another request may be sent once this one is answered.
@@ -233,10 +233,10 @@ class _Connection(asyncio.Protocol):
         self._has_headers = False
 
     def send(self, request: bytes, due: float) -> asyncio.Future[Response]:
-        """Writes a request; what comes back is the answer, if it is there when it is due.
+        """Write a request; the future gets the answer, if the answer arrives in time.
 
-        Cost: no timer as long as requests follow each other; one for each would be closed by the
-        loop each time.
+        Cost: no new timer as long as requests follow each other. The loop would close a timer of
+        each request.
         """
         self._waiter = waiter = self._loop.create_future()
         self._received = 0

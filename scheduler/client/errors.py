@@ -27,15 +27,17 @@ MESSAGE_LIMIT: Final = 256
 """Characters of a server's message that may reach a log or an event."""
 
 MAX_RETRY_AFTER_SECONDS: Final = 10.0
-"""A server, or what answers in its place, silences a scheduler for no longer: while one kind is
-not watched no pod is placed rightly."""
+"""The longest time for which a server, or what answers in its place, silences a scheduler.
+
+While one kind is not watched, no pod is placed rightly.
+"""
 
 _GONE: Final = 410
 _SERVER_ERRORS: Final = 500
 
 
 class ConnectionConfigError(SchedulerError):
-    """It cannot be worked out how to reach the API server; the message names file and cause."""
+    """The way to the API server is not known; the message names file and cause."""
 
 
 class FencedError(SchedulerError):
