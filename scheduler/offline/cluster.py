@@ -66,9 +66,9 @@ class Cluster(msgspec.Struct, frozen=True):
 class Profiles:
     """The frameworks of a configuration, and which pods they answer to.
 
-    A profile without a name (such as the default one, when there is no configuration) is reported
-    as `default-scheduler` and answers to that and to `stowage`: no cluster is touched, so no
-    other scheduler's pods are taken by mistake.
+    A profile may have no name, such as the default one when there is no configuration. Then it is
+    reported as `default-scheduler`, and answers to that and to `stowage`. No cluster is touched, so
+    no other scheduler's pods are taken by mistake.
 
     Attributes:
         config: what is in effect.

@@ -79,7 +79,7 @@ def what_if(
     """Change a cluster, and let all pods that wait then find their places.
 
     A victim of preemption that has a controller is made again, and looks for a place as well.
-    Extenders are not asked: they know nothing of pods and nodes that are not there.
+    Extenders are not asked: they know nothing of pods and nodes that do not exist.
 
     `objects` are changed.
 
