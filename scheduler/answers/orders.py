@@ -1,4 +1,4 @@
-"""In which orders what happened around a binding may have come to its maker.
+"""The orders in which a scheduler may have seen the changes around its binding.
 
 A scheduler counts a pod when it decides. A watch reports the pod when it is bound. For each pod we
 know the two moments between which it was decided. Pods with times that do not overlap came in the
@@ -17,21 +17,22 @@ from scheduler.framework.runtime.nominated_pods import NominatedPods
 from scheduler.snapshot import Snapshot
 
 AROUND_SECONDS: Final = 5.0
-"""So long a binding takes at most, from the decision until the watch tells."""
+"""The longest time of a binding, from the decision until the watch reports it."""
 _MOVES: Final = (*range(1, 22), 34, 55, 89, 144, 233)
-"""By how many others a binding is moved: most are overtaken by few."""
+"""By how many other changes a binding is moved: few changes overtake most bindings."""
 
 
 class Change(msgspec.Struct, frozen=True):
     """A pod that came to its node, is being deleted, or went.
 
     Attributes:
-        number: grows from one to the next; that of the promise where there was one.
+        number: grows from one change to the next; the number of the promise if there was one.
         pod: which pod, on its node.
-        before: the same as it was before; None for one that came.
-        after: and afterwards; None for one that went.
-        since: not decided before, in seconds of the events' clock.
-        until: and not after; of a pod that leaves, when that may have been heard of.
+        before: the pod before the change; None for a pod that came.
+        after: the pod after the change; None for a pod that went.
+        since: the change was not decided before, in seconds of the events' clock.
+        until: the change was not decided after; for a pod that leaves, when a scheduler may have
+            heard of it.
         turn: what orders the queue, and when it came there; None for a pod that did not wait.
     """
 
@@ -55,7 +56,7 @@ _Counted: TypeAlias = frozenset[int]
 def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
     """What may have been counted when a binding was made, the likeliest first.
 
-    `changes` are all that happened to pods lately, before the binding and after it.
+    `changes` are all recent changes of pods, before the binding and after it.
 
     Cost: at most about a hundred ways, O(changes) each.
     """
@@ -72,7 +73,7 @@ def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
 
 
 def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
-    """The same of those of which it is not known."""
+    """The same, among the changes in unknown order."""
     numbers = [each.number for each in unsure]
     appeared = frozenset(number for number in numbers if number < binding.number)
     # A pod that did not wait has no turn, and counts when it appears.

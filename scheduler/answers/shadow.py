@@ -1,11 +1,10 @@
 """Whether another scheduler places pods as this one would: its bindings, judged as they appear.
 
-A binding is judged on the cluster as it was before it. What the other scheduler had before its eyes
-may have been a little different: it counts a pod when it decides, we when the watch tells; and
-each kind of object has a watch of its own. So a binding that does not look right is looked at a
-second time when all that happened around it is known, with the pods that came and went meanwhile
-counted in several ways (`scheduler.answers.orders`). Only where none of these makes it right do we
-disagree.
+A binding is judged on the cluster as it was before it. The other scheduler may have seen a slightly
+different cluster. It counts a pod when it decides, we count it when the watch reports it. Each kind
+of object also has a watch of its own. So a binding that does not look right gets a second look when
+all that happened around it is known. The second look counts the pods that came and went meanwhile
+in several ways (`scheduler.answers.orders`). We disagree only if none of these makes it right.
 """
 
 from collections import deque
@@ -42,9 +41,9 @@ from scheduler.observability.shadow_metrics import ShadowMetrics
 from scheduler.snapshot import Snapshot
 
 MAX_CHANGES: Final = 16384
-"""Pods that came or went lately, and are remembered."""
+"""Recent changes of pods that are remembered."""
 MAX_OPEN: Final = 256
-"""Bindings that wait for their second look; then the oldest goes without."""
+"""Bindings that may wait for their second look; beyond that the oldest goes without."""
 LAST_LOOKS: Final = 2000
 """Second looks at the end; bindings that are left then go without."""
 

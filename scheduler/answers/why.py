@@ -43,7 +43,7 @@ class Depth(Enum):
 
 
 class Whys:
-    """Finds out why pods fit nowhere; of pods that are alike, once while nothing changes."""
+    """Find out why pods fit nowhere; once for pods that are alike, while nothing changes."""
 
     def __init__(self) -> None:
         self._state: object = None
@@ -98,9 +98,8 @@ def explained(
 ) -> PodAnswer:
     """Why a pod fits nowhere, and what would help.
 
-    Cost: a look at the cluster, where `found` is not given, and one pass of each filter (more where
-    PreFilter rejects the pod as a whole); for changes no more than
-    `MOST_TRIALS` further looks for each kind of them.
+    Cost: one pass of each filter, and more if PreFilter rejects the pod as a whole. Without `found`
+    also one look at the cluster. Each kind of change takes at most `MOST_TRIALS` further looks.
 
     Raises:
         PluginError: a plugin failed.
@@ -116,7 +115,7 @@ def explained(
 
 
 def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
-    """Kind by kind; what mixes changes of the pod only where no single kind of them would do."""
+    """Give changes kind by kind; mixed changes of the pod only if no single kind would do."""
     found = False
     for kind in _OF_THE_POD:
         for change in _of_kind(kind, every, trials):
@@ -142,7 +141,7 @@ def _guesses(trials: Trials) -> Iterator[Guess]:
 
 
 def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:
-    """Equal for pods of which the same is true; None for one of its own kind."""
+    """A key that is equal for pods with the same answer; None for a pod with its own answer."""
     if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
         return None
     metadata, nominated_to = pod.pod.metadata, pod.pod.status.nominated_node_name
