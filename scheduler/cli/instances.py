@@ -1,6 +1,6 @@
 """The configurations that running instances of Stowage decide by, as their pods name them.
 
-The pods are those that manifests, chart and operator make. They are labelled as schedulers. Their
+The pods are those that manifests, chart and operator make. They are labelled as schedulers. A
 container `stowage` has its `--config` in a ConfigMap.
 """
 
