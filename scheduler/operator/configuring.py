@@ -1,8 +1,8 @@
 """Which configuration each instance runs with: its own, and the profiles it takes in.
 
-Pure: objects in, a plan out. The oldest has the first claim: to the name of a profile, and to room
-in the configuration. A profile that cannot be used is left out, or stays as it last was in force,
-and no other profile is affected. An instance with a wrong configuration keeps what it has.
+Pure: objects in, a plan out. The oldest object has the first claim: to the name of a profile, and
+to room in the configuration. An unusable profile is left out, or stays as it last was in force. No
+other profile is affected. An instance with a wrong configuration of its own keeps what it has.
 """
 
 import hashlib

@@ -10,8 +10,8 @@ from scheduler.operator.resources import ADOPT, Json, Scheduler
 def refusal(found: Json, scheduler: Scheduler, *, may_adopt: bool) -> str:
     """Why an object is not this Scheduler's to change or delete; empty if it is.
 
-    What has no namespace can have no owner in one: its label and its name, which holds a colon,
-    must do.
+    An object without a namespace can have no owner in one. Its label and its name, which holds a
+    colon, must suffice.
 
     Args:
         found: the object that is there.
