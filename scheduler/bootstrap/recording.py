@@ -105,7 +105,7 @@ class Recorders:
 
 
 def _process_name() -> str:
-    """Of no other process that writes into the same volume: in each container the pid is 1."""
+    """A name of no other process that writes to the same volume; a container's pid is 1."""
     host = "".join(each if each.isalnum() or each in "-." else "_" for each in socket.gethostname())
     return f"{host}-{os.getpid()}"
 
