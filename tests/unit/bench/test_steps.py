@@ -6,16 +6,17 @@ quarter of everything: a step that grows with what there is takes four times as 
 
 import gc
 from collections.abc import Iterator
+from math import inf
 
 import pytest
 
-from bench.steps import CASES, Case
+from bench.steps import CASES
 
 GROWTH = 3.0
 """What grows with its size takes four times as long."""
 NOISE_MS = 8.0
 """Below this no step is long."""
-TRIES = 3
+TRIES = 10
 SMALL: dict[str, tuple[int, ...]] = {
     "a group is given back": (600, 400),
     "a group runs out of patience": (600, 400),
@@ -30,11 +31,6 @@ SMALL: dict[str, tuple[int, ...]] = {
     "recordings": (2_000,),
     "profiles": (1, 800),
 }
-
-
-def longest(case: Case, sizes: tuple[int, ...]) -> float:
-    """The longest step, in the luckiest of some tries."""
-    return min(max(case(*sizes)) for _ in range(TRIES))
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +50,13 @@ def test_every_case_has_a_small_scale() -> None:
 def test_no_step_is_long(name: str) -> None:
     """Four times as much of everything makes none as much longer."""
     case, sizes = CASES[name][0], SMALL[name]
+    fewer = tuple(max(1, size // 4) for size in sizes)
 
-    few = longest(case, tuple(max(1, size // 4) for size in sizes))
-    many = longest(case, sizes)
+    few = many = inf
+    for _ in range(TRIES):
+        # The luckiest tries are compared: other processes only ever make a step longer.
+        few, many = min(few, max(case(*fewer))), min(many, max(case(*sizes)))
+        if many <= max(NOISE_MS, GROWTH * few):
+            break
 
     assert many <= max(NOISE_MS, GROWTH * few), f"{few:.1f} ms, then {many:.1f} ms"
