@@ -9,6 +9,8 @@ import uvloop
 
 Result = TypeVar("Result")
 
+_GOODBYE_SECONDS = 0.25
+
 
 class LoopThread:
     """A running event loop; ``run`` hands it a coroutine and waits for the result."""
@@ -30,6 +32,8 @@ class LoopThread:
     def close(self) -> None:
         """Ends what still runs, then the loop and its thread."""
         self.run(_cancel_others())
+        # TLS connections that were closed say goodbye first; a loop that still has one cannot close.
+        self.run(asyncio.sleep(_GOODBYE_SECONDS))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

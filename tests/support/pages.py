@@ -20,6 +20,8 @@ PAGES: Final = [
 
 NOT_RUN_THERE: Final[Mapping[str, str]] = {
     r"make (test|check|e2e)": "it runs this test, or is run beside it by .ci/run",
+    r"make e2e HARNESS=nodes": ".ci/run runs it",
+    r"make kind": "there is no docker in CI; tests/unit/test_makefile.py runs its commands",
     r"make install": "without it nothing of this would run",
     r"make demo": "tests/unit/test_makefile.py and tests/scenario/test_demo.py run its two steps",
     r"make docs": "writes into the checkout; tests/unit/docs hold the result against the code",
