@@ -32,7 +32,7 @@ class LoopThread:
     def close(self) -> None:
         """Ends what still runs, then the loop and its thread."""
         self.run(_cancel_others())
-        # TLS connections that were closed say goodbye first; a loop that still has one cannot close.
+        # A loop cannot close while a TLS connection that was closed still says goodbye.
         self.run(asyncio.sleep(_GOODBYE_SECONDS))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
