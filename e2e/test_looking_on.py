@@ -47,7 +47,7 @@ def test_top_shows_what_the_scheduler_has_tried(
                 source.engine, source.profiles, source.rates, source.now, decides=source.decides
             )
 
-    assert asyncio.run(look()).queue == {"active": 0, "unschedulable": 3, "gated": 0}
+    assert cluster.run(look()).queue == {"active": 0, "unschedulable": 3, "gated": 0}
     assert stowage.is_running()
 
 
