@@ -1,0 +1,384 @@
+"""Devices as scheduling reads and writes them: slices, classes, claims, allocations.
+
+A claim is kept whole, because what is written of it comes back to the API server. Optional lists of
+which the allocator asks whether they are there at all are None when they are absent.
+
+Source: k8s.io/api resource/v1 types.go (v0.36).
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from scheduler.api.objects import AnnotatedMeta, ApiStruct, NodeSelector, ObjectMeta, Quantity
+
+EXACT_COUNT: Final = "ExactCount"
+ALL: Final = "All"
+FROM_CLASS: Final = "FromClass"
+FROM_CLAIM: Final = "FromClaim"
+
+MAX_RESULTS: Final = 32
+"""Devices that one claim can be allocated (`AllocationResultsMaxSize`)."""
+MAX_CONSUMERS: Final = 256
+"""Consumers that one claim can be reserved for (`ResourceClaimReservedForMaxSize`)."""
+MAX_ALTERNATIVES: Final = 8
+"""Subrequests of one request (`FirstAvailableDeviceRequestMaxSize`)."""
+_NOTHING: Final = msgspec.Raw()
+
+
+class DeviceId(NamedTuple):
+    """The name of a device in the cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+    @property
+    def text(self) -> str:
+        """The device as upstream writes it in messages."""
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+# --- slices ---------------------------------------------------------------------------------------
+
+
+class DeviceAttribute(ApiStruct, frozen=True):
+    """A value of one kind; exactly one is set."""
+
+    int_value: int | None = msgspec.field(name="int", default=None)
+    bool_value: bool | None = msgspec.field(name="bool", default=None)
+    string_value: str | None = msgspec.field(name="string", default=None)
+    version_value: str | None = msgspec.field(name="version", default=None)
+
+
+class CapacityRequestPolicyRange(ApiStruct, frozen=True):
+    """What may be asked for, from `min` to `max` in steps."""
+
+    min: Quantity | None = None
+    max: Quantity | None = None
+    step: Quantity | None = None
+
+
+class CapacityRequestPolicy(ApiStruct, frozen=True):
+    """How a request for capacity is filled in, rounded up and limited."""
+
+    default: Quantity | None = None
+    valid_values: tuple[Quantity, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(ApiStruct, frozen=True):
+    """How much a device has of something."""
+
+    value: Quantity = 0
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(ApiStruct, frozen=True):
+    """An amount of what partitions of a device share."""
+
+    value: Quantity = 0
+
+
+class CounterSet(ApiStruct, frozen=True):
+    """What partitions share."""
+
+    name: str = ""
+    counters: dict[str, Counter] = msgspec.field(default_factory=dict)
+
+
+class DeviceCounterConsumption(ApiStruct, frozen=True):
+    """What a device takes of a counter set."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] = msgspec.field(default_factory=dict)
+
+
+class DeviceTaint(ApiStruct, frozen=True):
+    """A taint of a device; unlike those of nodes it may have the effect None."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class Device(ApiStruct, frozen=True):
+    """One device of a slice."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, DeviceCapacity] = msgspec.field(default_factory=dict)
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: bool = False
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
+    allow_multiple_allocations: bool = False
+
+
+class ResourcePool(ApiStruct, frozen=True):
+    """The pool that a slice is a part of."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class ResourceSliceSpec(ApiStruct, frozen=True):
+    """Devices of a driver, and where they can be used."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    per_device_node_selection: bool = False
+    devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(ApiStruct, frozen=True):
+    """resource.k8s.io/v1 ResourceSlice."""
+
+    metadata: ObjectMeta
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+# --- configuration of devices ---------------------------------------------------------------------
+
+
+class OpaqueDeviceConfiguration(ApiStruct, frozen=True):
+    """Parameters for a driver, as written."""
+
+    driver: str = ""
+    parameters: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class DeviceClassConfiguration(ApiStruct, frozen=True):
+    """Configuration of every device that is allocated through a class."""
+
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceClaimConfiguration(ApiStruct, frozen=True):
+    """Configuration of the devices of some requests of a claim, or of all."""
+
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceAllocationConfiguration(ApiStruct, frozen=True):
+    """Configuration that an allocation hands on to its drivers."""
+
+    source: str = ""
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+class CELDeviceSelector(ApiStruct, frozen=True):
+    """A CEL expression over one device."""
+
+    expression: str = ""
+
+
+class DeviceSelector(ApiStruct, frozen=True):
+    """What a device must satisfy; without `cel` of a kind this version does not know."""
+
+    cel: CELDeviceSelector | None = None
+
+
+class DeviceToleration(ApiStruct, frozen=True):
+    """Taints of devices that a request puts up with."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class CapacityRequirements(ApiStruct, frozen=True):
+    """How much of its capacities a device must provide."""
+
+    requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+
+class ExactDeviceRequest(ApiStruct, frozen=True):
+    """A request for devices of one class."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(ApiStruct, frozen=True):
+    """One of the alternatives of a request."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(ApiStruct, frozen=True):
+    """A request for devices: either `exactly`, or the first of the alternatives that works."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(ApiStruct, frozen=True):
+    """What devices of some requests, or of all, have in common, or do not."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaim(ApiStruct, frozen=True):
+    """All that a claim asks for."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceClaimConfiguration, ...] = ()
+
+
+class ResourceClaimSpec(ApiStruct, frozen=True):
+    """What a claim asks for; it never changes."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+# --- what is allocated ----------------------------------------------------------------------------
+
+
+class DeviceRequestAllocationResult(ApiStruct, frozen=True):
+    """One device that a claim got."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+    @property
+    def id(self) -> DeviceId:
+        """Which device it is."""
+        return DeviceId(self.driver, self.pool, self.device)
+
+
+class DeviceAllocationResult(ApiStruct, frozen=True):
+    """All devices that a claim got, and what their drivers are told."""
+
+    results: tuple[DeviceRequestAllocationResult, ...] = ()
+    config: tuple[DeviceAllocationConfiguration, ...] = ()
+
+
+class AllocationResult(ApiStruct, frozen=True):
+    """What a claim got, and where it can be used (None: everywhere)."""
+
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class ResourceClaimConsumerReference(ApiStruct, frozen=True):
+    """An object that may use a claim."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+    api_group: str = ""
+
+
+class DeviceCondition(ApiStruct, frozen=True):
+    """A condition of an allocated device, as its driver says."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int = 0
+
+
+class AllocatedDeviceStatus(ApiStruct, frozen=True):
+    """What a driver says about an allocated device."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    conditions: tuple[DeviceCondition, ...] = ()
+    data: msgspec.Raw = _NOTHING
+    network_data: msgspec.Raw = _NOTHING
+
+    @property
+    def id(self) -> DeviceId:
+        """Which device it is."""
+        return DeviceId(self.driver, self.pool, self.device)
+
+
+class ResourceClaimStatus(ApiStruct, frozen=True):
+    """What a claim got, and what uses it."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+
+class FinalizedMeta(AnnotatedMeta, frozen=True):
+    """Metadata of the kinds whose finalizers scheduling reads."""
+
+    finalizers: tuple[str, ...] = ()
+
+
+class ResourceClaim(ApiStruct, frozen=True):
+    """resource.k8s.io/v1 ResourceClaim."""
+
+    metadata: FinalizedMeta
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+class DeviceClassSpec(ApiStruct, frozen=True):
+    """Which devices are of a class, and what is configured for all of them."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceClassConfiguration, ...] = ()
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(ApiStruct, frozen=True):
+    """resource.k8s.io/v1 DeviceClass."""
+
+    metadata: ObjectMeta
+    spec: DeviceClassSpec = DeviceClassSpec()
