@@ -30,10 +30,10 @@ from scheduler.api.limits import (
 from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.load import default_configuration
-from scheduler.engine.events import Decide, Event, ObjectSet
-from scheduler.engine.instructions import Tell
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects
+from scheduler.kernel.engine.events import Decide, Event, ObjectSet
+from scheduler.kernel.engine.instructions import Tell
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import ClusterObjects
 
 STEP_LIMIT_MS: Final = 250
 OTHERS_LIMIT: Final = 2.0

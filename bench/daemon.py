@@ -10,12 +10,12 @@ import sys
 import click
 import uvloop
 
-from scheduler.bootstrap.daemon import RunningDaemon
-from scheduler.client.connection import load_connection
 from scheduler.clock import SystemClock
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
 from scheduler.config.options import RunOptions, effective_configuration
-from scheduler.driver.outbox import OutboxSettings
+from scheduler.daemon.bootstrap.daemon import RunningDaemon
+from scheduler.daemon.client.connection import load_connection
+from scheduler.daemon.driver.outbox import OutboxSettings
 from scheduler.observability import logs
 
 

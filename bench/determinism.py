@@ -16,7 +16,10 @@ import msgspec
 
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
-from scheduler.engine.events import (
+from scheduler.daemon.informers.kinds import NODES, PODS
+from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.daemon.recording.records import Header
+from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
     Decide,
@@ -27,11 +30,8 @@ from scheduler.engine.events import (
     ObjectSet,
     Tick,
 )
-from scheduler.engine.instructions import Bind, Evict
-from scheduler.informers.kinds import NODES, PODS
-from scheduler.offline.cluster import Profiles
-from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.records import Header
+from scheduler.kernel.engine.instructions import Bind, Evict
+from scheduler.tools.offline.cluster import Profiles
 
 ZONE = "topology.kubernetes.io/zone"
 NODE_COUNT = 200

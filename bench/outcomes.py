@@ -16,8 +16,8 @@ from pathlib import Path
 
 from bench.decisions.timing import HEADER, TURN, WARM_UP, Timed
 from bench.workload import chosen, load_workloads
-from scheduler.recording.decision_log import DecisionLog, RotatedFile
-from scheduler.recording.decisions import Rows
+from scheduler.daemon.recording.decision_log import DecisionLog, RotatedFile
+from scheduler.daemon.recording.decisions import Rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,10 +28,10 @@ from e2e.support.controlplane import ControlPlane
 from e2e.support.objects import make_nodes, make_pods
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
-from scheduler.engine.events import Event
-from scheduler.engine.instructions import Instruction
-from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.flight import FlightRecorder
+from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.kernel.engine.events import Event
+from scheduler.kernel.engine.instructions import Instruction
 
 MOST: Final = 0.03
 """Of what the daemon takes without."""

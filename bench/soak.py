@@ -34,7 +34,7 @@ from e2e.support.objects import Json, make_nodes, make_pod
 from e2e.support.processes import Program
 from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
-from scheduler.driver.concurrency import MOST
+from scheduler.daemon.driver.concurrency import MOST
 from scheduler.observability.loop_shares import NOT_RUNNING
 
 _NAMESPACE: Final = "soak"

@@ -19,11 +19,11 @@ import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet, Tick
-from scheduler.engine.instructions import Bind
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import objects_from_documents
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Bind
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import objects_from_documents
 
 BOUND_SECONDS: Final = 1.0
 """What is promised; see docs/configuration.md."""

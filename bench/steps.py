@@ -24,23 +24,36 @@ from scheduler.api.objects import (
     PodDisruptionBudget,
 )
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.bootstrap import implemented_plugins
 from scheduler.config.load import default_configuration, load_object
 from scheduler.config.write import to_object
-from scheduler.engine import Engine
-from scheduler.engine.events import Activate, Configure, Decide, Event, ObjectSet, Rejected, Tick
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.handle import Handle
-from scheduler.framework.interface import EnqueueExtensions, PermitPlugin, Plugin, ReservePlugin
-from scheduler.framework.status import Code, Status
+from scheduler.daemon.bootstrap import implemented_plugins
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.daemon.recording.records import Header
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import (
+    Activate,
+    Configure,
+    Decide,
+    Event,
+    ObjectSet,
+    Rejected,
+    Tick,
+)
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import (
+    EnqueueExtensions,
+    PermitPlugin,
+    Plugin,
+    ReservePlugin,
+)
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.plugins.default_preemption import BUDGETS
 from scheduler.observability.dumps import json_slices
 from scheduler.observability.exposition import exposition
 from scheduler.observability.instruments import Instruments
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects
-from scheduler.plugins.default_preemption import BUDGETS
-from scheduler.recording.flight import FlightRecorder
-from scheduler.recording.records import Header
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import ClusterObjects
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import make_node, make_pod
 from e2e.support.processes import Program
 from e2e.support.waiting import wait_for
-from scheduler.cli.live import Place
-from scheduler.cli.top.sources import ClusterSource
-from scheduler.cli.top.view import View, view_of
 from scheduler.clock import SystemClock
-from scheduler.offline.cluster import Profiles
+from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.top.sources import ClusterSource
+from scheduler.tools.cli.top.view import View, view_of
+from scheduler.tools.offline.cluster import Profiles
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -16,7 +16,7 @@ from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.objects import Json
 from e2e.support.varied_pods import varied_nodes, varied_pod
-from scheduler.offline.cases import answer_case
+from scheduler.tools.offline.cases import answer_case
 from tests.parity.answering import ORACLE, oracle_command, running
 
 PODS: Final = 240

@@ -22,8 +22,8 @@ PODS = 30
 SLOW_PLUGIN = """
 import time
 
-from scheduler.framework.interface import NodeFilterPlugin
-from scheduler.framework.status import SUCCESS
+from scheduler.kernel.framework.interface import NodeFilterPlugin
+from scheduler.kernel.framework.status import SUCCESS
 
 
 class Slow(NodeFilterPlugin):

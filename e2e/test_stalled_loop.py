@@ -24,8 +24,8 @@ PLUGIN = '''
 import time
 from pathlib import Path
 
-from scheduler.framework.interface import NodeFilterPlugin
-from scheduler.framework.status import SUCCESS
+from scheduler.kernel.framework.interface import NodeFilterPlugin
+from scheduler.kernel.framework.status import SUCCESS
 
 
 class Holds(NodeFilterPlugin):

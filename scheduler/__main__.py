@@ -1,6 +1,6 @@
 """The commands `stowage` and, as a plugin of kubectl, `kubectl stowage`."""
 
-from scheduler.cli.main import main
+from scheduler.tools.cli.main import main
 
 __all__ = ["kubectl_plugin", "main"]
 

@@ -13,8 +13,8 @@ from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import whole_units
 from scheduler.config.problems import ConfigError
-from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
+from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.events import (
     NAMESPACE_KIND,
     NODE_KIND,
     POD_KIND,
@@ -25,8 +25,8 @@ from scheduler.framework.events import (
     ObjectKind,
     QueueingHint,
 )
-from scheduler.framework.handle import Handle, HandleError, SharedState
-from scheduler.framework.interface import (
+from scheduler.kernel.framework.handle import Handle, HandleError, SharedState
+from scheduler.kernel.framework.interface import (
     BindPlugin,
     EnqueueExtensions,
     FilterPlugin,
@@ -51,8 +51,8 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
-from scheduler.framework.shortcuts import Shortcuts
-from scheduler.framework.status import (
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.framework.status import (
     SKIP,
     SUCCESS,
     Code,
@@ -61,7 +61,7 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Rows, Snapshot
 
 __all__ = [
     "NAMESPACE_KIND",

@@ -20,12 +20,12 @@ from apistub.demo.cluster import Cluster
 from apistub.demo.load import make_load
 from apistub.demo.screen import LiveScreen
 from scheduler.api.objects import Node, Pod
-from scheduler.cli.top.app import TopApp
-from scheduler.cli.top.sources import Source
-from scheduler.cli.top.view import Rates
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import documents_from_text, objects_from_documents
-from scheduler.offline.simulate import simulate
+from scheduler.tools.cli.top.app import TopApp
+from scheduler.tools.cli.top.sources import Source
+from scheduler.tools.cli.top.view import Rates
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
+from scheduler.tools.offline.simulate import simulate
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "pictures"

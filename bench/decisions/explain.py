@@ -22,15 +22,15 @@ from prometheus_client import CollectorRegistry
 from bench.explain import KINDS, hopeless
 from e2e.support.objects import make_nodes, make_pods
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap.explaining import LiveExplainer
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
-from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, ObjectSet, Tick
-from scheduler.engine.instructions import Bind
-from scheduler.offline.cluster import Profiles, events_of
-from scheduler.offline.reading import objects_from_documents
-from scheduler.serving.endpoints import Endpoints, Shown
+from scheduler.daemon.bootstrap.explaining import LiveExplainer
+from scheduler.daemon.serving.endpoints import Endpoints, Shown
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Bound, Decide, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Bind
+from scheduler.tools.offline.cluster import Profiles, events_of
+from scheduler.tools.offline.reading import objects_from_documents
 
 LIMIT_MS: Final = 2.0
 """What a question may take in the mean over all kinds of pods, at 5,000 nodes."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 import click
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.interface import PostFilterResult
-from scheduler.framework.runtime import Framework
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import objects_from_documents
+from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import objects_from_documents
 
 ZONES: Final = 10
 WORKLOADS: Final = 20

@@ -18,8 +18,8 @@ import msgspec
 from bench.objects import PodFactory, nodes_of
 from bench.workload import MEASURED, chosen, load_workloads
 from e2e.support.objects import Json
-from scheduler.client.body import PART_BYTES
-from scheduler.informers.kinds import KINDS, NODES, PODS
+from scheduler.daemon.client.body import PART_BYTES
+from scheduler.daemon.informers.kinds import KINDS, NODES, PODS
 
 REPLICAS: Final = 30
 """Pods of one ReplicaSet."""

@@ -20,22 +20,22 @@ import click
 from bench.decisions.served import Amounts, Server, served
 from bench.decisions.timing import HEADER
 from bench.objects import SCHEDULER_NAME
-from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
-from scheduler.driver.daemon import return_large_blocks, spare_collector
-from scheduler.driver.driver import Driver
-from scheduler.driver.feeding import Feed
-from scheduler.engine.events import Decide, Tick
-from scheduler.engine.instructions import Bind
-from scheduler.framework.runtime.shared_states import kinds_to_watch
-from scheduler.informers.informers import Informers
-from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.driver.daemon import return_large_blocks, spare_collector
+from scheduler.daemon.driver.driver import Driver
+from scheduler.daemon.driver.feeding import Feed
+from scheduler.daemon.informers.informers import Informers
+from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.kernel.engine.events import Decide, Tick
+from scheduler.kernel.engine.instructions import Bind
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.loop_shares import LoopMetrics, LoopShares
-from scheduler.offline.cluster import Profiles
-from scheduler.recording.flight import FlightRecorder
+from scheduler.tools.offline.cluster import Profiles
 
 _MIB: Final = 2**20
 

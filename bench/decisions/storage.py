@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
-from scheduler.volumes.catalog import VolumeCatalog
-from scheduler.volumes.claims import claim_names
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.claims import claim_names
 
 _NEXT_VERSION = "2"
 """Everything was created in an earlier one."""

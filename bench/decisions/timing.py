@@ -18,14 +18,14 @@ from bench.workload import Workload
 from e2e.support.objects import Json
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
-from scheduler.driver.driver import EventLog
-from scheduler.engine.events import Bound, Decide, Event, ObjectSet, PreBound, Tick
-from scheduler.engine.instructions import Bind, Instruction, RunPreBind
-from scheduler.engine.outcome import TakeOutcome
-from scheduler.informers.kinds import KINDS
-from scheduler.offline.cluster import Profiles
-from scheduler.recording.records import Header
-from scheduler.volumes.catalog import VolumeCatalog
+from scheduler.daemon.driver.driver import EventLog
+from scheduler.daemon.informers.kinds import KINDS
+from scheduler.daemon.recording.records import Header
+from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectSet, PreBound, Tick
+from scheduler.kernel.engine.instructions import Bind, Instruction, RunPreBind
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.tools.offline.cluster import Profiles
 
 Handle: TypeAlias = Callable[[Event, float], Sequence[Instruction]]
 

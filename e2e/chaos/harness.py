@@ -20,7 +20,7 @@ from e2e.chaos.world import Size, World
 from e2e.support.audit import read_audit_log
 from e2e.support.objects import Json
 from e2e.support.waiting import WaitedTooLongError, wait_for
-from scheduler.driver.concurrency import MOST
+from scheduler.daemon.driver.concurrency import MOST
 
 RECOVERY_SECONDS: Final = 15.0
 IN_TIME: Final = "every pod bound within 15 s after the last fault"

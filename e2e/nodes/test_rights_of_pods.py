@@ -21,7 +21,7 @@ from e2e.nodes.test_manifests import examples_run
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json
 from e2e.support.waiting import wait_for
-from scheduler.cli.replay import replay
+from scheduler.tools.cli.replay import replay
 from tests.support.extender import FakeExtender, names_of, serving
 from tests.support.pki import Authority
 

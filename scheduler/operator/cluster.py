@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.client.direct import JSON, Fence
-from scheduler.client.errors import NotFoundError, TooLargeError, UnavailableError
-from scheduler.client.session import MERGE_PATCH, ApiSession
-from scheduler.client.wire import UNREADABLE, json_string, segment
+from scheduler.daemon.client.direct import JSON, Fence
+from scheduler.daemon.client.errors import NotFoundError, TooLargeError, UnavailableError
+from scheduler.daemon.client.session import MERGE_PATCH, ApiSession
+from scheduler.daemon.client.wire import UNREADABLE, json_string, segment
 from scheduler.operator.desired import Reference, reference
 from scheduler.operator.raw_json import RawJson
 from scheduler.operator.reading import ResourceT, UnreadableError, read_object
@@ -48,7 +48,7 @@ class Cluster:
         """All custom resources of a kind, and a message for each that has no name.
 
         Raises:
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
         """
         found, nameless = [], []
         async for raw in self._items(f"/apis/{GROUP}/{VERSION}/{plural}"):
@@ -62,7 +62,7 @@ class Cluster:
         """Labels of namespaces by name.
 
         Raises:
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
         """
         found = {}
         async for raw in self._items("/api/v1/namespaces"):
@@ -74,7 +74,7 @@ class Cluster:
         """An object, or None when there is none.
 
         Raises:
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
         """
         try:
             answer = await self._session.request("GET", path_of(what))
@@ -86,7 +86,7 @@ class Cluster:
         """The names of the Leases of a namespace that something holds.
 
         Raises:
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
         """
         path = path_of(Reference("coordination.k8s.io/v1", "Lease", namespace, ""))
         found = []
@@ -106,7 +106,7 @@ class Cluster:
 
         Raises:
             ConflictError: another one is there.
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
             FencedError: another operator may lead.
         """
         path = f"{path_of(reference(written))}?fieldManager={FIELD_MANAGER}"
@@ -120,7 +120,7 @@ class Cluster:
 
         Raises:
             ConflictError: another one is there.
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
             FencedError: another operator may lead.
         """
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
@@ -133,7 +133,7 @@ class Cluster:
         """Write the status of a custom resource; one that is gone needs none.
 
         Raises:
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
             FencedError: another operator may lead.
         """
         path = f"{path_of(what)}/status?fieldManager={FIELD_MANAGER}"
@@ -149,7 +149,7 @@ class Cluster:
 
         Raises:
             ConflictError: it has changed since.
-            ApiError: see `scheduler.client.errors`.
+            ApiError: see `scheduler.daemon.client.errors`.
             FencedError: another operator may lead.
         """
         version = scheduler.metadata.resource_version

@@ -19,9 +19,6 @@ from scheduler.api.selectors import (
     SelectorError,
     selector_from_label_selector,
 )
-from scheduler.bootstrap.configuration import check_usable
-from scheduler.bootstrap.frameworks import implemented_plugins, own_plugins
-from scheduler.bootstrap.reloading import FIXED
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
 from scheduler.config.load import load_object
@@ -30,6 +27,9 @@ from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Path, Problem
 from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
 from scheduler.config.write import dump
+from scheduler.daemon.bootstrap.configuration import check_usable
+from scheduler.daemon.bootstrap.frameworks import implemented_plugins, own_plugins
+from scheduler.daemon.bootstrap.reloading import FIXED
 from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.permissions import SCORING, not_permitted

@@ -13,8 +13,8 @@ from io import BytesIO
 from typing import Final, NamedTuple
 from zipfile import Path as PathInside, ZipFile
 
-from scheduler.bootstrap.frameworks import ENTRY_POINT_GROUP
 from scheduler.config.problems import Path, Problem
+from scheduler.daemon.bootstrap.frameworks import ENTRY_POINT_GROUP
 from scheduler.operator.resources import Json, Scheduler, WheelKey
 
 MAX_ENTRY_POINTS_BYTES: Final = 64 * 1024

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from scheduler.client.connection import load_connection
-from scheduler.client.errors import ApiError
-from scheduler.client.leases import LeaseLock
-from scheduler.client.session import ApiSession
-from scheduler.client.wire import segment
 from scheduler.clock import Clock
+from scheduler.daemon.client.connection import load_connection
+from scheduler.daemon.client.errors import ApiError
+from scheduler.daemon.client.leases import LeaseLock
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import segment
+from scheduler.daemon.informers.backoff import Backoff
+from scheduler.daemon.leader_election.election import LeaderElectionSettings
+from scheduler.daemon.leader_election.elector import LeaderElector, unique_identity
 from scheduler.errors import SchedulerError
-from scheduler.informers.backoff import Backoff
-from scheduler.leader_election.election import LeaderElectionSettings
-from scheduler.leader_election.elector import LeaderElector, unique_identity
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster

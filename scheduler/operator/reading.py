@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from scheduler.client.errors import cut
+from scheduler.daemon.client.errors import cut
 from scheduler.operator.raw_json import RawJson
 from scheduler.operator.resources import (
     Json,

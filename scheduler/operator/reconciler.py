@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
-from scheduler.client.errors import ApiError, ConflictError, FencedError
 from scheduler.clock import Clock
 from scheduler.config.problems import Problem
+from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster, reference_of
 from scheduler.operator.configuring import Configuration, Plan, plan

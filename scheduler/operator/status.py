@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from scheduler.client.wire import seconds_time
 from scheduler.config.problems import Problem, render_path
+from scheduler.daemon.client.wire import seconds_time
 from scheduler.operator.configuring import Configuration, Verdict
 from scheduler.operator.resources import Json, Scheduler, SchedulingProfile
 

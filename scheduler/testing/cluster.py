@@ -9,27 +9,27 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
 from scheduler.config.load import load_object
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import API_VERSION, KIND
-from scheduler.engine.events import Activate, ObjectGone, ObjectSet, Tick
-from scheduler.framework.handle import StateT
-from scheduler.framework.interface import Plugin
-from scheduler.offline.admission import Admission
-from scheduler.offline.cluster import (
+from scheduler.daemon.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
+from scheduler.daemon.recording.files import Recording
+from scheduler.daemon.recording.replay import restore
+from scheduler.kernel.engine.events import Activate, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.framework.handle import StateT
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.testing.decision import Decision
+from scheduler.testing.objects import Manifest
+from scheduler.testing.world import ClusterError, World
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.cluster import (
     DEFAULT_PROFILE,
     Profiles,
     events_of,
 )
-from scheduler.offline.documents import documents_from_text, items_of
-from scheduler.offline.reading import ClusterObjects, objects_from_documents
-from scheduler.offline.strictness import unknown_fields
-from scheduler.recording.files import Recording
-from scheduler.recording.replay import restore
-from scheduler.testing.decision import Decision
-from scheduler.testing.objects import Manifest
-from scheduler.testing.world import ClusterError, World
+from scheduler.tools.offline.documents import documents_from_text, items_of
+from scheduler.tools.offline.reading import ClusterObjects, objects_from_documents
+from scheduler.tools.offline.strictness import unknown_fields
 
 _FILES: Final = (".yaml", ".yml", ".json")
 

@@ -6,8 +6,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from scheduler.answers.model import PodAnswer, RejectedNode
-from scheduler.answers.report import best_nodes
+from scheduler.kernel.answers.model import PodAnswer, RejectedNode
+from scheduler.kernel.answers.report import best_nodes
 
 _SHOWN: Final = 10
 """Nodes that are named; of the others there is a number."""

@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from scheduler.answers.explainer import Explainer
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
-from scheduler.engine.instructions import Bind, Evict, Instruction, Report
+from scheduler.daemon.informers.kinds import FOR_PLUGINS, Kind, watched_kind
 from scheduler.errors import SchedulerError
-from scheduler.framework.runtime.shared_states import kinds_to_watch
-from scheduler.informers.kinds import FOR_PLUGINS, Kind, watched_kind
-from scheduler.offline.cluster import ARRIVAL_SECONDS, Profiles
-from scheduler.offline.driving import Driving
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, Report
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.testing.decision import Decision
+from scheduler.tools.offline.cluster import ARRIVAL_SECONDS, Profiles
+from scheduler.tools.offline.driving import Driving
 
 _ENGINES_OWN: Final = ("pods", "nodes", "namespaces")
 _MAX_DECISIONS: Final = 100_000

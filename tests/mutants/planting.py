@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from tests.mutants.reach import Chosen, Place, Reach, Timed, Watch, in_order
+from tests.rooms import rooms as product_rooms
 
 ROOT: Final = Path(__file__).parents[2]
 COPIED: Final = (
@@ -160,22 +161,14 @@ def _run_tests(copy: Path, said: Path, plugin: object, arguments: Sequence[str])
 
 def modules_of(room: str) -> list[Path]:
     """The modules of a room, relative to the root."""
-    if room == "apistub":
-        found = (ROOT / room).rglob("*.py")
-    elif (ROOT / "scheduler" / room).is_dir():
-        found = (ROOT / "scheduler" / room).rglob("*.py")
-    else:
-        found = (ROOT / "scheduler").glob(f"{room}.py")
+    place = ROOT / room if room == "apistub" else product_rooms()[room]
+    found = place.rglob("*.py") if place.is_dir() else [place]
     return sorted(path.relative_to(ROOT) for path in found)
 
 
 def rooms() -> list[str]:
     """Every room there is."""
-    inside = [path for path in (ROOT / "scheduler").iterdir() if not path.name.startswith("__")]
-    return [
-        *sorted(path.stem for path in inside if path.is_dir() or path.suffix == ".py"),
-        "apistub",
-    ]
+    return [*sorted(product_rooms()), "apistub"]
 
 
 def is_own(room: str, test: str) -> bool:

@@ -25,7 +25,7 @@ SECONDS: Final = 180.0
 HOSTILE: Final = "tests/unit/informers/test_hostile_bytes.py::"
 DIRECT: Final = "tests/unit/client/test_direct.py::"
 LIMITS: Final = "tests/unit/serving/test_limits.py::"
-INFORMERS: Final = "scheduler/informers/informer.py"
+INFORMERS: Final = "scheduler/daemon/informers/informer.py"
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -49,21 +49,21 @@ class Undone(msgspec.Struct, frozen=True):
 FOUND: Final = (
     Undone(
         "a watch line of many MB ends the informer",
-        "scheduler/client/lines.py",
+        "scheduler/daemon/client/lines.py",
         "            self._is_cut = True\n            del self._begun[self._kept_bytes :]",
         '            raise UnavailableError("watch", message="line too long")',
         f"{HOSTILE}test_a_line_that_cannot_be_read_is_one_malformed_object",
     ),
     Undone(
         "a line without an end is kept as a whole",
-        "scheduler/client/lines.py",
+        "scheduler/daemon/client/lines.py",
         "            del self._begun[self._kept_bytes :]",
         "            pass",
         "tests/unit/client/test_lines.py::test_a_line_without_end_is_not_kept",
     ),
     Undone(
         "nesting, or bytes that are no UTF-8, end the informer",
-        "scheduler/informers/kinds.py",
+        "scheduler/daemon/informers/kinds.py",
         "            return event.type, self._built(event.object)\n"
         "        except Exception as problem:",
         "            return event.type, self._built(event.object)\n"
@@ -72,21 +72,21 @@ FOUND: Final = (
     ),
     Undone(
         "a Retry-After that is no number, or has no cap",
-        "scheduler/client/errors.py",
+        "scheduler/daemon/client/errors.py",
         "    return min(seconds, MAX_RETRY_AFTER_SECONDS)",
         "    return seconds",
         f"{HOSTILE}test_retry_after_is_obeyed_as_far_as_it_makes_sense",
     ),
     Undone(
         "a Retry-After of digits that are no ASCII",
-        "scheduler/client/errors.py",
+        "scheduler/daemon/client/errors.py",
         "header.isascii() and header.isdigit()",
         "header.isdigit()",
         f"{HOSTILE}test_retry_after_is_obeyed_as_far_as_it_makes_sense",
     ),
     Undone(
         "a page of a list is there as a whole",
-        "scheduler/informers/pages.py",
+        "scheduler/daemon/informers/pages.py",
         "        end = self._held.rfind(_BETWEEN, searched) if self._can_split else -1\n",
         "        end = -1\n",
         f"{HOSTILE}test_a_list_of_large_objects_is_never_there_as_a_whole",
@@ -129,7 +129,7 @@ FOUND: Final = (
     ),
     Undone(
         "a lease is renewed behind the handshakes of binds",
-        "scheduler/client/session.py",
+        "scheduler/daemon/client/session.py",
         "self._requests, self._urgent = connections(), connections()",
         "self._requests = self._urgent = connections()",
         "tests/unit/client/test_session.py"
@@ -137,105 +137,105 @@ FOUND: Final = (
     ),
     Undone(
         "null, as Go writes it for empty lists, makes CSINodes and nodes malformed",
-        "scheduler/informers/kinds.py",
+        "scheduler/daemon/informers/kinds.py",
         "        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), decoder.type)",
         "        raise",
         "tests/unit/informers/test_parts.py::TestKinds::test_null_is_the_same_as_absent",
     ),
     Undone(
         "bytes that nobody asked for are the next answer",
-        "scheduler/client/direct.py",
+        "scheduler/daemon/client/direct.py",
         "        if not self._is_waited_for:\n            self.abort()\n        elif",
         "        if",
         f"{DIRECT}test_a_connection_that_got_more_than_was_asked_for_is_given_up",
     ),
     Undone(
         "a body that ends with the connection is no answer",
-        "scheduler/client/direct.py",
+        "scheduler/daemon/client/direct.py",
         "if exc is None and self._is_waited_for and self._ends_with_connection:",
         "if False:",
         f"{DIRECT}test_a_body_may_end_with_the_connection",
     ),
     Undone(
         "1xx headers are the answer",
-        "scheduler/client/direct.py",
+        "scheduler/daemon/client/direct.py",
         "        if self._is_waited_for and self._parser.get_status_code() >= _FIRST_FINAL:",
         "        if self._is_waited_for:",
         f"{DIRECT}test_headers_of_an_interim_answer_are_not_those_of_the_answer",
     ),
     Undone(
         "101 is not handled",
-        "scheduler/client/direct.py",
+        "scheduler/daemon/client/direct.py",
         "except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:",
         "except httptools.HttpParserError as problem:",
         f"{DIRECT}test_another_protocol_is_no_answer",
     ),
     Undone(
         "IPv6 in Host",
-        "scheduler/client/direct.py",
+        "scheduler/daemon/client/direct.py",
         'url.host_port_subcomponent or ""',
         'url.host or ""',
         f"{DIRECT}test_the_host_is_named_as_http_wants_it",
     ),
     Undone(
         "the port has no limit on connections",
-        "scheduler/serving/connections.py",
+        "scheduler/daemon/serving/connections.py",
         "if len(self._open) < self._limit or self._make_room():",
         "if True:",
         f"{LIMITS}test_held_connections_keep_nobody_out",
     ),
     Undone(
         "the port shares all file descriptors with binds",
-        "scheduler/serving/connections.py",
+        "scheduler/daemon/serving/connections.py",
         "max(_LEAST, min(_MOST, descriptors // _SHARE))",
         "descriptors",
         f"{LIMITS}test_connections_leave_binds_their_descriptors",
     ),
     Undone(
         "headers may take an hour",
-        "scheduler/serving/connections.py",
+        "scheduler/daemon/serving/connections.py",
         "self._timer = loop.call_later(HEADER_SECONDS, self.abort)",
         "self._timer = loop.call_later(3600, self.abort)",
         f"{LIMITS}test_the_headers_of_a_request_must_come_in_time",
     ),
     Undone(
         "unlimited TokenReviews for made-up tokens",
-        "scheduler/serving/limits.py",
+        "scheduler/daemon/serving/limits.py",
         "asyncio.Semaphore(MAX_REVIEWS)",
         "asyncio.Semaphore(10_000)",
         f"{LIMITS}test_the_api_server_is_asked_about_so_many_at_a_time",
     ),
     Undone(
         "a log line for each stranger",
-        "scheduler/serving/server.py",
+        "scheduler/daemon/serving/server.py",
         "        if held_back is None:\n            return\n",
         "",
         f"{LIMITS}test_complaints_that_strangers_cause_are_logged_now_and_then",
     ),
     Undone(
         "exec plugins that hang are never killed",
-        "scheduler/client/exec_plugin.py",
+        "scheduler/daemon/client/exec_plugin.py",
         "            os.killpg(process.pid, signal.SIGKILL)",
         "            pass",
         "tests/unit/client/test_exec_plugin.py::test_a_hanging_plugin_is_killed_with_its_children",
     ),
     Undone(
         "nobody notices that a task of the port has ended",
-        "scheduler/serving/server.py",
+        "scheduler/daemon/serving/server.py",
         "            if task.done():\n                return f",
         "            if False:\n                return f",
         f"{LIMITS}test_a_task_of_the_port_that_ended_is_told",
     ),
     Undone(
         "a second SIGTERM does not hurry",
-        "scheduler/driver/daemon.py",
+        "scheduler/daemon/driver/daemon.py",
         "            self._hurried.set()\n",
         "            pass\n",
         "tests/unit/driver/test_daemon.py::test_whoever_is_told_to_stop_twice_does_not_wait",
     ),
     Undone(
         "/debug/cache compares everything in one step",
-        "scheduler/cache/comparer.py",
+        "scheduler/kernel/cache/comparer.py",
         "            yield REST\n",
         "            pass\n",
         "tests/unit/cache/test_comparer.py::test_a_large_cluster_is_compared_in_steps",
@@ -249,14 +249,14 @@ FOUND: Final = (
     ),
     Undone(
         "hints over very many label sets are asked in one step",
-        "scheduler/queue/requeue_passes.py",
+        "scheduler/kernel/queue/requeue_passes.py",
         "QUESTIONS_AT_ONCE: Final = 256",
         "QUESTIONS_AT_ONCE: Final = 1_000_000",
         "tests/unit/queue/test_equals.py::test_very_many_groups_are_woken_bit_by_bit",
     ),
     Undone(
         "a recording goes on after a block that was lost",
-        "scheduler/recording/block_writer.py",
+        "scheduler/daemon/recording/block_writer.py",
         "            if not self.problem:\n",
         "            if True:\n",
         "tests/unit/recording/test_recording.py::"
@@ -264,7 +264,7 @@ FOUND: Final = (
     ),
     Undone(
         "evictions take the requests of events",
-        "scheduler/driver/outbox.py",
+        "scheduler/daemon/driver/outbox.py",
         "others - others // FOR_EVENTS",
         "others",
         "tests/unit/driver/test_outbox.py::"
@@ -272,7 +272,7 @@ FOUND: Final = (
     ),
     Undone(
         "an eviction that no watch shows is not asked for again",
-        "scheduler/engine/engine.py",
+        "scheduler/kernel/engine/engine.py",
         "        self._evicting.tick()\n",
         "",
         "tests/unit/engine/test_evicting.py"
@@ -280,7 +280,7 @@ FOUND: Final = (
     ),
     Undone(
         "a victim that was restored counts as leaving",
-        "scheduler/engine/evicting.py",
+        "scheduler/kernel/engine/evicting.py",
         "        self._leaving.discard(uid)\n\n    def gone",
         "        pass\n\n    def gone",
         "tests/unit/engine/test_evicting.py"
@@ -288,7 +288,7 @@ FOUND: Final = (
     ),
     Undone(
         "nobody is woken by a victim that was restored",
-        "scheduler/engine/changes.py",
+        "scheduler/kernel/engine/changes.py",
         "if old.is_terminating and not new.is_terminating:",
         "if False:",
         "tests/unit/engine/test_evicting.py"
@@ -296,14 +296,14 @@ FOUND: Final = (
     ),
     Undone(
         "a change of a pod hides it from the round under way",
-        "scheduler/queue/requeue_passes.py",
+        "scheduler/kernel/queue/requeue_passes.py",
         "            self._due[group] = None\n",
         "            pass\n",
         "tests/unit/queue/test_equals.py::test_a_change_of_a_pod_does_not_hide_it_from_the_round",
     ),
     Undone(
         "ticks hold ten rows against their pods however much there is to count",
-        "scheduler/engine/core.py",
+        "scheduler/kernel/engine/core.py",
         "min(AUDITED_ROWS, max(1, AUDITED_COUNTS // (1 + self.snapshot.counted_classes)))",
         "AUDITED_ROWS",
         "tests/unit/engine/test_audit_cost.py"
@@ -311,7 +311,7 @@ FOUND: Final = (
     ),
     Undone(
         "the garbage collector walks through the last minutes",
-        "scheduler/recording/flight.py",
+        "scheduler/daemon/recording/flight.py",
         "class _Entry(msgspec.Struct, frozen=True, gc=False):",
         "class _Entry(msgspec.Struct, frozen=True):",
         "tests/unit/engine/test_collector.py::test_pods_that_went_by_leave_nothing_to_collect",

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from scheduler.api.pods import PodInfo
-from scheduler.engine.algorithm import ScheduleResult, SchedulingAlgorithm
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.offline.cases import load_case
-from scheduler.offline.cluster import Cluster, Profiles
-from scheduler.snapshot import PodAdded, PodRemoved
+from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorithm
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.snapshot import PodAdded, PodRemoved
+from scheduler.tools.offline.cases import load_case
+from scheduler.tools.offline.cluster import Cluster, Profiles
 from tests.parity.compare import Difference
 from tests.support.builders import make_pod_info
 

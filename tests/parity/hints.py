@@ -18,13 +18,13 @@ from typing import Any, Final
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import load_object
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.property_changes import (
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.kernel.framework.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
-from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
-from scheduler.offline.reading import objects_from_documents
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
+from scheduler.tools.offline.reading import objects_from_documents
 from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.generator.draw import POD_LABELS, Draw, Object
 from tests.parity.generator.families import make_case

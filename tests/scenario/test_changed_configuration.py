@@ -9,9 +9,9 @@ import yaml
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from scheduler.framework.events import ObjectKind
-from scheduler.framework.interface import NodeFilterPlugin
-from scheduler.framework.status import SUCCESS
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.interface import NodeFilterPlugin
+from scheduler.kernel.framework.status import SUCCESS
 from tests.scenario.test_recording import replay
 from tests.scenario.world import World, play
 
@@ -238,7 +238,7 @@ def test_the_newest_file_behind_a_swapped_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a ConfigMap that is mounted changes: a task of the daemon sees it."""
-    monkeypatch.setattr("scheduler.bootstrap.reloading.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("scheduler.daemon.bootstrap.reloading.LOOK_SECONDS", 0.02)
     for name, profile in (("one", SPREADING), ("two", PACKING)):
         (tmp_path / name).mkdir()
         write(tmp_path / name / "config.yaml", profile)

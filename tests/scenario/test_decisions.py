@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from scheduler.bootstrap.recording import RecordError
-from scheduler.cli.replay import replay
+from scheduler.daemon.bootstrap.recording import RecordError
 from scheduler.observability.exposition import exposition
+from scheduler.tools.cli.replay import replay
 from tests.scenario.test_recording import busy_hour
 from tests.scenario.world import BINDINGS, World, play
 

@@ -11,9 +11,9 @@ import aiohttp
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import NodeFilterPlugin, PermitPlugin, PreBindPlugin
-from scheduler.framework.status import Code, Status
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import NodeFilterPlugin, PermitPlugin, PreBindPlugin
+from scheduler.kernel.framework.status import Code, Status
 from tests.scenario.test_plugins import with_plugins
 from tests.scenario.test_preemption import pod as pod_of_priority
 from tests.scenario.world import BINDINGS, Object, World, play

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from scheduler.cli.explain import explain
+from scheduler.tools.cli.explain import explain
 from tests.scenario.world import Object, World, play
 from tests.support.extender import FakeExtender, serving
 
@@ -87,7 +87,7 @@ def test_long_lists_come_in_pages_and_may_expire(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every pod counts, also when the list has to be begun anew."""
-    monkeypatch.setattr("scheduler.informers.listing.FIRST", 500)
+    monkeypatch.setattr("scheduler.daemon.informers.listing.FIRST", 500)
 
     async def story(world: World, ask: Ask) -> None:
         world.node("n", cpu="8", pods="5000")

@@ -6,8 +6,8 @@ import pytest
 
 from apistub import Sandbox, StatusError
 from apistub.http.faults import Fault
-from scheduler.driver.concurrency import MOST
-from scheduler.driver.outbox import FOR_BINDS, FOR_EVENTS
+from scheduler.daemon.driver.concurrency import MOST
+from scheduler.daemon.driver.outbox import FOR_BINDS, FOR_EVENTS
 from tests.scenario.world import BINDINGS, World, play
 
 OTHERS = MOST - MOST // FOR_BINDS

@@ -11,10 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from apistub import Sandbox, Settings
-from scheduler.client.connection import Access, Connection
-from scheduler.client.credentials import Credentials
 from scheduler.clock import SystemClock
-from scheduler.informers.informer import InformerOptions
+from scheduler.daemon.client.connection import Access, Connection
+from scheduler.daemon.client.credentials import Credentials
+from scheduler.daemon.informers.informer import InformerOptions
 from tests.scenario.world import BINDINGS, LIMIT_SECONDS, World, play
 from tests.unit.serving.harness import free_port
 

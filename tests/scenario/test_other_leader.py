@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.client.wire import micro_time
 from scheduler.clock import SystemClock
+from scheduler.daemon.client.wire import micro_time
 from tests.scenario.world import World, play
 
 WARNING = "Another Stowage leads by another Lease"
@@ -27,7 +27,7 @@ def warnings(logs: Any) -> list[Any]:
 
 def test_the_deployed_one_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once per leader, with its name and what to do."""
-    monkeypatch.setattr("scheduler.bootstrap.other_leader.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("scheduler.daemon.bootstrap.other_leader.LOOK_SECONDS", 0.01)
 
     async def story(world: World) -> None:
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "stowage"}}
@@ -48,7 +48,7 @@ def test_the_deployed_one_leads(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("renewed", ["2020-01-01T00:00:00.000000Z", "nonsense"])
 def test_one_that_is_gone_is_nobody(monkeypatch: pytest.MonkeyPatch, renewed: str) -> None:
     """Its Lease stays behind."""
-    monkeypatch.setattr("scheduler.bootstrap.other_leader.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("scheduler.daemon.bootstrap.other_leader.LOOK_SECONDS", 0.01)
 
     async def story(world: World) -> None:
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "stowage"}}

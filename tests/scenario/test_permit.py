@@ -9,12 +9,19 @@ from together import GROUP, SIZE, Together
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import args_types_of, implemented_plugins
 from scheduler.config.load import load_object
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from scheduler.framework.handle import Handle
-from scheduler.framework.interface import (
+from scheduler.daemon.bootstrap import args_types_of, implemented_plugins
+from scheduler.daemon.recording.files import Recording
+from scheduler.daemon.recording.replay import replay
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     PermitPlugin,
     PostBindPlugin,
@@ -22,11 +29,9 @@ from scheduler.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
 )
-from scheduler.framework.status import SUCCESS, Code, Status
-from scheduler.offline.cluster import Profiles
-from scheduler.recording.files import Recording
-from scheduler.recording.replay import replay
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.tools.offline.cluster import Profiles
 from tests.scenario.world import World, play
 
 ELECTION = {

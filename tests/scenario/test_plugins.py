@@ -11,14 +11,14 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
 )
-from scheduler.framework.interface import (
+from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     NodeFilterPlugin,
     NodeScorePlugin,
@@ -28,7 +28,7 @@ from scheduler.framework.interface import (
     PreBindPlugin,
     ReservePlugin,
 )
-from scheduler.framework.status import Code, Status, error, unschedulable
+from scheduler.kernel.framework.status import Code, Status, error, unschedulable
 from tests.scenario.world import World, play
 
 

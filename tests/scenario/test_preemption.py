@@ -6,9 +6,9 @@ from typing import Any
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PermitPlugin
-from scheduler.framework.status import Code, Status
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PermitPlugin
+from scheduler.kernel.framework.status import Code, Status
 from tests.scenario.world import Object, World, play
 
 

@@ -180,7 +180,7 @@ def test_certificates_of_a_kubeconfig_stay_in_memory(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(document))
     code = (
         "import asyncio, sys\n"
-        "from scheduler.client.connection import load_connection\n"
+        "from scheduler.daemon.client.connection import load_connection\n"
         "found = asyncio.run(load_connection(kubeconfig=sys.argv[1]))\n"
         "print(found.access.tls.context.get_ca_certs()[0]['subject'])"
     )

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace as replace_fields
 
-from scheduler.engine.events import ObjectSet
-from scheduler.engine.instructions import Instruction
+from scheduler.daemon.recording.files import Recording, _lines, whole_file
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.daemon.recording.records import Header, Writer
 from scheduler.errors import SchedulerError
-from scheduler.recording.files import Recording, _lines, whole_file
-from scheduler.recording.flight import FlightRecorder
-from scheduler.recording.records import Header, Writer
+from scheduler.kernel.engine.events import ObjectSet
+from scheduler.kernel.engine.instructions import Instruction
 from scheduler.testing import Cluster, ClusterError
 from tests.scenario.world import BINDINGS, World, play, pod_object
 from tests.support.extender import Body, FakeExtender, failing, names_of, scores

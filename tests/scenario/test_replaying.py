@@ -10,16 +10,16 @@ import yaml
 from msgspec.structs import replace as replace_fields
 
 from e2e.chaos.recordings import replay_all
-from scheduler.engine.instructions import Instruction
-from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.kernel.engine.instructions import Instruction
 from tests.scenario.test_preemption import end, pod
 from tests.scenario.test_recording import replay, rewritten
 from tests.scenario.world import World, play
 
 PLUGIN = """
-from scheduler.framework.interface import NodeFilterPlugin
-from scheduler.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.framework.interface import NodeFilterPlugin
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
 
 
 class FirstOnly(NodeFilterPlugin):
@@ -178,7 +178,7 @@ def rotated(source: Path, directory: Path) -> Path:
     recording = Recording(list(source.iterdir()))
     directory.mkdir()
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr("scheduler.recording.directory.BLOCK_BYTES", 500)
+    monkeypatch.setattr("scheduler.daemon.recording.directory.BLOCK_BYTES", 500)
     recorder = DirectoryRecorder(directory, recording.header, lambda *_: None, file_bytes=500)
     for record in recording:
         answer = msgspec.json.decode(record.answer, type=list[Instruction])

@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from scheduler.api.pods import PodInfo
-from scheduler.cli.live import Place
-from scheduler.cli.top.sources import ClusterSource, RecordingSource
-from scheduler.cli.top.view import View, view_of
 from scheduler.clock import SystemClock
-from scheduler.engine.events import ObjectSet
-from scheduler.offline.cluster import Profiles
+from scheduler.kernel.engine.events import ObjectSet
+from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource
+from scheduler.tools.cli.top.view import View, view_of
+from scheduler.tools.offline.cluster import Profiles
 from tests.scenario.world import World, play
 
 

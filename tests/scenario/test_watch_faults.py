@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from apistub import Sandbox, Settings
-from scheduler.informers.informer import InformerOptions
-from scheduler.informers.paging import FIRST
+from scheduler.daemon.informers.informer import InformerOptions
+from scheduler.daemon.informers.paging import FIRST
 from tests.scenario.world import World, node_object, play
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)

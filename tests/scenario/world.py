@@ -8,16 +8,16 @@ from typing import Any, Final, Self
 import uvloop
 
 from apistub import Sandbox, Settings
-from scheduler.bootstrap import args_types_of, implemented_plugins
-from scheduler.bootstrap.configuration import read_configuration
-from scheduler.bootstrap.daemon import RunningDaemon
-from scheduler.client.connection import Connection, load_connection
 from scheduler.clock import SystemClock
 from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
 from scheduler.config.plugin_sets import IN_TREE
-from scheduler.framework.interface import Plugin
-from scheduler.informers.informer import InformerOptions
+from scheduler.daemon.bootstrap import args_types_of, implemented_plugins
+from scheduler.daemon.bootstrap.configuration import read_configuration
+from scheduler.daemon.bootstrap.daemon import RunningDaemon
+from scheduler.daemon.client.connection import Connection, load_connection
+from scheduler.daemon.informers.informer import InformerOptions
+from scheduler.kernel.framework.interface import Plugin
 
 Object = dict[str, Any]
 OutOfTree = Mapping[str, type[Plugin]]

@@ -2,7 +2,7 @@
 
 
 class WholeBody:
-    """See `scheduler.client.body.Body`.
+    """See `scheduler.daemon.client.body.Body`.
 
     Args:
         body: all of it.

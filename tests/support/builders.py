@@ -32,8 +32,8 @@ from scheduler.api.objects import (
     Volume,
 )
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -9,8 +9,8 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import (
     Bits,
     FilterPlugin,
     NodeFilterPlugin,
@@ -28,14 +28,14 @@ from scheduler.framework.interface import (
     Scores,
     SignPlugin,
 )
-from scheduler.framework.runtime import Framework, PluginSet
-from scheduler.framework.runtime.bound import PluginCalls, row_indices
-from scheduler.framework.runtime.plugin_set import IMPLEMENTS, extension_points
-from scheduler.framework.status import SKIP, SUCCESS, Status, unschedulable
-from scheduler.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.runtime import Framework, PluginSet
+from scheduler.kernel.framework.runtime.bound import PluginCalls, row_indices
+from scheduler.kernel.framework.runtime.plugin_set import IMPLEMENTS, extension_points
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unschedulable
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.snapshot import NodeSet, PodAdded, Rows, Snapshot
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
-from scheduler.snapshot import NodeSet, PodAdded, Rows, Snapshot
 from tests.support.builders import make_node, make_node_info
 
 # Fakes have names of their own, per instance, where real plugins have one per class.

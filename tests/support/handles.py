@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.framework.events import ObjectKind
-from scheduler.framework.handle import Backing, Handle, SharedState
-from scheduler.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import Backing, Handle, SharedState
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 

@@ -16,7 +16,7 @@ from scheduler.api.objects import (
     WeightedPodAffinityTerm,
 )
 from scheduler.api.pods import HostPort, PodInfo
-from scheduler.snapshot import (
+from scheduler.kernel.snapshot import (
     Change,
     NamespaceChanged,
     NodeRemoved,
@@ -24,7 +24,7 @@ from scheduler.snapshot import (
     PodAdded,
     PodRemoved,
 )
-from scheduler.snapshot.port_counts import WILDCARD_IP
+from scheduler.kernel.snapshot.port_counts import WILDCARD_IP
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
 
 NAMESPACES = ("red", "green", "blue")

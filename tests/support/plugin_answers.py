@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PreFilterPlugin, PreScorePlugin
-from scheduler.framework.status import SKIP, SUCCESS, Code, Status
-from scheduler.snapshot import Rows, Snapshot
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PreFilterPlugin, PreScorePlugin
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status
+from scheduler.kernel.snapshot import Rows, Snapshot
 
 FITS = SUCCESS
 

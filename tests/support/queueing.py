@@ -6,20 +6,20 @@ from typing import Final, TypeAlias
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
 )
-from scheduler.framework.interface import EnqueueExtensions, PreEnqueuePlugin
-from scheduler.framework.status import SUCCESS, Status, unschedulable
-from scheduler.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.interface import EnqueueExtensions, PreEnqueuePlugin
+from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue import QueueProfile, QueueSettings, SchedulingQueue
+from scheduler.kernel.queue.settings import PluginEvents
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
-from scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
-from scheduler.queue.settings import PluginEvents
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_framework
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scheduler.recording.records import Header
+from scheduler.daemon.recording.records import Header
 
 
 def make_header(**fields: Any) -> Header:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from scheduler.bootstrap.time_limit import plugin_time_limit
-from scheduler.framework.events import (
+from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
+from scheduler.kernel.framework.events import (
     NODE_ADD,
     ClusterEventWithHint,
     QueueingHint,
 )
-from scheduler.framework.interface import (
+from scheduler.kernel.framework.interface import (
     BindPlugin,
     EnqueueExtensions,
     FilterPlugin,
@@ -41,11 +41,11 @@ from scheduler.framework.interface import (
     ScorePlugin,
     SignPlugin,
 )
-from scheduler.framework.runtime import Framework, PluginError, PluginSet
-from scheduler.framework.runtime.bound import row_indices
-from scheduler.framework.runtime.plugin_set import IMPLEMENTS, extension_points
-from scheduler.framework.shortcuts import Shortcuts
-from scheduler.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
+from scheduler.kernel.framework.runtime import Framework, PluginError, PluginSet
+from scheduler.kernel.framework.runtime.bound import row_indices
+from scheduler.kernel.framework.runtime.plugin_set import IMPLEMENTS, extension_points
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from tests.support.fake_plugins import make_calls
 
 NODES = ("a", "b", "c", "d")

@@ -27,8 +27,8 @@ from scheduler.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from scheduler.snapshot import NodeSet, PodAdded, Snapshot
-from scheduler.volumes.catalog import (
+from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.kernel.volumes.catalog import (
     CLAIM,
     CSI_DRIVER,
     CSI_NODE,

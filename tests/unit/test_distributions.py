@@ -27,8 +27,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 OF_EXTRAS = {
-    "scheduler.recording.parquet": "pyarrow",
-    "scheduler.cli.top.app": "textual",
+    "scheduler.daemon.recording.parquet": "pyarrow",
+    "scheduler.tools.cli.top.app": "textual",
     "scheduler.testing.pytest_plugin": "pytest",
 }
 """Modules that nothing imports unless it was asked for, and the package of an extra they need."""
@@ -128,7 +128,7 @@ def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
     tops = {name.partition("/")[0] for name in files}
     assert tops == {"scheduler", "stowage_scheduler-0.0.0.dist-info"}
     assert {name for name in files if name.endswith(".py")} == modules("scheduler")
-    templates = (ROOT / "scheduler" / "cli" / "plugin_template").iterdir()
+    templates = (ROOT / "scheduler" / "tools" / "cli" / "plugin_template").iterdir()
     assert {str(path.relative_to(ROOT)) for path in templates} <= set(files)
     manifests = (ROOT / "scheduler" / "operator" / "manifests").iterdir()
     assert {str(path.relative_to(ROOT)) for path in manifests} <= set(files)
@@ -245,5 +245,5 @@ def test_the_locked_packages_are_enough(tmp_path: Path) -> None:
     )
 
     failed = json.loads(done.stdout)
-    assert failed.pop("scheduler.cli.top", "textual") == "textual"
+    assert failed.pop("scheduler.tools.cli.top", "textual") == "textual"
     assert failed == OF_EXTRAS

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from scheduler import plugin
-from scheduler.framework import interface
+from scheduler.kernel.framework import interface
 
 CHECKOUT = Path(__file__).parents[2]
 PUBLIC = {"scheduler.plugin", "scheduler.testing"}
-TEMPLATES = CHECKOUT / "scheduler" / "cli" / "plugin_template"
+TEMPLATES = CHECKOUT / "scheduler" / "tools" / "cli" / "plugin_template"
 SOURCES = [
     *sorted((CHECKOUT / "examples").rglob("*.py")),
     *(TEMPLATES / name for name in ("module.py.txt", "tests.py.txt")),

@@ -6,12 +6,12 @@ from itertools import combinations
 from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
-from scheduler.answers.edits import AddToleration, Edit, LowerRequest
-from scheduler.answers.model import Change, PodAnswer
-from scheduler.answers.requests import amount_of
-from scheduler.answers.rules import rules_of
-from scheduler.answers.why import Depth, explained
 from scheduler.api.resources import quantity
+from scheduler.kernel.answers.edits import AddToleration, Edit, LowerRequest
+from scheduler.kernel.answers.model import Change, PodAnswer
+from scheduler.kernel.answers.requests import amount_of
+from scheduler.kernel.answers.rules import rules_of
+from scheduler.kernel.answers.why import Depth, explained
 from tests.unit.answers.worlds import FRAMEWORK, TAINTS, World, random_world
 
 

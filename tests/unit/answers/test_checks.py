@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from scheduler.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes, shortage
-from scheduler.answers.model import Check, NearNode, Rejection
 from scheduler.api.objects import (
     Affinity,
     NodeAffinitySpec,
@@ -19,15 +17,23 @@ from scheduler.api.objects import (
     Volume,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import load
-from scheduler.framework.obstacles import ResourceObstacle, TaintObstacle
-from scheduler.framework.runtime import Framework
-from scheduler.framework.runtime.judging import judge
-from scheduler.framework.runtime.room_for_nominated import with_nominated_pods
-from scheduler.framework.runtime.verdicts import blank_verdicts
-from scheduler.framework.status import Status, unschedulable
-from scheduler.snapshot import Snapshot
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.answers.checks import (
+    EveryCheck,
+    checks_of,
+    every_check,
+    nearest_nodes,
+    shortage,
+)
+from scheduler.kernel.answers.model import Check, NearNode, Rejection
+from scheduler.kernel.framework.obstacles import ResourceObstacle, TaintObstacle
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.judging import judge
+from scheduler.kernel.framework.runtime.room_for_nominated import with_nominated_pods
+from scheduler.kernel.framework.runtime.verdicts import blank_verdicts
+from scheduler.kernel.framework.status import Status, unschedulable
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 from tests.support.fake_plugins import NodeFilter, make_framework
 from tests.unit.answers.worlds import FRAMEWORK, random_world

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.answers.explainer import Explainer
-from scheduler.answers.model import PodAnswer
-from scheduler.answers.why import Depth
 from scheduler.config.load import load_object
-from scheduler.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
-from scheduler.offline.reading import documents_from_text, objects_from_documents
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import PodAnswer
+from scheduler.kernel.answers.why import Depth
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
+from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
 from tests.parity.generator.draw import Object
 from tests.parity.generator.families import make_case
 from tests.support.manifests import node_manifest, pod_manifest

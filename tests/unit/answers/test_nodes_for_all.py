@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.cluster_changes import nodes_for_all
-from scheduler.answers.trials import Trials
 from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm
+from scheduler.kernel.answers.cluster_changes import nodes_for_all
+from scheduler.kernel.answers.trials import Trials
 from tests.support.builders import HOSTNAME, make_node, make_pod_info
 from tests.unit.answers.worlds import FRAMEWORK
 from tests.unit.preemption.naive import placed

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from scheduler.answers.orders import Change, ways
+from scheduler.kernel.answers.orders import Change, ways
 from tests.support.builders import make_pod_info
 
 MOST = 120

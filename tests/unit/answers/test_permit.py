@@ -7,15 +7,15 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from scheduler.answers.explainer import Explainer
-from scheduler.answers.model import Permitting
-from scheduler.bootstrap import implemented_plugins
 from scheduler.config.load import load_object
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PermitPlugin
-from scheduler.framework.status import Code, Status, unschedulable
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import documents_from_text, objects_from_documents
+from scheduler.daemon.bootstrap import implemented_plugins
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import Permitting
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PermitPlugin
+from scheduler.kernel.framework.status import Code, Status, unschedulable
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
 from tests.support.manifests import node_manifest, pod_manifest
 
 

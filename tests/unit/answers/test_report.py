@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
-from scheduler.answers.report import (
+from scheduler.api.objects import Node, Taint, Toleration
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
+from scheduler.kernel.answers.report import (
     Group,
     Miss,
     TaintCount,
@@ -14,13 +16,11 @@ from scheduler.answers.report import (
     best_nodes,
     groups_of,
 )
-from scheduler.api.objects import Node, Taint, Toleration
-from scheduler.api.pods import PodInfo
-from scheduler.framework.interface import Reason, Shortage
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.plugins.taint_toleration import TaintToleration
-from scheduler.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.kernel.framework.interface import Reason, Shortage
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.plugins.taint_toleration import TaintToleration
+from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import make_framework, make_snapshot
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.model import Disagreement
-from scheduler.answers.orders import AROUND_SECONDS
-from scheduler.answers.shadow import MAX_OPEN, Shadow
 from scheduler.api.objects import LabelSelector, PodCondition, TopologySpreadConstraint
 from scheduler.api.pods import PodInfo
-from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
-from scheduler.engine.instructions import Bind, Instruction
+from scheduler.kernel.answers.model import Disagreement
+from scheduler.kernel.answers.orders import AROUND_SECONDS
+from scheduler.kernel.answers.shadow import MAX_OPEN, Shadow
+from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
+from scheduler.kernel.engine.instructions import Bind, Instruction
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.shadow_metrics import ShadowMetrics
-from scheduler.offline.cluster import Profiles
+from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
 
 THEIRS = "default-scheduler"

@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.model import Guess
-from scheduler.answers.spelling import guesses, is_close, nearest_word
-from scheduler.answers.trials import Trials
 from scheduler.api.objects import (
     Affinity,
     LabelSelector,
@@ -18,6 +15,9 @@ from scheduler.api.objects import (
     PodAffinityTerm,
     TopologySpreadConstraint,
 )
+from scheduler.kernel.answers.model import Guess
+from scheduler.kernel.answers.spelling import guesses, is_close, nearest_word
+from scheduler.kernel.answers.trials import Trials
 from tests.support.builders import ZONE, make_node, make_pod_info, make_snapshot
 from tests.unit.answers.worlds import FRAMEWORK
 

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from scheduler.answers.model import PodAnswer
-from scheduler.answers.trials import Trials, TrialsSpentError
-from scheduler.answers.why import MOST_TRIALS, Depth, Whys, explained
 from scheduler.api.objects import Taint
 from scheduler.api.pods import PodInfo
-from scheduler.framework.runtime import Framework
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.framework.status import unschedulable
-from scheduler.snapshot import PodAdded, Snapshot
+from scheduler.kernel.answers.model import PodAnswer
+from scheduler.kernel.answers.trials import Trials, TrialsSpentError
+from scheduler.kernel.answers.why import MOST_TRIALS, Depth, Whys, explained
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.status import unschedulable
+from scheduler.kernel.snapshot import PodAdded, Snapshot
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.fake_plugins import NodeFilter, make_framework
 from tests.unit.answers.worlds import FRAMEWORK

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from scheduler.answers.edits import (
+from scheduler.kernel.answers.edits import (
     AddNodes,
     AddToleration,
     DropRule,
@@ -13,9 +13,9 @@ from scheduler.answers.edits import (
     SetLabel,
     Uncordon,
 )
-from scheduler.answers.model import Change, Guess, NearNode, Rejection
-from scheduler.answers.words import change_text, guess_text, near_text, obstacle_text
-from scheduler.framework.obstacles import (
+from scheduler.kernel.answers.model import Change, Guess, NearNode, Rejection
+from scheduler.kernel.answers.words import change_text, guess_text, near_text, obstacle_text
+from scheduler.kernel.framework.obstacles import (
     DomainCount,
     LabelObstacle,
     Obstacle,

@@ -4,16 +4,6 @@ import random
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from scheduler.answers.edits import (
-    AddNodes,
-    AddToleration,
-    DropRule,
-    Edit,
-    EvictPod,
-    LowerRequest,
-    SetLabel,
-    Uncordon,
-)
 from scheduler.api.objects import (
     Affinity,
     LabelSelector,
@@ -29,10 +19,20 @@ from scheduler.api.objects import (
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.snapshot import Snapshot
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.answers.edits import (
+    AddNodes,
+    AddToleration,
+    DropRule,
+    Edit,
+    EvictPod,
+    LowerRequest,
+    SetLabel,
+    Uncordon,
+)
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.unit.preemption.naive import placed
 

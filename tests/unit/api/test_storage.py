@@ -15,8 +15,8 @@ from scheduler.api.storage import (
     claim_from_wire,
     volume_from_wire,
 )
-from scheduler.framework.events import ObjectKind
-from scheduler.informers.kinds import MalformedObjectError, watched_kind
+from scheduler.daemon.informers.kinds import MalformedObjectError, watched_kind
+from scheduler.kernel.framework.events import ObjectKind
 
 
 def claim(spec: dict[str, Any] | None = None, **metadata: Any) -> PersistentVolumeClaim:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scheduler.bootstrap.configuration import read_configuration
-from scheduler.cli.config import config
 from scheduler.config.feature_gates import DEFAULTS, OTHERWISE_HERE
 from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError
+from scheduler.daemon.bootstrap.configuration import read_configuration
 from scheduler.observability.feature_gates import GATES
+from scheduler.tools.cli.config import config
 
 GANGS = """
 apiVersion: kubescheduler.config.k8s.io/v1

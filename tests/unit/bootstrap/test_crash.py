@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.bootstrap.recording import Recorders
 from scheduler.config.load import default_configuration
 from scheduler.config.options import RunOptions
-from scheduler.recording.flight import FlightRecorder
+from scheduler.daemon.bootstrap.recording import Recorders
+from scheduler.daemon.recording.flight import FlightRecorder
 from tests.support.clock import FakeClock
 
 

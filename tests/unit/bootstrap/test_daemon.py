@@ -10,13 +10,13 @@ import uvloop
 from aiohttp import web
 from prometheus_client import generate_latest
 
-from scheduler.bootstrap.daemon import RunningDaemon
-from scheduler.client.connection import load_connection
 from scheduler.clock import SystemClock
 from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
-from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
-from scheduler.engine.instructions import Bind
+from scheduler.daemon.bootstrap.daemon import RunningDaemon
+from scheduler.daemon.client.connection import load_connection
+from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Bind
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.client.scripted_server import ScriptedServer, status_answer
 

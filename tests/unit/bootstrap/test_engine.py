@@ -4,11 +4,11 @@ from msgspec.structs import replace
 
 from scheduler.api.objects import ObjectMeta, Service, ServiceSpec
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
-from scheduler.engine import Engine
-from scheduler.engine.events import BindFailed, Decide, ObjectSet, Tick
+from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics

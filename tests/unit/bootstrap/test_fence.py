@@ -6,12 +6,12 @@ import pytest
 import uvloop
 from aiohttp import web
 
-from scheduler.bootstrap.daemon import RunningDaemon
-from scheduler.client.connection import load_connection
 from scheduler.clock import SystemClock
 from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
-from scheduler.engine.instructions import Bind, PatchStatus
+from scheduler.daemon.bootstrap.daemon import RunningDaemon
+from scheduler.daemon.client.connection import load_connection
+from scheduler.kernel.engine.instructions import Bind, PatchStatus
 from tests.unit.client.scripted_server import ScriptedServer, status_answer
 
 

@@ -39,7 +39,7 @@ spec:
 DECIDING = """
 import sys
 
-import scheduler.bootstrap.daemon
+import scheduler.daemon.bootstrap.daemon
 from scheduler.testing import Cluster
 from scheduler.testing.objects import node, pod
 

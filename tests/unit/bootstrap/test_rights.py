@@ -7,10 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration
-from scheduler.framework.runtime.shared_states import kinds_to_watch
-from scheduler.informers.kinds import NAMESPACES, NODES, PODS, watched_kind
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, watched_kind
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 
 MANIFEST = Path(__file__).parents[3] / "deploy" / "base" / "rbac.yaml"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.bootstrap.daemon import _spans
-from scheduler.bootstrap.recording import RecordError, Recorders
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
 from scheduler.config.options import RunOptions
+from scheduler.daemon.bootstrap.daemon import _spans
+from scheduler.daemon.bootstrap.recording import RecordError, Recorders
 from scheduler.observability import tracing
 
 

@@ -3,9 +3,9 @@
 from scheduler.api.objects import Quantity
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import selector_from_labels
-from scheduler.cache import Cache, PodState
-from scheduler.snapshot import Snapshot
-from scheduler.snapshot.pod_selectors import PodSelector
+from scheduler.kernel.cache import Cache, PodState
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from tests.support.builders import ZONE, make_node, make_pod_info
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.cache import Cache, CacheComparer, RowComparison, compare_rows
+from scheduler.kernel.cache import Cache, CacheComparer, RowComparison, compare_rows
 from scheduler.observability.dumps import REST, json_slices
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.preemption.naive import placed

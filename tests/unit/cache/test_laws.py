@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from scheduler.api.pods import PodInfo
-from scheduler.cache import Cache, PodState
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.cache import Cache, PodState
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 
 NODES = ("a", "b", "c")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scheduler.cache import Cache
-from scheduler.snapshot import Snapshot
-from scheduler.snapshot.changes import Change
+from scheduler.kernel.cache import Cache
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.changes import Change
 from tests.support.builders import make_node, make_pod_info
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduler.cache import Cache, CacheInvariantError, PodEvent, PodState
-from scheduler.cache.states import TRANSITIONS
+from scheduler.kernel.cache import Cache, CacheInvariantError, PodEvent, PodState
+from scheduler.kernel.cache.states import TRANSITIONS
 from tests.support.builders import make_node, make_pod_info
 
 POD = make_pod_info("p", node_name="n")

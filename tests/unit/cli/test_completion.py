@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 def test_a_shell_completes(shell: str) -> None:
     """The variable of the page makes a script for it, and commands are completed by it."""
     assert f"_STOWAGE_COMPLETE={shell}_source stowage" in PAGE.read_text()
-    code = "from scheduler.cli.main import main; main(prog_name='stowage')"
+    code = "from scheduler.tools.cli.main import main; main(prog_name='stowage')"
 
     def run(**environment: str) -> str:
         done = subprocess.run(

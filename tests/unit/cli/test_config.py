@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from scheduler.cli.config import config
 from scheduler.config.load import default_configuration, load
 from scheduler.config.types import ExtensionPoint
+from scheduler.tools.cli.config import config
 from tests.support.fake_plugins import NodeFilter
 
 FILE = """
@@ -22,7 +22,9 @@ profiles:
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One plugin that kube-scheduler does not know."""
-    monkeypatch.setattr("scheduler.cli.config.out_of_tree_plugins", lambda: {"Mine": NodeFilter})
+    monkeypatch.setattr(
+        "scheduler.tools.cli.config.out_of_tree_plugins", lambda: {"Mine": NodeFilter}
+    )
 
 
 def _run(*arguments: str, stdin: str | None = None) -> Result:

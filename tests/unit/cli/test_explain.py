@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from scheduler.cli.explain import explain
+from scheduler.tools.cli.explain import explain
 from tests.support.manifests import node_manifest, pod_manifest, write_list
 
 TAINTS = [{"key": "k", "effect": "NoSchedule"}]
@@ -565,8 +565,8 @@ def test_on_a_terminal_nothing_is_wider_than_it(
     cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What tells no node apart goes first; sentences are wrapped; the numbers stay whole."""
-    monkeypatch.setattr("scheduler.cli.tables.terminal_width", lambda: 60)
-    monkeypatch.setattr("scheduler.cli.explain_text.terminal_width", lambda: 60)
+    monkeypatch.setattr("scheduler.tools.cli.tables.terminal_width", lambda: 60)
+    monkeypatch.setattr("scheduler.tools.cli.explain_text.terminal_width", lambda: 60)
     monkeypatch.setenv("NO_COLOR", "1")
 
     lines = run("-f", cluster).stdout.splitlines()

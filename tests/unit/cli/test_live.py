@@ -7,8 +7,8 @@ from threading import Thread
 
 import pytest
 
-from scheduler.cli.live import DaemonAddress, LiveError, Place, read_daemon
-from scheduler.client.direct import MAX_ANSWER_BYTES
+from scheduler.daemon.client.direct import MAX_ANSWER_BYTES
+from scheduler.tools.cli.live import DaemonAddress, LiveError, Place, read_daemon
 
 KUBECONFIG = """
 apiVersion: v1

@@ -9,9 +9,9 @@ import pytest
 from click import Context
 from click.testing import CliRunner
 
-from scheduler.cli import main as main_module
-from scheduler.cli.main import main
 from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
+from scheduler.tools.cli import main as main_module
+from scheduler.tools.cli.main import main
 
 COMMANDS = ("run", "explain", "simulate", "replay", "config", "help", "version", "demo")
 
@@ -28,9 +28,9 @@ def test_help_is_quick() -> None:
     """Asking for help, or for the version, imports neither engine nor client."""
     code = (
         "import sys\n"
-        "from scheduler.cli.main import main\n"
+        "from scheduler.tools.cli.main import main\n"
         "main(['--help'], standalone_mode=False)\n"
-        "heavy = {'numpy', 'kubernetes', 'aiohttp', 'scheduler.bootstrap'}\n"
+        "heavy = {'numpy', 'kubernetes', 'aiohttp', 'scheduler.daemon.bootstrap'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)))"
     )
 
@@ -64,7 +64,7 @@ def test_help_has_a_short_name() -> None:
     """`-h` everywhere; in a process of its own, as click remembers how a command was asked."""
     code = (
         "from click.testing import CliRunner\n"
-        "from scheduler.cli.main import main\n"
+        "from scheduler.tools.cli.main import main\n"
         f"for command in {['', *COMMANDS]!r}:\n"
         "    words = command.split()\n"
         "    short = CliRunner().invoke(main, [*words, '-h'])\n"
@@ -130,7 +130,7 @@ def test_a_command_of_an_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 def test_another_distribution_cannot_take_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands of others come beside ours, not in their place."""
     run = EntryPoint("run", "json:loads", "stowage.commands")
-    extra = EntryPoint("extra", "scheduler.cli.config:config", "stowage.commands")
+    extra = EntryPoint("extra", "scheduler.tools.cli.config:config", "stowage.commands")
     monkeypatch.setattr(main_module, "entry_points", lambda group: (run, extra))
 
     assert main.get_command(Context(main), "run").name == "run"  # type: ignore[union-attr]

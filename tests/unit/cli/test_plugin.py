@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scheduler.cli.plugin import plugin
+from scheduler.tools.cli.plugin import plugin
 
 
 @pytest.mark.parametrize(

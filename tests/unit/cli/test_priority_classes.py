@@ -6,8 +6,8 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from scheduler.cli.main import main
 from scheduler.testing import Cluster, node, pod
+from scheduler.tools.cli.main import main
 from tests.support.manifests import node_manifest, pod_manifest, write_list
 
 URGENT: dict[str, Any] = {

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from scheduler.answers.model import Disagreement, NextNode, Placed, Rejection, ShadowSummary
-from scheduler.cli.shadow import _profiles_called, shadow
-from scheduler.cli.shadow_text import disagreement_text, summary_lines
+from scheduler.kernel.answers.model import Disagreement, NextNode, Placed, Rejection, ShadowSummary
+from scheduler.tools.cli.shadow import _profiles_called, shadow
+from scheduler.tools.cli.shadow_text import disagreement_text, summary_lines
 
 NONE = dict.fromkeys(("agreed", "only", "raced", "lower", "unfit", "failed"), 0)
 LOWER = Disagreement(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from scheduler.cli.simulate import simulate
+from scheduler.tools.cli.simulate import simulate
 from tests.support.manifests import node_manifest, pod_manifest, write_list
 
 INSUFFICIENT = (

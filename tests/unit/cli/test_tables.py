@@ -1,6 +1,6 @@
 """Tables that people read."""
 
-from scheduler.cli.tables import grouped
+from scheduler.tools.cli.tables import grouped
 
 
 def test_rows_that_differ_in_a_name_are_one() -> None:

@@ -13,13 +13,13 @@ from click.testing import CliRunner
 from textual.widgets import DataTable, Static
 
 from scheduler.api.pods import PodInfo
-from scheduler.cli.top.app import ExplainScreen, TopApp, heat_map
-from scheduler.cli.top.command import top
-from scheduler.cli.top.sources import Source
-from scheduler.cli.top.view import Cell, Rates, View, view_of
-from scheduler.engine.events import ObjectGone, ObjectSet
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import documents_from_text, objects_from_documents
+from scheduler.kernel.engine.events import ObjectGone, ObjectSet
+from scheduler.tools.cli.top.app import ExplainScreen, TopApp, heat_map
+from scheduler.tools.cli.top.command import top
+from scheduler.tools.cli.top.sources import Source
+from scheduler.tools.cli.top.view import Cell, Rates, View, view_of
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
 from tests.support.builders import make_pod_info
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
@@ -230,7 +230,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     """And nothing else of the command line needs it."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "textual"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "scheduler.cli.top.app")
+    monkeypatch.delitem(sys.modules, "scheduler.tools.cli.top.app")
     monkeypatch.setitem(sys.modules, "textual", None)
 
     result = CliRunner().invoke(top)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from scheduler.cli.capacity import capacity
-from scheduler.cli.what_if import what_if
+from scheduler.tools.cli.capacity import capacity
+from scheduler.tools.cli.what_if import what_if
 from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
 
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
-from scheduler.client.connection import Access, Connection
-from scheduler.client.session import ApiSession
 from scheduler.clock import Clock, SystemClock
+from scheduler.daemon.client.connection import Access, Connection
+from scheduler.daemon.client.session import ApiSession
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

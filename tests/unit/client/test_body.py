@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from scheduler.client.body import PART_BYTES
-from scheduler.client.errors import ForbiddenError, UnavailableError
+from scheduler.daemon.client.body import PART_BYTES
+from scheduler.daemon.client.errors import ForbiddenError, UnavailableError
 from tests.unit.client.scripted_server import dropped, hang, serving, status_answer
 
 WORDS = b"many words " * 100_000

@@ -23,13 +23,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from scheduler.client.connection import Access, Connection, load_connection
-from scheduler.client.credentials import Credentials, InClusterSource
-from scheduler.client.errors import ConnectionConfigError, UnauthorizedError, UnavailableError
-from scheduler.client.proxies import proxy_for
-from scheduler.client.session import ApiSession
-from scheduler.client.tls import TlsFiles, load_tls
 from scheduler.clock import SystemClock
+from scheduler.daemon.client.connection import Access, Connection, load_connection
+from scheduler.daemon.client.credentials import Credentials, InClusterSource
+from scheduler.daemon.client.errors import (
+    ConnectionConfigError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from scheduler.daemon.client.proxies import proxy_for
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.tls import TlsFiles, load_tls
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.client.scripted_server import (
@@ -266,7 +270,7 @@ class TestServiceAccount:
 
     def test_the_daemon_does_not_import_what_reads_kubeconfigs(self) -> None:
         """In a cluster it would only delay the start."""
-        code = "import sys, scheduler.bootstrap.daemon; print('kubernetes' in sys.modules)"
+        code = "import sys, scheduler.daemon.bootstrap.daemon; print('kubernetes' in sys.modules)"
 
         told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

@@ -10,18 +10,18 @@ import uvloop
 from aiohttp import web
 from hypothesis import given, settings, strategies as st
 
-from scheduler.client.connection import Access, Connection
-from scheduler.client.direct import (
+from scheduler.clock import SystemClock
+from scheduler.daemon.client.connection import Access, Connection
+from scheduler.daemon.client.direct import (
     DirectConnections,
     NoAnswerError,
     Request,
     Response,
     TooLongError,
 )
-from scheduler.client.errors import FencedError, UnavailableError
-from scheduler.client.session import ApiSession
-from scheduler.clock import SystemClock
-from scheduler.serving.certificates import as_files, self_signed_pair
+from scheduler.daemon.client.errors import FencedError, UnavailableError
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.serving.certificates import as_files, self_signed_pair
 from tests.unit.client.scripted_server import ScriptedServer, json_answer
 
 END = b"\r\n\r\n"
@@ -422,7 +422,7 @@ def test_another_protocol_is_no_answer() -> None:
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it is body or headers."""
-    monkeypatch.setattr("scheduler.client.direct.MAX_ANSWER_BYTES", 5000)
+    monkeypatch.setattr("scheduler.daemon.client.direct.MAX_ANSWER_BYTES", 5000)
 
     async def story() -> None:
         body = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 9000

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from scheduler.api.written import WARNING, ObjectReference
-from scheduler.client.event_series import EventSeries, Occurrence
-from scheduler.client.events import Event, cut_note, event_body, events_path
+from scheduler.daemon.client.event_series import EventSeries, Occurrence
+from scheduler.daemon.client.events import Event, cut_note, event_body, events_path
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 POD = ObjectReference(kind="Pod", namespace="ns", name="p", uid="u-1", resource_version="42")

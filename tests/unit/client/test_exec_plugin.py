@@ -8,8 +8,8 @@ import pytest
 import uvloop
 from kubernetes.aio.config.kube_config import ConfigNode
 
-from scheduler.client.errors import ConnectionConfigError
-from scheduler.client.exec_plugin import run_plugin
+from scheduler.daemon.client.errors import ConnectionConfigError
+from scheduler.daemon.client.exec_plugin import run_plugin
 from tests.unit.client.scripted_server import until
 
 LINGERS = """

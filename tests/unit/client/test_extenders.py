@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from scheduler.client import extenders as module
-from scheduler.client.errors import ConnectionConfigError
-from scheduler.client.extenders import ExtenderClient
 from scheduler.config.load import load_object
 from scheduler.config.types import Extender
-from scheduler.engine.instructions import Bind
-from scheduler.extender import Extenders, Filtered, NoAnswer, Question, Verb
+from scheduler.daemon.client import extenders as module
+from scheduler.daemon.client.errors import ConnectionConfigError
+from scheduler.daemon.client.extenders import ExtenderClient
+from scheduler.kernel.engine.instructions import Bind
+from scheduler.kernel.extender import Extenders, Filtered, NoAnswer, Question, Verb
 from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock

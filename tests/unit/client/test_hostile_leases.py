@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings, strategies as st
 
-from scheduler.client.direct import Response
-from scheduler.client.errors import ApiError
-from scheduler.client.leases import LeaseLock
-from scheduler.leader_election.election import Election, LeaderElectionSettings
+from scheduler.daemon.client.direct import Response
+from scheduler.daemon.client.errors import ApiError
+from scheduler.daemon.client.leases import LeaseLock
+from scheduler.daemon.leader_election.election import Election, LeaderElectionSettings
 
 WALL = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5) | st.just({})

@@ -8,8 +8,8 @@ import uvloop
 from aiohttp import web
 from hypothesis import given, strategies as st
 
-from scheduler.client.errors import UnavailableError
-from scheduler.client.lines import LineSplitter
+from scheduler.daemon.client.errors import UnavailableError
+from scheduler.daemon.client.lines import LineSplitter
 from tests.unit.client.scripted_server import serving
 
 LINES = st.lists(st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")), max_size=8)
@@ -65,7 +65,7 @@ def read_until_broken(
 
 def test_a_byte_now_and_then_is_not_life(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that has begun must end."""
-    monkeypatch.setattr("scheduler.client.lines.LINE_SECONDS", 0.1)
+    monkeypatch.setattr("scheduler.daemon.client.lines.LINE_SECONDS", 0.1)
 
     async def trickle(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()

@@ -9,9 +9,9 @@ import uvloop
 from aiohttp import web
 from typing_extensions import override
 
-from scheduler.client.connection import Access, Connection
-from scheduler.client.direct import Request, Response
-from scheduler.client.errors import (
+from scheduler.daemon.client.connection import Access, Connection
+from scheduler.daemon.client.direct import Request, Response
+from scheduler.daemon.client.errors import (
     ApiError,
     ConflictError,
     FencedError,
@@ -23,7 +23,7 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
+from scheduler.daemon.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.observability.build_info import stowage_version
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in

@@ -11,21 +11,21 @@ import uvloop
 from aiohttp import web
 
 from scheduler.api.written import NORMAL, Condition, ObjectReference
-from scheduler.client.errors import (
+from scheduler.daemon.client.errors import (
     ApiError,
     ConflictError,
     FencedError,
     ForbiddenError,
     UnavailableError,
 )
-from scheduler.client.event_series import Occurrence
-from scheduler.client.events import Event
-from scheduler.client.leases import LeaseLock, LeaseSpec
-from scheduler.client.patches import pod_status_patch
-from scheduler.client.reviews import Reviews, User
-from scheduler.client.session import STRATEGIC_MERGE_PATCH, ApiSession
-from scheduler.client.throttle import TokenBucket
-from scheduler.client.writes import PLUGIN_REQUESTS, PodWrites
+from scheduler.daemon.client.event_series import Occurrence
+from scheduler.daemon.client.events import Event
+from scheduler.daemon.client.leases import LeaseLock, LeaseSpec
+from scheduler.daemon.client.patches import pod_status_patch
+from scheduler.daemon.client.reviews import Reviews, User
+from scheduler.daemon.client.session import STRATEGIC_MERGE_PATCH, ApiSession
+from scheduler.daemon.client.throttle import TokenBucket
+from scheduler.daemon.client.writes import PLUGIN_REQUESTS, PodWrites
 from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock

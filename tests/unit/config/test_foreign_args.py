@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import pytest
 
-from scheduler.bootstrap import FrameworkBuilder, PluginLoadError, args_types_of
 from scheduler.config.load import load, load_object
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import ExtensionPoint, Seconds
 from scheduler.config.write import to_object, to_yaml
-from scheduler.framework.interface import PostBindPlugin
+from scheduler.daemon.bootstrap import FrameworkBuilder, PluginLoadError, args_types_of
+from scheduler.kernel.framework.interface import PostBindPlugin
 
 POINTS = {"Mine": frozenset((ExtensionPoint.POST_BIND,))}
 

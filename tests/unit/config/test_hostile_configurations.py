@@ -11,14 +11,14 @@ import yaml
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from scheduler.bootstrap.engine import build_engine
-from scheduler.bootstrap.frameworks import FrameworkBuilder
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
 from scheduler.config.flags import BY_NAME
 from scheduler.config.load import default_configuration, load, load_object
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.config.problems import ConfigError
 from scheduler.config.write import to_object
+from scheduler.daemon.bootstrap.engine import build_engine
+from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
 from scheduler.errors import SchedulerError
 from tests.support.ugly import NONSENSE
 

@@ -9,8 +9,13 @@ import re
 from pathlib import Path
 from typing import Final
 
-from scheduler.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
-from scheduler.queue.equivalent_pods import PROBE_TRANSITIONS, Following, ProbeEvent, ProbeState
+from scheduler.kernel.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
+from scheduler.kernel.queue.equivalent_pods import (
+    PROBE_TRANSITIONS,
+    Following,
+    ProbeEvent,
+    ProbeState,
+)
 from tests.mutants.named import FAULTS
 
 CHECKOUT: Final = Path(__file__).parents[3]
@@ -74,7 +79,7 @@ def lines_of(package: str) -> int:
 def _with_lines(text: str) -> str:
     """The page with the lines of each room, of `scheduler/` and of `apistub/`."""
     text = re.sub(
-        r"^(\| `(\w+)/` \|) [\d,]+ \|",
+        r"^(\| `([\w/]+)/` \|) [\d,]+ \|",
         lambda found: f"{found[1]} {lines_of(f'scheduler/{found[2]}'):,} |",
         text,
         flags=re.MULTILINE,

@@ -4,6 +4,7 @@ import configparser
 import re
 from pathlib import Path
 
+from tests.rooms import WINGS, path_of, rooms
 from tests.unit.docs.drawn import BEGIN, BEGIN_PROBES, END, PAGE, TESTING, faults, probes, table
 
 CHECKOUT = Path(__file__).parents[3]
@@ -39,20 +40,18 @@ def test_every_room_is_on_the_map() -> None:
     """And nothing else; a module at the top counts as a room."""
     rows = [line.split("|")[1] for line in section("Code map").splitlines() if line[:3] == "| `"]
     mapped = {name.rstrip("/") for row in rows for name in re.findall(r"`([a-z_/]+)`", row)}
-    product = CHECKOUT / "scheduler"
-    rooms = {path.parent.name for path in product.glob("*/__init__.py")}
-    rooms |= {path.stem for path in product.glob("*.py")} - {"__init__", "__main__"}
 
-    assert mapped == rooms
+    assert mapped == {path_of(room) for room in rooms()}
 
 
 def test_the_order_of_imports_is_the_contracts() -> None:
     """As `.importlinter` has it, from the top."""
     contracts = configparser.ConfigParser()
     contracts.read(CHECKOUT / ".importlinter")
-    layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
-    wanted = [set(re.findall(r"\w+", layer)) for layer in layers if layer.strip()]
-    told = re.search(r"^__main__ \u203a .*$", TEXT, re.MULTILINE)
-    assert told is not None
+    for wing in ("wings", *WINGS):
+        layers = contracts[f"importlinter:contract:{wing}"]["layers"].split("\n")
+        wanted = [set(re.findall(r"\w+", layer)) for layer in layers if layer.strip()]
+        told = re.search(rf"^- {wing}: (.* \u203a .*)$", TEXT, re.MULTILINE)
+        assert told is not None, wing
 
-    assert [set(re.findall(r"\w+", layer)) for layer in told[0].split("\u203a")] == wanted
+        assert [set(re.findall(r"\w+", layer)) for layer in told[1].split("\u203a")] == wanted

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from scheduler.cli.main import main
+from scheduler.tools.cli.main import main
 
 CHECKOUT = Path(__file__).parents[3]
 PAGES = [

@@ -7,8 +7,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from scheduler.recording.decisions import row_file
-from scheduler.recording.parquet import SCHEMA
+from scheduler.daemon.recording.decisions import row_file
+from scheduler.daemon.recording.parquet import SCHEMA
 from tests.support.pages import CHECKOUT, blocks
 from tests.unit.recording.test_decisions import HEADER, PLACED, REJECTED
 

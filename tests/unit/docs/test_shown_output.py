@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scheduler.cli.main import main
+from scheduler.tools.cli.main import main
 
 CHECKOUT = Path(__file__).parents[3]
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "docs" / "getting-started.md"]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.api.written import Condition
-from scheduler.client.event_series import Occurrence
+from scheduler.daemon.client.event_series import Occurrence
 
 TURNS = 400
 """Turns of the loop after which everything that can happen has happened."""

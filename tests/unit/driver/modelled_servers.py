@@ -7,7 +7,7 @@ from itertools import count
 from math import floor
 from typing import Protocol
 
-from scheduler.driver.concurrency import LOOK_SECONDS, MOST, ConcurrencyLimit
+from scheduler.daemon.driver.concurrency import LOOK_SECONDS, MOST, ConcurrencyLimit
 
 HANG_SECONDS = 30.0
 """For how long the client waits for an answer."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, strategies as st
 
-from scheduler.driver.concurrency import FEWEST, LOOK_SECONDS, MOST, ConcurrencyLimit
+from scheduler.daemon.driver.concurrency import FEWEST, LOOK_SECONDS, MOST, ConcurrencyLimit
 from tests.unit.driver.modelled_servers import (
     Refusing,
     Seats,

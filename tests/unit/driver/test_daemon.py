@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.driver.daemon import (
+from scheduler.daemon.driver.daemon import (
     DRAIN_SECONDS,
     LAST_WORDS_SECONDS,
     Daemon,
     LeaseLostError,
     NotDrainedError,
 )
-from scheduler.engine.events import Event, Tick
 from scheduler.errors import SchedulerError
+from scheduler.kernel.engine.events import Event, Tick
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.loop_shares import OTHER, LoopMetrics, LoopShares
 from tests.support.clock import FakeClock
@@ -387,7 +387,7 @@ def test_pages_of_lists_go_back_to_the_system() -> None:
         pytest.skip("this C library decides by itself")
     program = """
 from pathlib import Path
-from scheduler.driver.daemon import return_large_blocks
+from scheduler.daemon.driver.daemon import return_large_blocks
 
 def heap_kilobytes():
     lines = Path("/proc/self/smaps").read_text().split("[heap]")[1].splitlines()

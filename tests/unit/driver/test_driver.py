@@ -11,12 +11,12 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.driver.concurrency import MOST
-from scheduler.driver.driver import LONG_SECONDS, SLICE_SECONDS, Driver
-from scheduler.driver.outbox import AHEAD, MAX_OWED, Outbox, OutboxSettings
-from scheduler.engine import AttemptState, Engine
-from scheduler.engine.engine import EngineSettings
-from scheduler.engine.events import (
+from scheduler.daemon.driver.concurrency import MOST
+from scheduler.daemon.driver.driver import LONG_SECONDS, SLICE_SECONDS, Driver
+from scheduler.daemon.driver.outbox import AHEAD, MAX_OWED, Outbox, OutboxSettings
+from scheduler.kernel.engine import AttemptState, Engine
+from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.events import (
     Activate,
     BindFailed,
     Bound,
@@ -28,12 +28,12 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
-from scheduler.engine.instructions import Bind, Instruction, WakeMeAt
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import BindPlugin, NodeFilterPlugin, Plugin
-from scheduler.framework.runtime import Framework
-from scheduler.framework.shortcuts import Shortcuts
-from scheduler.framework.status import Code, Status, unschedulable
+from scheduler.kernel.engine.instructions import Bind, Instruction, WakeMeAt
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import BindPlugin, NodeFilterPlugin, Plugin
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.framework.status import Code, Status, unschedulable
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_plugin_set

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from typing_extensions import override
 
 from scheduler.api.written import Condition, ObjectReference
-from scheduler.client.errors import (
+from scheduler.daemon.client.errors import (
     ApiError,
     ConflictError,
     FencedError,
@@ -23,8 +23,8 @@ from scheduler.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from scheduler.driver.concurrency import FEWEST, MOST, ConcurrencyLimit
-from scheduler.driver.outbox import (
+from scheduler.daemon.driver.concurrency import FEWEST, MOST, ConcurrencyLimit
+from scheduler.daemon.driver.outbox import (
     AHEAD,
     BUSY_SECONDS,
     FEW_EVENTS,
@@ -35,7 +35,7 @@ from scheduler.driver.outbox import (
     Outbox,
     OutboxSettings,
 )
-from scheduler.engine.events import (
+from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
     Event,
@@ -44,7 +44,7 @@ from scheduler.engine.events import (
     PodRead,
     ReadFailed,
 )
-from scheduler.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
+from scheduler.kernel.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.work_queues import WorkQueueMetrics
 from tests.support.clock import FakeClock

@@ -4,10 +4,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from scheduler.api.pods import PodInfo
-from scheduler.engine.events import Bound, Decide, Event, Evicted, ObjectGone, ObjectSet, Tick
-from scheduler.engine.instructions import Bind, Evict
-from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
-from scheduler.offline.reading import ClusterObjects
+from scheduler.kernel.engine.events import (
+    Bound,
+    Decide,
+    Event,
+    Evicted,
+    ObjectGone,
+    ObjectSet,
+    Tick,
+)
+from scheduler.kernel.engine.instructions import Bind, Evict
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
+from scheduler.tools.offline.reading import ClusterObjects
 from tests.support.builders import make_pod_info
 
 

@@ -14,9 +14,10 @@ import msgspec
 
 from scheduler.api.objects import Node, ObjectMeta, PodCondition, Service, ServiceSpec, Taint
 from scheduler.api.pods import PodInfo
-from scheduler.cache import PodState
-from scheduler.engine import Engine
-from scheduler.engine.events import (
+from scheduler.errors import SchedulerError
+from scheduler.kernel.cache import PodState
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
     Answered,
@@ -35,9 +36,9 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
-from scheduler.engine.evicting import UNSEEN_SECONDS
-from scheduler.engine.hearings import LEFT_ALONE, SKIPPED
-from scheduler.engine.instructions import (
+from scheduler.kernel.engine.evicting import UNSEEN_SECONDS
+from scheduler.kernel.engine.hearings import LEFT_ALONE, SKIPPED
+from scheduler.kernel.engine.instructions import (
     Ask,
     Bind,
     Cancel,
@@ -48,8 +49,7 @@ from scheduler.engine.instructions import (
     Report,
     RunPreBind,
 )
-from scheduler.errors import SchedulerError
-from scheduler.extender import (
+from scheduler.kernel.extender import (
     Answer,
     Filtered,
     MetaVictims,

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.engine import AttemptState
-from scheduler.engine.attempt import Attempt
-from scheduler.engine.events import (
+from scheduler.kernel.engine import AttemptState
+from scheduler.kernel.engine.attempt import Attempt
+from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
     Decide,
@@ -16,10 +16,15 @@ from scheduler.engine.events import (
     ObjectSet,
     Tick,
 )
-from scheduler.engine.instructions import Instruction
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from scheduler.framework.interface import (
+from scheduler.kernel.engine.instructions import Instruction
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
+from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     PermitPlugin,
     Plugin,
@@ -27,8 +32,8 @@ from scheduler.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
 )
-from scheduler.framework.status import Code, Status, unschedulable
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.framework.status import Code, Status, unschedulable
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.fake_plugins import PodLimit
 from tests.unit.engine.engine import EngineUnderTest
 

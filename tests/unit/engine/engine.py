@@ -11,9 +11,10 @@ from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo
 from scheduler.config.types import Extender
-from scheduler.engine import Engine
-from scheduler.engine.engine import EngineSettings
-from scheduler.engine.events import (
+from scheduler.daemon.informers.kinds import watched_kind
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
     Decide,
@@ -22,7 +23,7 @@ from scheduler.engine.events import (
     ObjectSet,
     PreBound,
 )
-from scheduler.engine.instructions import (
+from scheduler.kernel.engine.instructions import (
     Bind,
     Instruction,
     PatchStatus,
@@ -30,11 +31,11 @@ from scheduler.engine.instructions import (
     RunPreBind,
     Tell,
 )
-from scheduler.engine.outcome import Outcome
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ObjectKind
-from scheduler.framework.handle import Backing, Handle
-from scheduler.framework.interface import (
+from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import Backing, Handle
+from scheduler.kernel.framework.interface import (
     BindPlugin,
     NodeFilterPlugin,
     PermitPlugin,
@@ -45,14 +46,13 @@ from scheduler.framework.interface import (
     PreFilterResult,
     ReservePlugin,
 )
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.runtime.shared_states import SharedStates
-from scheduler.framework.status import Status
-from scheduler.informers.kinds import watched_kind
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
-from scheduler.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_plugin_set

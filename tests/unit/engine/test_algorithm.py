@@ -5,16 +5,16 @@ from random import Random
 
 import pytest
 
-from scheduler.engine.algorithm import (
+from scheduler.kernel.engine.algorithm import (
     NoNodesAvailable,
     ScheduleResult,
     SchedulingAlgorithm,
     Unschedulable,
     num_feasible_nodes_to_find,
 )
-from scheduler.framework.interface import Reads
-from scheduler.framework.runtime import Framework
-from scheduler.snapshot import NodeRemoved, NodeSet, Snapshot
+from scheduler.kernel.framework.interface import Reads
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,

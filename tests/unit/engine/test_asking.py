@@ -8,7 +8,7 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.types import Extender
-from scheduler.engine.events import (
+from scheduler.kernel.engine.events import (
     Answered,
     BindFailed,
     Bound,
@@ -17,9 +17,9 @@ from scheduler.engine.events import (
     ObjectGone,
     ObjectSet,
 )
-from scheduler.engine.hearings import MAX_ASKING
-from scheduler.engine.instructions import Ask, Bind, Cancel, Evict, Instruction
-from scheduler.extender import (
+from scheduler.kernel.engine.hearings import MAX_ASKING
+from scheduler.kernel.engine.instructions import Ask, Bind, Cancel, Evict, Instruction
+from scheduler.kernel.extender import (
     Answer,
     Filtered,
     MetaVictims,
@@ -28,10 +28,10 @@ from scheduler.extender import (
     Prioritized,
     Verb,
 )
-from scheduler.framework.handle import Handle
-from scheduler.framework.interface import QueueSortPlugin
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import QueueSortPlugin
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import DrivenEngine, Room
 

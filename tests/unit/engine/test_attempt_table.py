@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.engine.attempt import (
+from scheduler.kernel.engine.attempt import (
     TAKEN,
     TRANSITIONS,
     UNDECIDED,
@@ -12,7 +12,7 @@ from scheduler.engine.attempt import (
     AttemptState,
     Taken,
 )
-from scheduler.engine.story import Entry
+from scheduler.kernel.engine.story import Entry
 from tests.support.builders import make_queued_pod_info
 from tests.support.fake_plugins import make_framework
 

@@ -17,7 +17,7 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Selector, selector_from_labels
-from scheduler.engine.events import (
+from scheduler.kernel.engine.events import (
     Allowed,
     BindFailed,
     Bound,
@@ -26,8 +26,8 @@ from scheduler.engine.events import (
     ObjectGone,
     ObjectSet,
 )
-from scheduler.engine.instructions import Report
-from scheduler.framework.events import (
+from scheduler.kernel.engine.instructions import Report
+from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NAMESPACE_ADD,
@@ -42,9 +42,9 @@ from scheduler.framework.events import (
     EventResource,
     ObjectKind,
 )
-from scheduler.framework.handle import SharedState
-from scheduler.framework.status import error
-from scheduler.snapshot.pod_selectors import PodSelector
+from scheduler.kernel.framework.handle import SharedState
+from scheduler.kernel.framework.status import error
+from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Room, Waits
 from tests.unit.engine.engine import Everything

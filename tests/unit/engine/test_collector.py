@@ -7,13 +7,13 @@ import msgspec
 from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import pod_info
 from scheduler.config.load import default_configuration
-from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, Event, ObjectSet
-from scheduler.engine.instructions import Bind, Instruction
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects
-from scheduler.recording.flight import FlightRecorder
-from scheduler.recording.records import Header
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.daemon.recording.records import Header
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectSet
+from scheduler.kernel.engine.instructions import Bind, Instruction
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import ClusterObjects
 
 HEADER = Header(
     recording="test",

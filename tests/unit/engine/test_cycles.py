@@ -6,15 +6,15 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import (
     Diagnosis,
     NodeFilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
 )
-from scheduler.framework.status import Status, error, unschedulable
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.framework.status import Status, error, unschedulable
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import NodeFilter, PodLimit
 from tests.unit.engine.engine import EngineUnderTest, Everything

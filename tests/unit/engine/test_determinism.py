@@ -9,11 +9,11 @@ from random import Random
 
 from msgspec.structs import replace
 
-from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import default_configuration
 from scheduler.config.types import Extender
-from scheduler.engine import Engine
-from scheduler.engine.instructions import Ask
+from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.instructions import Ask
 from tests.unit.engine.cluster import Cluster, encoded
 
 ROOT = Path(__file__).parents[3]

@@ -26,11 +26,11 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
-from scheduler.engine.algorithm import SchedulingAlgorithm
-from scheduler.engine.events import ObjectGone, ObjectSet
-from scheduler.framework.events import QueueingHint
-from scheduler.framework.runtime import Framework
-from scheduler.plugins.node_declared_features import RESTART_ALL_CONTAINERS
+from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.events import ObjectGone, ObjectSet
+from scheduler.kernel.framework.events import QueueingHint
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.plugins.node_declared_features import RESTART_ALL_CONTAINERS
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.support.storage import (
     bound_claim,

@@ -10,27 +10,27 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.types import Extender
-from scheduler.engine import Engine
-from scheduler.engine.engine import EngineSettings
-from scheduler.engine.events import Configure
-from scheduler.engine.instructions import Ask, Configured
-from scheduler.engine.profiles import Rules
 from scheduler.errors import SchedulerError
-from scheduler.extender import Verb
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ObjectKind
-from scheduler.framework.handle import Backing, Handle, SharedState
-from scheduler.framework.interface import PreFilterPlugin, PreFilterResult
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.runtime.shared_states import SharedStates
-from scheduler.framework.status import Status
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.events import Configure
+from scheduler.kernel.engine.instructions import Ask, Configured
+from scheduler.kernel.engine.profiles import Rules
+from scheduler.kernel.extender import Verb
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import Backing, Handle, SharedState
+from scheduler.kernel.framework.interface import PreFilterPlugin, PreFilterResult
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
+from scheduler.kernel.preemption import Evictions
+from scheduler.kernel.queue import QueueSettings
+from scheduler.kernel.queue.backoff import BackoffSettings
+from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
-from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
-from scheduler.preemption import Evictions
-from scheduler.queue import QueueSettings
-from scheduler.queue.backoff import BackoffSettings
-from scheduler.snapshot import Snapshot
 from tests.support.fake_plugins import make_plugin_set
 from tests.support.rogues import rogue_framework
 from tests.unit.engine.cluster import Cluster

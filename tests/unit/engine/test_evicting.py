@@ -8,14 +8,22 @@ from scheduler.api.objects import PodCondition
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.config.args import DefaultPreemptionArgs, NodeResourcesFitArgs
-from scheduler.engine.events import BindFailed, Bound, Decide, Evicted, EvictFailed, PreBound, Tick
-from scheduler.engine.evicting import UNSEEN_SECONDS
-from scheduler.engine.instructions import Cancel, Evict, PatchStatus, Report, Tell
-from scheduler.engine.validation import EngineInvariantError
-from scheduler.framework.interface import Plugin
-from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.preemption import Evictions
+from scheduler.kernel.engine.events import (
+    BindFailed,
+    Bound,
+    Decide,
+    Evicted,
+    EvictFailed,
+    PreBound,
+    Tick,
+)
+from scheduler.kernel.engine.evicting import UNSEEN_SECONDS
+from scheduler.kernel.engine.instructions import Cancel, Evict, PatchStatus, Report, Tell
+from scheduler.kernel.engine.validation import EngineInvariantError
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.preemption import Evictions
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Prepares
 

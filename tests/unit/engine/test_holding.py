@@ -7,9 +7,9 @@ from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import NORMAL
-from scheduler.engine import AttemptState
-from scheduler.engine.engine import SETTLED_AT_ONCE
-from scheduler.engine.events import (
+from scheduler.kernel.engine import AttemptState
+from scheduler.kernel.engine.engine import SETTLED_AT_ONCE
+from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
     BindFailed,
@@ -20,18 +20,18 @@ from scheduler.engine.events import (
     Rejected,
     Say,
 )
-from scheduler.engine.instructions import Bind, PatchStatus, RunPreBind, Tell, WakeMeAt
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ClusterEventWithHint
-from scheduler.framework.handle import Handle, HeldPods
-from scheduler.framework.interface import (
+from scheduler.kernel.engine.instructions import Bind, PatchStatus, RunPreBind, Tell, WakeMeAt
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ClusterEventWithHint
+from scheduler.kernel.framework.handle import Handle, HeldPods
+from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
 )
-from scheduler.framework.status import Status
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.snapshot import Snapshot
 from tests.unit.engine.driven import DrivenEngine, Holds, Prepares, Room, Waits, engine_at
 
 S = AttemptState

@@ -17,9 +17,9 @@ from scheduler.api.objects import (
     Taint,
     TopologySpreadConstraint,
 )
-from scheduler.engine.events import Decide, ObjectGone, ObjectSet, Tick
-from scheduler.framework.events import QueueingHint
-from scheduler.framework.runtime import Framework
+from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.framework.events import QueueingHint
+from scheduler.kernel.framework.runtime import Framework
 from tests.support.builders import make_node
 from tests.unit.engine.answered import AnsweredCluster
 
@@ -96,7 +96,7 @@ def test_nobody_waits_who_fits(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     With some seeds so little is asked at once that rounds are under way most of the time.
     """
     if seed % 3 == 0:
-        monkeypatch.setattr("scheduler.queue.requeue_passes.QUESTIONS_AT_ONCE", 2)
+        monkeypatch.setattr("scheduler.kernel.queue.requeue_passes.QUESTIONS_AT_ONCE", 2)
     world = World(seed)
     waited = 0
     for number in range(STEPS):

@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from scheduler.answers.explainer import Explainer
-from scheduler.answers.model import FeasibleNode
 from scheduler.api.objects import LabelSelector, TopologySpreadConstraint
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import default_configuration
-from scheduler.engine import AttemptState
-from scheduler.engine.attempts import OUTCOMES_END
-from scheduler.engine.events import BindFailed, Bound, Decide, ObjectSet, Tick
-from scheduler.engine.instructions import Bind
-from scheduler.engine.outcome import Outcome
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.handle import Handle
-from scheduler.framework.interface import Bits, FilterPlugin, Plugin, Reads, Reason
-from scheduler.framework.status import Code, Status, error, unschedulable
-from scheduler.snapshot import Rows, Snapshot
+from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import FeasibleNode
+from scheduler.kernel.engine import AttemptState
+from scheduler.kernel.engine.attempts import OUTCOMES_END
+from scheduler.kernel.engine.events import BindFailed, Bound, Decide, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Bind
+from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import Bits, FilterPlugin, Plugin, Reads, Reason
+from scheduler.kernel.framework.status import Code, Status, error, unschedulable
+from scheduler.kernel.snapshot import Rows, Snapshot
 from tests.support.builders import ZONE, make_node, make_pod_info
 from tests.unit.engine.cluster import Cluster, encoded
 from tests.unit.engine.driven import DrivenEngine, Room, engine_at

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import default_configuration, load_object
-from scheduler.engine import Engine
-from scheduler.engine.events import Decide, ObjectSet
-from scheduler.engine.instructions import Bind
-from scheduler.engine.runs import MAX_CHANGES
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Plugin, PreFilterPlugin, PreFilterResult
-from scheduler.framework.status import SUCCESS, Status, unschedulable
-from scheduler.snapshot import Snapshot
+from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Decide, ObjectSet
+from scheduler.kernel.engine.instructions import Bind
+from scheduler.kernel.engine.runs import MAX_CHANGES
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import Plugin, PreFilterPlugin, PreFilterResult
+from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 
 PROFILE = "stowage"

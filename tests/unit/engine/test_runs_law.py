@@ -21,11 +21,11 @@ from scheduler.api.objects import (
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder, build_engine
 from scheduler.config.load import load_object
-from scheduler.engine import Engine
-from scheduler.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
-from scheduler.engine.instructions import Bind, Instruction
+from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
+from scheduler.kernel.engine.instructions import Bind, Instruction
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.unit.engine.cluster import encoded
 

@@ -9,8 +9,9 @@ from typing_extensions import override
 
 from scheduler.api.objects import Namespace, ObjectMeta
 from scheduler.api.pods import PodInfo
-from scheduler.engine import AttemptState
-from scheduler.engine.events import (
+from scheduler.daemon.informers.kinds import watched_kind
+from scheduler.kernel.engine import AttemptState
+from scheduler.kernel.engine.events import (
     Allowed,
     BindFailed,
     Bound,
@@ -19,9 +20,8 @@ from scheduler.engine.events import (
     ObjectSet,
     Rejected,
 )
-from scheduler.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
-from scheduler.framework.handle import SharedState
-from scheduler.informers.kinds import watched_kind
+from scheduler.kernel.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
+from scheduler.kernel.framework.handle import SharedState
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Prepares, Room
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from scheduler.engine.story import Entry, Story
+from scheduler.kernel.engine.story import Entry, Story
 
 
 def test_a_pod_has_the_entries_that_are_among_the_latest() -> None:

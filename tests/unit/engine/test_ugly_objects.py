@@ -12,12 +12,12 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from scheduler.engine.events import Decide, ObjectGone, ObjectSet, Tick
-from scheduler.engine.instructions import Bind, Instruction, Report
-from scheduler.informers.kinds import KINDS, PODS, Kind, MalformedObjectError
-from scheduler.offline.cluster import DEFAULT_PROFILE, Profiles
-from scheduler.offline.driving import Driving
-from scheduler.offline.reading import ClusterObjects
+from scheduler.daemon.informers.kinds import KINDS, PODS, Kind, MalformedObjectError
+from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Bind, Instruction, Report
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
+from scheduler.tools.offline.driving import Driving
+from scheduler.tools.offline.reading import ClusterObjects
 from tests.support.ugly import POD_SPEC, UGLY, WHOLE, named, spoilt
 
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -7,10 +7,10 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.engine import AttemptState
-from scheduler.engine.algorithm import SchedulingAlgorithm
-from scheduler.engine.attempts import ASK_AGAIN_SECONDS, CONFIRM_SECONDS, MAX_QUESTIONS
-from scheduler.engine.events import (
+from scheduler.kernel.engine import AttemptState
+from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.attempts import ASK_AGAIN_SECONDS, CONFIRM_SECONDS, MAX_QUESTIONS
+from scheduler.kernel.engine.events import (
     Activate,
     BindFailed,
     Bound,
@@ -24,11 +24,18 @@ from scheduler.engine.events import (
     Rejected,
     TookLong,
 )
-from scheduler.engine.instructions import Bind, Cancel, PatchStatus, ReadPod, Report, RunPreBind
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ASSIGNED_POD_ADD
-from scheduler.framework.interface import PostBindPlugin
-from scheduler.framework.status import error
+from scheduler.kernel.engine.instructions import (
+    Bind,
+    Cancel,
+    PatchStatus,
+    ReadPod,
+    Report,
+    RunPreBind,
+)
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ASSIGNED_POD_ADD
+from scheduler.kernel.framework.interface import PostBindPlugin
+from scheduler.kernel.framework.status import error
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Prepares, Room, Waits, engine_at
 from tests.unit.engine.engine import EngineUnderTest, Everything, is_nomination

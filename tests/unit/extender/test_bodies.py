@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from scheduler.extender.bodies import (
+from scheduler.kernel.extender.bodies import (
     binding_args,
     names_args,
     nodes_args,
     object_body,
     preemption_args,
 )
-from scheduler.framework.interface import Candidate
+from scheduler.kernel.framework.interface import Candidate
 from tests.support.builders import make_pod_info
 
 POD = b'{"metadata":{"name":"p"}}'

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from scheduler.config.types import Extender, ExtenderManagedResource
-from scheduler.extender import (
+from scheduler.kernel.extender import (
     Answer,
     Consultation,
     ExtenderError,
@@ -20,9 +20,9 @@ from scheduler.extender import (
     Review,
     Verb,
 )
-from scheduler.extender.extenders import SKIP_SECONDS, without_password
-from scheduler.framework.interface import Candidate
-from scheduler.framework.status import Code, Status
+from scheduler.kernel.extender.extenders import SKIP_SECONDS, without_password
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.status import Code, Status
 from tests.support.builders import make_pod_info
 
 NODES = ("a", "b", "c")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from scheduler.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
-from scheduler.extender.wire import UnreadableAnswerError, read_answer, read_binding
+from scheduler.kernel.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
+from scheduler.kernel.extender.wire import UnreadableAnswerError, read_answer, read_binding
 
 F, R, P = Verb.FILTER, Verb.PRIORITIZE, Verb.PREEMPT
 

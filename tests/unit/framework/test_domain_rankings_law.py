@@ -20,16 +20,16 @@ from scheduler.api.objects import (
     WeightedPodAffinityTerm,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration, load_object
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.runtime.domain_rankings import DomainRankings
-from scheduler.framework.runtime.pod_class import PodClass
-from scheduler.framework.runtime.ranking import INFEASIBLE_TOTAL
-from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
-from scheduler.snapshot.changes import Change
-from scheduler.snapshot.row_log import RowLog
-from scheduler.snapshot.topology import Topology
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.domain_rankings import DomainRankings
+from scheduler.kernel.framework.runtime.pod_class import PodClass
+from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL
+from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
+from scheduler.kernel.snapshot.changes import Change
+from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import ZONE, make_node, make_node_info, make_pod_info
 
 NODES = 60

@@ -16,14 +16,14 @@ import pytest
 from scheduler.api.nodes import checked_node
 from scheduler.api.objects import Namespace, Node, Pod
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.bootstrap import FrameworkBuilder
-from scheduler.cache import Cache
 from scheduler.config.load import load_object
-from scheduler.framework.runtime import Framework, PluginSet
-from scheduler.framework.shortcuts import Shortcuts
-from scheduler.offline.defaults import completed_pod
-from scheduler.queue import Nominator
-from scheduler.snapshot import Snapshot
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.cache import Cache
+from scheduler.kernel.framework.runtime import Framework, PluginSet
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.queue import Nominator
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.tools.offline.defaults import completed_pod
 from tests.parity.generator.cluster import Cluster, new_namespaces, new_node, new_pod
 from tests.parity.generator.draw import Draw
 from tests.parity.generator.families import FAMILIES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_UPDATE,
     FORCE_ACTIVATE,

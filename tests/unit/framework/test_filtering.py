@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.framework.interface import Plugin, Reads, Reason
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.runtime.changed_rows import ChangedRows
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.framework.runtime.verdicts import FEASIBLE
-from scheduler.framework.status import (
+from scheduler.kernel.framework.interface import Plugin, Reads, Reason
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.framework.status import (
     SKIP,
     SUCCESS,
     Code,
@@ -20,8 +20,8 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.snapshot import NodeRemoved, Snapshot
-from scheduler.snapshot.pod_kinds import OtherPods
+from scheduler.kernel.snapshot import NodeRemoved, Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scheduler.framework.runtime.foresight import Foresight
+from scheduler.kernel.framework.runtime.foresight import Foresight
 
 ROW = 3
 

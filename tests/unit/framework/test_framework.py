@@ -8,8 +8,8 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.interface import (
+from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.interface import (
     BindPlugin,
     PermitPlugin,
     PostBindPlugin,
@@ -19,8 +19,8 @@ from scheduler.framework.interface import (
     PreEnqueuePlugin,
     ReservePlugin,
 )
-from scheduler.framework.runtime import Framework, PluginError, PluginSet, PluginSetError
-from scheduler.framework.status import (
+from scheduler.kernel.framework.runtime import Framework, PluginError, PluginSet, PluginSetError
+from scheduler.kernel.framework.status import (
     SKIP,
     SUCCESS,
     Code,
@@ -29,7 +29,7 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import QueuedPodInfo
 from tests.support.builders import make_pod_info, make_queued_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,

@@ -8,18 +8,18 @@ from typing_extensions import override
 
 from scheduler.api.objects import Service, ServiceSpec
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder, PluginLoadError
 from scheduler.config.load import load_object
-from scheduler.framework.events import EventResource, ObjectKind
-from scheduler.framework.handle import Handle, HandleError, Lister, SharedState
-from scheduler.framework.interface import PermitPlugin, Plugin, PostBindPlugin
-from scheduler.framework.runtime import PluginError
-from scheduler.framework.runtime.shared_states import kinds_to_watch
-from scheduler.framework.status import SUCCESS, Status
-from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.plugins.default_selector import SERVICE, Workloads
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.volumes.catalog import VolumeCatalog
+from scheduler.daemon.bootstrap import FrameworkBuilder, PluginLoadError
+from scheduler.kernel.framework.events import EventResource, ObjectKind
+from scheduler.kernel.framework.handle import Handle, HandleError, Lister, SharedState
+from scheduler.kernel.framework.interface import PermitPlugin, Plugin, PostBindPlugin
+from scheduler.kernel.framework.runtime import PluginError
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
+from scheduler.kernel.framework.status import SUCCESS, Status
+from scheduler.kernel.plugins.default_preemption import DefaultPreemption
+from scheduler.kernel.plugins.default_selector import SERVICE, Workloads
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.volumes.catalog import VolumeCatalog
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import make_framework, make_snapshot
 from tests.support.handles import make_backing, make_handle

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import (
     ClusterEvent,
     QueueingHint,
 )
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.framework.status import Code, Status
-from scheduler.snapshot import PodAdded, Snapshot
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.snapshot import PodAdded, Snapshot
 from tests.support.builders import make_pod_info, make_queued_pod_info
 from tests.support.fake_plugins import ColumnFilter, make_snapshot
 from tests.support.rogues import NODES, rogue_framework

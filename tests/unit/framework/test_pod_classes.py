@@ -9,10 +9,10 @@ from typing_extensions import override
 
 from scheduler.api.objects import ContainerImage
 from scheduler.api.pods import PodInfo
-from scheduler.framework.interface import FilterPlugin, Reads
-from scheduler.framework.runtime import Framework, PluginError, pod_classes
-from scheduler.framework.runtime.bound import row_indices
-from scheduler.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.kernel.framework.interface import FilterPlugin, Reads
+from scheduler.kernel.framework.runtime import Framework, PluginError, pod_classes
+from scheduler.kernel.framework.runtime.bound import row_indices
+from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,

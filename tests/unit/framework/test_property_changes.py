@@ -12,7 +12,7 @@ from scheduler.api.objects import (
     Toleration,
 )
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.framework.property_changes import (
+from scheduler.kernel.framework.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )

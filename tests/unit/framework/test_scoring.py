@@ -8,14 +8,14 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PreScorePlugin, Reads, Scores
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.runtime.filtering import Feasibility
-from scheduler.framework.runtime.scoring import Scoring
-from scheduler.framework.shortcuts import Shortcuts
-from scheduler.framework.status import SUCCESS, Status, unschedulable
-from scheduler.snapshot import NodeRemoved, Rows, Snapshot
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PreScorePlugin, Reads, Scores
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.filtering import Feasibility
+from scheduler.kernel.framework.runtime.scoring import Scoring
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
+from scheduler.kernel.snapshot import NodeRemoved, Rows, Snapshot
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,

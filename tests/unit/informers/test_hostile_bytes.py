@@ -17,21 +17,21 @@ from aiohttp import web
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scheduler.api.objects import ObjectMeta
-from scheduler.client.direct import Response
-from scheduler.client.errors import (
+from scheduler.clock import SystemClock
+from scheduler.daemon.client.direct import Response
+from scheduler.daemon.client.errors import (
     InvalidError,
     UnavailableError,
     error_from_response,
 )
-from scheduler.client.lines import KEPT_BYTES, MAX_LINE_BYTES
-from scheduler.clock import SystemClock
-from scheduler.framework.events import ObjectKind
-from scheduler.informers.glimpse import glimpse
-from scheduler.informers.informer import BLIND_SECONDS, Informer
-from scheduler.informers.informers import Informers
-from scheduler.informers.kinds import KINDS, NODES, Kind, MalformedObjectError
-from scheduler.informers.pages import MAX_HELD_BYTES
-from scheduler.informers.paging import FIRST, TARGET_BYTES, PageSize
+from scheduler.daemon.client.lines import KEPT_BYTES, MAX_LINE_BYTES
+from scheduler.daemon.informers.glimpse import glimpse
+from scheduler.daemon.informers.informer import BLIND_SECONDS, Informer
+from scheduler.daemon.informers.informers import Informers
+from scheduler.daemon.informers.kinds import KINDS, NODES, Kind, MalformedObjectError
+from scheduler.daemon.informers.pages import MAX_HELD_BYTES
+from scheduler.daemon.informers.paging import FIRST, TARGET_BYTES, PageSize
+from scheduler.kernel.framework.events import ObjectKind
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock

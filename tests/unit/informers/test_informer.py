@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scheduler.api.objects import Namespace, Node
 from scheduler.clock import SystemClock
-from scheduler.informers.informer import Informer, InformerOptions
-from scheduler.informers.informers import Informers
-from scheduler.informers.kinds import NAMESPACES, NODES, PODS, Kind
-from scheduler.informers.states import State
+from scheduler.daemon.informers.informer import Informer, InformerOptions
+from scheduler.daemon.informers.informers import Informers
+from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, Kind
+from scheduler.daemon.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.shares import unseen_shares

@@ -14,10 +14,9 @@ from hypothesis import given, strategies as st
 
 from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import AnnotatedMeta, Node
-from scheduler.client.errors import UnavailableError
-from scheduler.framework.events import ObjectKind
-from scheduler.informers.backoff import Backoff
-from scheduler.informers.kinds import (
+from scheduler.daemon.client.errors import UnavailableError
+from scheduler.daemon.informers.backoff import Backoff
+from scheduler.daemon.informers.kinds import (
     KINDS,
     NODES,
     PODS,
@@ -25,12 +24,13 @@ from scheduler.informers.kinds import (
     MalformedObjectError,
     watched_kind,
 )
-from scheduler.informers.listing import list_all
-from scheduler.informers.pacer import Pacer
-from scheduler.informers.pages import PageReader
-from scheduler.informers.paging import PageSize
-from scheduler.informers.store import Store
-from scheduler.informers.wire import list_query, page_decoder, watch_query
+from scheduler.daemon.informers.listing import list_all
+from scheduler.daemon.informers.pacer import Pacer
+from scheduler.daemon.informers.pages import PageReader
+from scheduler.daemon.informers.paging import PageSize
+from scheduler.daemon.informers.store import Store
+from scheduler.daemon.informers.wire import list_query, page_decoder, watch_query
+from scheduler.kernel.framework.events import ObjectKind
 from tests.support.bodies import WholeBody
 from tests.support.clock import FakeClock
 from tests.unit.informers.fake_api import Mirror

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.client.direct import Response
-from scheduler.client.errors import ApiError, TooManyRequestsError, UnauthorizedError
-from scheduler.informers.backoff import BASE_SECONDS, CAP_SECONDS
-from scheduler.informers.informer import Informer, InformerOptions
-from scheduler.informers.kinds import NODES
+from scheduler.daemon.client.direct import Response
+from scheduler.daemon.client.errors import ApiError, TooManyRequestsError, UnauthorizedError
+from scheduler.daemon.informers.backoff import BASE_SECONDS, CAP_SECONDS
+from scheduler.daemon.informers.informer import Informer, InformerOptions
+from scheduler.daemon.informers.kinds import NODES
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock

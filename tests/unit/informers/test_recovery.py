@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from scheduler.client.direct import Response
-from scheduler.informers.backoff import CAP_SECONDS
-from scheduler.informers.informer import Informer, InformerOptions
-from scheduler.informers.kinds import NODES
-from scheduler.informers.states import State
+from scheduler.daemon.client.direct import Response
+from scheduler.daemon.informers.backoff import CAP_SECONDS
+from scheduler.daemon.informers.informer import Informer, InformerOptions
+from scheduler.daemon.informers.kinds import NODES
+from scheduler.daemon.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock

@@ -2,7 +2,7 @@
 
 from structlog.testing import capture_logs
 
-from scheduler.informers.reports import Reports
+from scheduler.daemon.informers.reports import Reports
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock

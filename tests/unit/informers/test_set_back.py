@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from scheduler.clock import SystemClock
-from scheduler.informers.informers import Informers
-from scheduler.informers.kinds import NODES, PODS
-from scheduler.informers.states import State
+from scheduler.daemon.informers.informers import Informers
+from scheduler.daemon.informers.kinds import NODES, PODS
+from scheduler.daemon.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.shares import unseen_shares

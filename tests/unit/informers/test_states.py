@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from scheduler.informers.states import (
+from scheduler.daemon.informers.states import (
     TRANSITIONS,
     IllegalTransitionError,
     Outcome,

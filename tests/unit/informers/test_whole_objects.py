@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from scheduler.informers.whole_objects import KeptObjects
+from scheduler.daemon.informers.whole_objects import KeptObjects
 
 
 def event(kind: str, obj: dict[str, Any]) -> bytes:

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from scheduler.client.errors import ConflictError, NotFoundError, UnavailableError
-from scheduler.client.leases import Lease, LeaseSpec
 from scheduler.clock import Clock
-from scheduler.leader_election.campaign import Campaign, MainLoop
-from scheduler.leader_election.election import LeaderElectionSettings
-from scheduler.leader_election.elector import (
+from scheduler.daemon.client.errors import ConflictError, NotFoundError, UnavailableError
+from scheduler.daemon.client.leases import Lease, LeaseSpec
+from scheduler.daemon.leader_election.campaign import Campaign, MainLoop
+from scheduler.daemon.leader_election.election import LeaderElectionSettings
+from scheduler.daemon.leader_election.elector import (
     ElectionCallbacks,
     LeaderElector,
 )

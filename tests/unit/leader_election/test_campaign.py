@@ -11,14 +11,14 @@ from aiohttp import web
 from hypothesis import given, settings, strategies as st
 from structlog.testing import capture_logs
 
-from scheduler.client.connection import Access, Connection
-from scheduler.client.credentials import Credentials
-from scheduler.client.errors import UnauthorizedError
-from scheduler.client.leases import LeaseLock
-from scheduler.client.session import ApiSession
 from scheduler.clock import SystemClock
-from scheduler.leader_election.campaign import CampaignThread, MainLoop
-from scheduler.leader_election.lock import Lock
+from scheduler.daemon.client.connection import Access, Connection
+from scheduler.daemon.client.credentials import Credentials
+from scheduler.daemon.client.errors import UnauthorizedError
+from scheduler.daemon.client.leases import LeaseLock
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.leader_election.campaign import CampaignThread, MainLoop
+from scheduler.daemon.leader_election.lock import Lock
 from scheduler.observability.client_metrics import ClientMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from scheduler.client.leases import LeaseSpec
-from scheduler.leader_election.election import Election, LeaderElectionSettings, released
+from scheduler.daemon.client.leases import LeaseSpec
+from scheduler.daemon.leader_election.election import Election, LeaderElectionSettings, released
 from tests.unit.leader_election.fake_leases import held_by
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.client.leases import Lease
-from scheduler.leader_election.elector import (
+from scheduler.daemon.client.leases import Lease
+from scheduler.daemon.leader_election.elector import (
     unique_identity,
 )
 from tests.unit.leader_election.fake_leases import (

@@ -43,7 +43,7 @@ def test_text_is_klogs_line() -> None:
     get_logger("scheduler.cycle.binding_cycle").info(
         "Successfully bound pod to node", v=2, pod="ns/a", feasible_nodes=3, ok=True
     )
-    get_logger("scheduler.queue").error("It broke", reasons=["a", 1], err='say "no"\n')
+    get_logger("scheduler.kernel.queue").error("It broke", reasons=["a", 1], err='say "no"\n')
 
     first, second = stream.getvalue().splitlines()
     assert first[0] == "I"
@@ -78,7 +78,7 @@ def test_no_value_begins_a_line_of_its_own(form: str) -> None:
     stream = _logged(form)
 
     forged = 'a"\nE0101 00:00:00.000000 engine] "Forged"\r\n\x1b[2J'
-    get_logger("scheduler.engine").info("Said", pod=forged, reasons=[forged])
+    get_logger("scheduler.kernel.engine").info("Said", pod=forged, reasons=[forged])
 
     text = stream.getvalue()
     assert text.count("\n") == 1
@@ -102,9 +102,11 @@ def test_no_value_commands_a_terminal(form: str, forged: str) -> None:
     stream = _logged(form)
     foreign = "\u9875-\u00fc"
 
-    get_logger("scheduler.engine").info("Said", pod=forged, reasons=[forged], foreign=foreign)
+    get_logger("scheduler.kernel.engine").info(
+        "Said", pod=forged, reasons=[forged], foreign=foreign
+    )
     problem = ValueError(f"{forged}\nE0202 00:00:00.000000 engine] Forged")
-    get_logger("scheduler.engine").error("Failed", exc_info=problem)
+    get_logger("scheduler.kernel.engine").error("Failed", exc_info=problem)
 
     text = stream.getvalue()
     assert forged[0] not in text

@@ -1,4 +1,4 @@
-"""Where `scheduler/offline/fields.json` comes from: the models of the kubernetes package.
+"""Where `scheduler/tools/offline/fields.json` comes from: the models of the kubernetes package.
 
     python -m tests.unit.offline.known_fields      # writes it again
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kubernetes.aio.client import models
 
-PAGE: Final = Path(__file__).parents[3] / "scheduler" / "offline" / "fields.json"
+PAGE: Final = Path(__file__).parents[3] / "scheduler" / "tools" / "offline" / "fields.json"
 READ: Final = (
     "Pod",
     "Node",

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.offline.admission import Admission
-from scheduler.offline.reading import (
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.reading import (
     ClusterObjects,
     documents_from_text,
     objects_from_documents,

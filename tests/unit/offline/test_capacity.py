@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from scheduler.api.pods import PodInfo
-from scheduler.offline import capacity
-from scheduler.offline.capacity import Capacity, capacity_of
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.hypothetical_changes import copy_of
-from scheduler.offline.reading import (
+from scheduler.tools.offline import capacity
+from scheduler.tools.offline.capacity import Capacity, capacity_of
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.hypothetical_changes import copy_of
+from scheduler.tools.offline.reading import (
     ClusterObjects,
     documents_from_text,
     objects_from_documents,
 )
-from scheduler.offline.simulate import simulate
+from scheduler.tools.offline.simulate import simulate
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 APART = {

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from scheduler.cli.main import main
+from scheduler.tools.cli.main import main
 from tests.support.extender import FakeExtender, agreeing, failing, names_of, only, scores, serving
 from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
 

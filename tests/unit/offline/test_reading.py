@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.framework.events import ObjectKind
-from scheduler.offline.reading import (
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.tools.offline.reading import (
     ClusterObjects,
     InputError,
     documents_from_text,

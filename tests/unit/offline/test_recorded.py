@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from scheduler.api.objects import Namespace, ObjectMeta, Service, ServiceSpec
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
-from scheduler.engine.events import (
+from scheduler.daemon.recording.records import Record, encode_answer
+from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
     Configure,
@@ -14,9 +15,8 @@ from scheduler.engine.events import (
     ObjectGone,
     ObjectSet,
 )
-from scheduler.engine.instructions import Bind, Configured, Instruction
-from scheduler.offline.recorded import cluster_of, recorded_profiles
-from scheduler.recording.records import Record, encode_answer
+from scheduler.kernel.engine.instructions import Bind, Configured, Instruction
+from scheduler.tools.offline.recorded import cluster_of, recorded_profiles
 from tests.support.builders import make_node, make_pod_info
 from tests.support.recordings import make_header
 

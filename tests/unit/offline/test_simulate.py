@@ -8,15 +8,20 @@ from together import GROUP, SIZE, Together
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import args_types_of, implemented_plugins
 from scheduler.config.load import load_object
 from scheduler.config.types import ExtensionPoint
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PermitPlugin, Plugin, PreEnqueuePlugin, ReservePlugin
-from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import documents_from_text, objects_from_documents
-from scheduler.offline.simulate import Placement, simulate
+from scheduler.daemon.bootstrap import args_types_of, implemented_plugins
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import (
+    PermitPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    ReservePlugin,
+)
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
+from scheduler.tools.offline.simulate import Placement, simulate
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 NO_VICTIMS = (

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.offline.admission import Admission
-from scheduler.offline.reading import (
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.reading import (
     ClusterObjects,
     InputError,
     documents_from_text,

@@ -1,7 +1,7 @@
 """How full a cluster is, by zone."""
 
-from scheduler.offline.utilisation import Share, changed, utilisation_of
-from scheduler.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.tools.offline.utilisation import Share, changed, utilisation_of
 from tests.support.builders import make_node, make_node_info, make_pod_info
 
 

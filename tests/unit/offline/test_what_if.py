@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from scheduler.offline import hypothetical_changes as changed
-from scheduler.offline.admission import Admission
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import (
+from scheduler.tools.offline import hypothetical_changes as changed
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import (
     ClusterObjects,
     InputError,
     documents_from_text,
     objects_from_documents,
 )
-from scheduler.offline.simulate import simulate
-from scheduler.offline.what_if import NOBODY_MAKES_IT, HypotheticalChange, WhatIf, what_if
+from scheduler.tools.offline.simulate import simulate
+from scheduler.tools.offline.what_if import NOBODY_MAKES_IT, HypotheticalChange, WhatIf, what_if
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 HASH = "5d8c7"

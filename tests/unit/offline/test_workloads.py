@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from scheduler.api.pods import PodInfo
-from scheduler.offline.admission import Admission
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import (
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import (
     ClusterObjects,
     InputError,
     documents_from_text,

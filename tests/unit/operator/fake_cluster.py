@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import msgspec
 
-from scheduler.client.errors import ConflictError, ForbiddenError
+from scheduler.daemon.client.errors import ConflictError, ForbiddenError
 from scheduler.operator.cluster import reference_of
 from scheduler.operator.desired import Reference, reference
 from scheduler.operator.resources import Json, Scheduler, SchedulingProfile

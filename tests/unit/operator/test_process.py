@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from scheduler.client.errors import NotFoundError
+from scheduler.daemon.client.errors import NotFoundError
 from scheduler.operator.process import WATCHED, watch
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 
 
 class FakeLines:
-    """Stands in for `scheduler.client.lines.Lines`."""
+    """Stands in for `scheduler.daemon.client.lines.Lines`."""
 
     def __init__(self, batches: list[Sequence[bytes]]) -> None:
         self._batches = batches

@@ -25,10 +25,10 @@ from scheduler.api.objects import (
     Toleration,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.status import Code
-from scheduler.snapshot import Change, NamespaceChanged, NodeSet, PodAdded, Snapshot
-from scheduler.snapshot.pod_kinds import OtherPods
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.status import Code
+from scheduler.kernel.snapshot import Change, NamespaceChanged, NodeSet, PodAdded, Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
 
 T = TypeVar("T")

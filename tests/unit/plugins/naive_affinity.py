@@ -8,7 +8,7 @@ from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Affinity, PodAffinitySpec, PodAffinityTerm
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import selector_from_label_selector
-from scheduler.framework.status import Code
+from scheduler.kernel.framework.status import Code
 from tests.unit.plugins.clusters import Answer, Cluster, labels_of
 
 AFFINITY = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "node(s) didn't match pod affinity rules")

@@ -9,8 +9,11 @@ from scheduler.api.objects import TopologySpreadConstraint
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Selector, selector_from_label_selector, selector_from_labels
 from scheduler.api.taints import Tolerations
-from scheduler.framework.status import Code
-from scheduler.plugins.node_predicates import has_untolerated_taint, required_node_affinity_of
+from scheduler.kernel.framework.status import Code
+from scheduler.kernel.plugins.node_predicates import (
+    has_untolerated_taint,
+    required_node_affinity_of,
+)
 from tests.support.builders import HOSTNAME
 from tests.unit.plugins.clusters import Answer, Cluster, labels_of, node_of
 

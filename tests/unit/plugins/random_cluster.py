@@ -23,7 +23,7 @@ from scheduler.api.objects import (
     Volume,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
+from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.unit.plugins.scalar_reference import EXTENDED, HUGE, OTHER_EXTENDED, Place
 

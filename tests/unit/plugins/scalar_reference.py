@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from scheduler.api.objects import Node, NodeSelectorRequirement, NodeSelectorTerm, Toleration
 from scheduler.api.pods import HostPort, PodInfo
 from scheduler.api.quantity import ceil, milli_value, parse
-from scheduler.framework.status import Code, Status
+from scheduler.kernel.framework.status import Code, Status
 from tests.support.plugin_answers import FITS
 
 EXTENDED = "example.com/gpu"

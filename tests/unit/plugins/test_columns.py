@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from scheduler.plugins.columns import (
+from scheduler.kernel.plugins.columns import (
     Judged,
     count_of,
     distance_from_highest,
     share_of_highest,
 )
-from scheduler.snapshot.interning import Interner
+from scheduler.kernel.snapshot.interning import Interner
 
 
 def test_every_distinct_value_is_judged_once() -> None:

@@ -21,17 +21,19 @@ from scheduler.config.args import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PreFilterPlugin
-from scheduler.framework.status import Status
-from scheduler.plugins.image_locality import ImageLocality
-from scheduler.plugins.node_affinity import NodeAffinity
-from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
-from scheduler.plugins.node_ports import NodePorts
-from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.plugins.node_unschedulable import NodeUnschedulable
-from scheduler.plugins.taint_toleration import TaintToleration
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PreFilterPlugin
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.plugins.image_locality import ImageLocality
+from scheduler.kernel.plugins.node_affinity import NodeAffinity
+from scheduler.kernel.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler.kernel.plugins.node_ports import NodePorts
+from scheduler.kernel.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.kernel.plugins.taint_toleration import TaintToleration
 from tests.support.plugin_answers import FITS, SKIP, filter_answers, score_answers, statuses
 from tests.unit.plugins import scalar_reference as reference
 from tests.unit.plugins.random_cluster import RandomCluster

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from scheduler.errors import SchedulerError
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.status import SUCCESS, Status, error
-from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.status import SUCCESS, Status, error
+from scheduler.kernel.plugins.default_binder import DefaultBinder
 from tests.support.builders import make_pod_info
 from tests.support.handles import make_handle
 

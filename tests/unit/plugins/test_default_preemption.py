@@ -1,9 +1,9 @@
 """DefaultPreemption: what the plugin adds to the decision."""
 
 from scheduler.config.args import DefaultPreemptionArgs
-from scheduler.framework.status import SUCCESS, unresolvable
-from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.preemption import Evictions
+from scheduler.kernel.framework.status import SUCCESS, unresolvable
+from scheduler.kernel.plugins.default_preemption import DefaultPreemption
+from scheduler.kernel.preemption import Evictions
 from tests.support.builders import make_pod_info
 from tests.support.handles import make_handle
 

@@ -16,8 +16,8 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Operator, Requirement, Selector, selector_from_labels
-from scheduler.plugins import default_selector
-from scheduler.plugins.default_selector import (
+from scheduler.kernel.plugins import default_selector
+from scheduler.kernel.plugins.default_selector import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     SERVICE,

@@ -4,9 +4,9 @@ import pytest
 
 from scheduler.api.objects import PodResourceClaim, PodSpec
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.framework.runtime import Framework, PluginError
-from scheduler.framework.status import unresolvable
-from scheduler.plugins.dynamic_resources import DynamicResources
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.status import unresolvable
+from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from tests.support.builders import make_pod, make_pod_info
 from tests.support.fake_plugins import make_framework, make_snapshot
 

@@ -2,8 +2,8 @@
 
 from scheduler.api.objects import PodSchedulingGroup, PodSpec
 from scheduler.api.pods import pod_info
-from scheduler.framework.status import unresolvable
-from scheduler.plugins.gang_scheduling import REASON, GangScheduling
+from scheduler.kernel.framework.status import unresolvable
+from scheduler.kernel.plugins.gang_scheduling import REASON, GangScheduling
 from tests.support.builders import make_pod, make_pod_info
 from tests.support.fake_plugins import make_framework, make_snapshot
 

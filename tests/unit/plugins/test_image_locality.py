@@ -4,8 +4,8 @@ import pytest
 
 from scheduler.api.images import normalized_image_name
 from scheduler.api.objects import Container, ContainerImage, ImageVolumeSource, Volume
-from scheduler.plugins.image_locality import ImageLocality
-from scheduler.snapshot import NodeSet
+from scheduler.kernel.plugins.image_locality import ImageLocality
+from scheduler.kernel.snapshot import NodeSet
 from tests.support.builders import make_node, make_node_info, make_pod_info, make_snapshot
 from tests.support.plugin_answers import score_answers
 

@@ -18,11 +18,11 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import InterPodAffinityArgs
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, EventResource, QueueingHint
-from scheduler.framework.status import Code
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from scheduler.snapshot import NamespaceChanged, NodeSet
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ActionType, EventResource, QueueingHint
+from scheduler.kernel.framework.status import Code
+from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.kernel.snapshot import NamespaceChanged, NodeSet
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
 from tests.unit.plugins.clusters import (
     KEYS,
@@ -466,8 +466,8 @@ def test_domains_follow_the_labels_of_nodes() -> None:
 
 def test_memory_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Terms of shapes and namespaces are forgotten, never wrong."""
-    monkeypatch.setattr("scheduler.plugins.own_affinity_terms._MAX_SHAPES", 2)
-    monkeypatch.setattr("scheduler.plugins.own_affinity_terms._MAX_NAMESPACES_PER_SHAPE", 2)
+    monkeypatch.setattr("scheduler.kernel.plugins.own_affinity_terms._MAX_SHAPES", 2)
+    monkeypatch.setattr("scheduler.kernel.plugins.own_affinity_terms._MAX_NAMESPACES_PER_SHAPE", 2)
     cluster = make_zones("a", "b")
     run(cluster, "a", make_web_pod("w"))
     snapshot, plugin = cluster.snapshot(), make_plugin()

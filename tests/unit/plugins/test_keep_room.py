@@ -7,11 +7,11 @@ import pytest
 from scheduler.api.objects import OwnerReference
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import DefaultPreemptionArgs, KeepRoomArgs, NodeResourcesFitArgs
-from scheduler.engine.instructions import PatchStatus
-from scheduler.plugins.default_preemption import BUDGETS, DefaultPreemption
-from scheduler.plugins.keep_room import KeepRoom
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.preemption.estimate import NEVER, UNKNOWN, end_of
+from scheduler.kernel.engine.instructions import PatchStatus
+from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
+from scheduler.kernel.plugins.keep_room import KeepRoom
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.preemption.estimate import NEVER, UNKNOWN, end_of
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import DrivenEngine
 

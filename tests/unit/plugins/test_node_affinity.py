@@ -15,11 +15,11 @@ from scheduler.api.objects import (
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import SelectorError
 from scheduler.config.args import NodeAffinityArgs
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.interface import PreFilterResult
-from scheduler.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
-from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.kernel.framework.interface import PreFilterResult
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
+from scheduler.kernel.plugins.node_affinity import NodeAffinity
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.plugin_answers import FITS, filter_answers, score_answers, statuses
 

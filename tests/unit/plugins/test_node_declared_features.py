@@ -4,9 +4,9 @@ import pytest
 
 from scheduler.api.objects import Container, ContainerRestartRule, Node
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.status import SKIP, Code, Status
-from scheduler.plugins.node_declared_features import (
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.kernel.framework.status import SKIP, Code, Status
+from scheduler.kernel.plugins.node_declared_features import (
     NodeDeclaredFeatures,
     is_schedulable_after_node_change,
     is_schedulable_after_pod_update,

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from scheduler.framework.events import NODE_ADD, ClusterEventWithHint
-from scheduler.framework.status import Code, Status
-from scheduler.plugins.node_name import NodeName
+from scheduler.kernel.framework.events import NODE_ADD, ClusterEventWithHint
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.plugins.node_name import NodeName
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.plugin_answers import FITS, filter_answers
 

@@ -3,16 +3,16 @@
 import pytest
 
 from scheduler.api.objects import Container, ContainerPort
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import (
     NODE_ADD,
     ActionType,
     ClusterEvent,
     EventResource,
     QueueingHint,
 )
-from scheduler.framework.status import SKIP, Code, Status
-from scheduler.plugins.node_ports import NodePorts, is_schedulable_after_pod_deleted
+from scheduler.kernel.framework.status import SKIP, Code, Status
+from scheduler.kernel.plugins.node_ports import NodePorts, is_schedulable_after_pod_deleted
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.plugin_answers import FITS, filter_answers
 

@@ -1,7 +1,7 @@
 """What plugins ask of nodes on behalf of a pod."""
 
 from scheduler.api.objects import Taint, Toleration
-from scheduler.plugins.node_predicates import (
+from scheduler.kernel.plugins.node_predicates import (
     RequiredNodeAffinity,
     any_term_matches,
     required_node_affinity_of,

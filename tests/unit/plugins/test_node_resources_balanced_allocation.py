@@ -5,9 +5,11 @@ import pytest
 from scheduler.api.objects import Node, ResourceRequirements
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import NodeResourcesBalancedAllocationArgs, ResourceSpec
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.status import SKIP
-from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.status import SKIP
+from scheduler.kernel.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.plugin_answers import score_answers
 

@@ -12,10 +12,10 @@ from scheduler.config.args import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.status import Code, Status
-from scheduler.plugins.node_resources_fit import (
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.plugins.node_resources_fit import (
     NodeResourcesFit,
     is_schedulable_after_node_change,
     is_schedulable_after_pod_event,

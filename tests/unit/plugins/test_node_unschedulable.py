@@ -3,9 +3,9 @@
 import pytest
 
 from scheduler.api.objects import Node, Toleration
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.status import Code, Status
-from scheduler.plugins.node_unschedulable import (
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.plugins.node_unschedulable import (
     NodeUnschedulable,
     is_schedulable_after_node_change,
     is_schedulable_after_pod_toleration_change,

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from scheduler.answers.checks import checks_of, every_check
 from scheduler.api.objects import (
     Affinity,
     ContainerPort,
@@ -24,9 +23,10 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import selector_from_label_selector
-from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration
-from scheduler.framework.obstacles import (
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.answers.checks import checks_of, every_check
+from scheduler.kernel.framework.obstacles import (
     DomainCount,
     LabelObstacle,
     Obstacle,
@@ -38,7 +38,7 @@ from scheduler.framework.obstacles import (
     TaintObstacle,
     ValueCount,
 )
-from scheduler.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.unit.preemption.naive import placed
 

@@ -14,16 +14,16 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.status import SKIP, SUCCESS, Status, unresolvable
-from scheduler.offline.cluster import Profiles
-from scheduler.plugins.node_volume_limits import NodeVolumeLimits
-from scheduler.plugins.volume_binding import VolumeBinding
-from scheduler.plugins.volume_restrictions import VolumeRestrictions
-from scheduler.plugins.volume_zone import VolumeZone
-from scheduler.snapshot import Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
-from scheduler.volumes.translation import BETA_ZONE
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable
+from scheduler.kernel.plugins.node_volume_limits import NodeVolumeLimits
+from scheduler.kernel.plugins.volume_binding import VolumeBinding
+from scheduler.kernel.plugins.volume_restrictions import VolumeRestrictions
+from scheduler.kernel.plugins.volume_zone import VolumeZone
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.translation import BETA_ZONE
+from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import ZONE, make_node, make_pod_info
 from tests.support.handles import make_handle
 from tests.support.storage import (

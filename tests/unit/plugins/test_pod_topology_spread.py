@@ -23,14 +23,14 @@ from scheduler.config.args import (
     PodTopologySpreadArgs,
     PodTopologySpreadConstraintsDefaulting,
 )
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, EventResource, QueueingHint
-from scheduler.framework.handle import Handle
-from scheduler.framework.status import Code
-from scheduler.plugins.default_selector import SERVICE, Workloads
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
-from scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS
-from scheduler.snapshot import NodeSet, PodAdded
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ActionType, EventResource, QueueingHint
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.status import Code
+from scheduler.kernel.plugins.default_selector import SERVICE, Workloads
+from scheduler.kernel.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.kernel.plugins.spread_constraints import SYSTEM_DEFAULTS
+from scheduler.kernel.snapshot import NodeSet, PodAdded
 from tests.support.builders import (
     HOSTNAME,
     ZONE,
@@ -529,9 +529,9 @@ def test_one_plugin_serves_several_snapshots() -> None:
 
 def test_memory_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans of shapes, of variants of a shape, and scopes are forgotten, never wrong."""
-    monkeypatch.setattr("scheduler.plugins.spread_constraints._MAX_SHAPES", 2)
-    monkeypatch.setattr("scheduler.plugins.spread_constraints._MAX_PLANS_PER_SHAPE", 2)
-    monkeypatch.setattr("scheduler.plugins.topology_scope._MAX_SCOPES", 2)
+    monkeypatch.setattr("scheduler.kernel.plugins.spread_constraints._MAX_SHAPES", 2)
+    monkeypatch.setattr("scheduler.kernel.plugins.spread_constraints._MAX_PLANS_PER_SHAPE", 2)
+    monkeypatch.setattr("scheduler.kernel.plugins.topology_scope._MAX_SCOPES", 2)
     plugin, snapshot = make_plugin(), make_zones(a=1, b=0).snapshot()
 
     for max_skew in (1, 2, 3, 1):

@@ -1,6 +1,6 @@
 """PrioritySort decides who goes first."""
 
-from scheduler.plugins.priority_sort import PrioritySort
+from scheduler.kernel.plugins.priority_sort import PrioritySort
 from tests.support.builders import make_queued_pod_info
 
 

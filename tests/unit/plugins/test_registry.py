@@ -4,9 +4,9 @@ import pytest
 
 from scheduler.config.args import ARGS_TYPES
 from scheduler.config.plugin_sets import IN_TREE as KNOWN
-from scheduler.framework.interface import Plugin
-from scheduler.framework.runtime.plugin_set import extension_points
-from scheduler.plugins.registry import IN_TREE
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.runtime.plugin_set import extension_points
+from scheduler.kernel.plugins.registry import IN_TREE
 
 UNSUPPORTED_POINTS = {"placementScore"}
 """Needs a feature gate that is off in 1.36."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.status import SUCCESS, Code, Status
-from scheduler.plugins.scheduling_gates import SchedulingGates
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.plugins.scheduling_gates import SchedulingGates
 from tests.support.builders import make_pod_info
 
 

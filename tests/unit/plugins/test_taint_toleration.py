@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from scheduler.api.objects import Node, Taint, Toleration
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.status import Code, Status
-from scheduler.plugins.taint_toleration import (
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.plugins.taint_toleration import (
     TaintToleration,
     is_schedulable_after_node_change,
     is_schedulable_after_pod_toleration_change,
 )
-from scheduler.snapshot import NodeSet
+from scheduler.kernel.snapshot import NodeSet
 from tests.support.builders import make_node, make_node_info, make_pod_info, make_snapshot
 from tests.support.plugin_answers import FITS, filter_answers, score_answers, statuses
 

@@ -12,9 +12,9 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import InterPodAffinityArgs, PodTopologySpreadArgs
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.kernel.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import HOSTNAME, ZONE, make_pod_info
 from tests.support.handles import make_handle
 from tests.support.histories import APPS, NAMESPACES, RACK, History

@@ -12,17 +12,17 @@ import pytest
 from scheduler.api.objects import LabelSelector, ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSIDriver, CSIStorageCapacity
-from scheduler.bootstrap.time_limit import plugin_time_limit
-from scheduler.client.writes import PodWrites
 from scheduler.config.args import STORAGE_SHAPE, VolumeBindingArgs
+from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
+from scheduler.daemon.client.writes import PodWrites
 from scheduler.errors import SchedulerError
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.runtime import answers
-from scheduler.framework.status import SKIP, SUCCESS, Code, error, unresolvable
-from scheduler.plugins.volume_binding import VolumeBinding
-from scheduler.snapshot import Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
-from scheduler.volumes.decision import REASONS
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.runtime import answers
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, error, unresolvable
+from scheduler.kernel.plugins.volume_binding import VolumeBinding
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.decision import REASONS
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_calls

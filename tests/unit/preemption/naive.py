@@ -7,11 +7,11 @@ from typing import NamedTuple
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
-from scheduler.cache import Cache
 from scheduler.config.load import default_configuration
-from scheduler.framework.status import SUCCESS, Code, Status
-from scheduler.snapshot import Snapshot
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.cache import Cache
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.snapshot import Snapshot
 
 _FRAMEWORK = FrameworkBuilder(lambda: 0.0, class_cache_bytes=0).build(
     default_configuration("stowage")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduler.framework.interface import Candidate
-from scheduler.preemption.candidates import best_of
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.preemption.candidates import best_of
 from tests.support.builders import make_pod_info
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"

@@ -17,9 +17,9 @@ from scheduler.api.objects import (
     PodDisruptionBudgetStatus,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.preemption.budgets import MAX_BUDGETS, MAX_COMPARED, MAX_FILED, Budgets
-from scheduler.preemption.importance import Importance
-from scheduler.snapshot.pod_kinds import OtherPods, kinds_used
+from scheduler.kernel.preemption.budgets import MAX_BUDGETS, MAX_COMPARED, MAX_FILED, Budgets
+from scheduler.kernel.preemption.importance import Importance
+from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.preemption.naive import placed
 

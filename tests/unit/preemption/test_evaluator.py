@@ -17,12 +17,12 @@ from scheduler.api.objects import (
     PodDisruptionBudgetStatus,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration
-from scheduler.framework.interface import PostFilterResult
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.framework.status import Status
-from scheduler.preemption import Evaluator
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.preemption import Evaluator
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.preemption.naive import placed
 

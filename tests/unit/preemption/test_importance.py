@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.cache import Cache
-from scheduler.preemption import Importance
-from scheduler.preemption.importance import RankedPods, importance, start_number
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.cache import Cache
+from scheduler.kernel.preemption import Importance
+from scheduler.kernel.preemption.importance import RankedPods, importance, start_number
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
 
 NAMES = [f"n{number}" for number in range(8)]
@@ -132,7 +132,7 @@ def test_a_fork_is_another_cluster() -> None:
 
 def test_what_was_read_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Extenders are asked about candidates long after the nodes have changed."""
-    monkeypatch.setattr("scheduler.preemption.importance._MIN_PODS", 4)
+    monkeypatch.setattr("scheduler.kernel.preemption.importance._MIN_PODS", 4)
     history, known = History(2), Importance()
     for _ in range(40):
         history.step()

@@ -6,13 +6,13 @@ import pytest
 
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import PodInfo
-from scheduler.bootstrap import FrameworkBuilder
 from scheduler.config.load import default_configuration
-from scheduler.framework.interface import PostFilterResult
-from scheduler.framework.runtime.nominated_pods import NominatedPods
-from scheduler.framework.status import Status
-from scheduler.preemption import Evaluator
-from scheduler.snapshot import Snapshot
+from scheduler.daemon.bootstrap import FrameworkBuilder
+from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.preemption import Evaluator
+from scheduler.kernel.snapshot import Snapshot
 from tests.unit.preemption.clusters import RandomWorld
 from tests.unit.preemption.naive import World, candidates, placed
 

@@ -1,7 +1,7 @@
 """Whose turn it is: the most important pod's, unless those do nothing but waste it."""
 
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.active import FAIR_AFTER_SECONDS, ActiveQueue
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.active import FAIR_AFTER_SECONDS, ActiveQueue
 from tests.support.builders import make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.queueing import by_priority

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduler.queue import BackoffSettings, QueueSettings
-from scheduler.queue.backoff import BackoffQueue
+from scheduler.kernel.queue import BackoffSettings, QueueSettings
+from scheduler.kernel.queue.backoff import BackoffQueue
 from tests.support.builders import make_pod_info, make_queued_pod_info
 from tests.support.clock import FakeClock
 from tests.support.queueing import QueueUnderTest

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     ActionType,
@@ -14,9 +14,9 @@ from scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
-from scheduler.framework.types import Excess, QueuedPodInfo
-from scheduler.queue.equivalent_pods import Rejection
-from scheduler.queue.pending_events import KEPT
+from scheduler.kernel.framework.types import Excess, QueuedPodInfo
+from scheduler.kernel.queue.equivalent_pods import Rejection
+from scheduler.kernel.queue.pending_events import KEPT
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.queue.equivalent_pods import (
+from scheduler.kernel.queue.equivalent_pods import (
     EquivalentPods,
     Following,
     ProbeEvent,
@@ -10,7 +10,7 @@ from scheduler.queue.equivalent_pods import (
     Wake,
     key_of,
 )
-from scheduler.queue.hints import Strategy
+from scheduler.kernel.queue.hints import Strategy
 from tests.support.builders import make_queued_pod_info
 
 S, E, F = ProbeState, ProbeEvent, Following

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     ALL_EVENTS,
     ASSIGNED_POD_DELETE,
     NODE_ADD,

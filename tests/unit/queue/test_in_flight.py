@@ -3,14 +3,14 @@
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     NODE_ADD,
     ActionType,
     EventResource,
     QueueingHint,
 )
-from scheduler.queue.in_flight import MAX_EVENTS
+from scheduler.kernel.queue.in_flight import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, own_update, registered
 

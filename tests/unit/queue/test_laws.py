@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     NODE_ADD,
     NODE_DELETE,
     ActionType,
@@ -28,10 +28,10 @@ from scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
-from scheduler.framework.property_changes import pod_scheduling_properties_change
-from scheduler.framework.status import SUCCESS, Status, unschedulable
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.active import FAIR_AFTER_SECONDS
+from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
+from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.active import FAIR_AFTER_SECONDS
 from tests.support.builders import make_pod_info
 from tests.support.queueing import QueueUnderTest
 

@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.queue import Nominator
+from scheduler.kernel.queue import Nominator
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.queueing import QueueUnderTest
 

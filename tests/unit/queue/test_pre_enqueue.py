@@ -3,13 +3,13 @@
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     NODE_ADD,
     ActionType,
     EventResource,
 )
-from scheduler.framework.status import SUCCESS, Status, error, unschedulable
+from scheduler.kernel.framework.status import SUCCESS, Status, error, unschedulable
 from tests.support.builders import make_pod_info
 from tests.support.queueing import GATES_GONE, QueueUnderTest, gate, registered
 

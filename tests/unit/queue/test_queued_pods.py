@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     EventResource,
 )
-from scheduler.queue import QueueCounts, QueueInvariantError
+from scheduler.kernel.queue import QueueCounts, QueueInvariantError
 from tests.support.builders import make_pod_info
 from tests.support.queueing import QueueUnderTest, gate
 

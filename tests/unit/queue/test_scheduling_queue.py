@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.framework.events import (
+from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     NODE_ADD,
     ActionType,
@@ -11,7 +11,7 @@ from scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
-from scheduler.queue import PUT_LAST_SECONDS
+from scheduler.kernel.queue import PUT_LAST_SECONDS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, gate, own_update, registered
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler.config.load import default_configuration
-from scheduler.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
-from scheduler.engine.instructions import Bind, Instruction
-from scheduler.offline.cluster import Profiles
-from scheduler.recording.comparison import SPARE_DECISIONS, Comparison, Elsewhere, compare
-from scheduler.recording.records import Record, encode_answer
-from scheduler.recording.summary import Meter, PodSummary, Use, Waiting, summary_of
+from scheduler.daemon.recording.comparison import SPARE_DECISIONS, Comparison, Elsewhere, compare
+from scheduler.daemon.recording.records import Record, encode_answer
+from scheduler.daemon.recording.summary import Meter, PodSummary, Use, Waiting, summary_of
+from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Bind, Instruction
+from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
 
 Moment = tuple[float, Event] | tuple[float, Event, Sequence[Instruction]]

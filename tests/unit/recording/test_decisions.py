@@ -7,12 +7,12 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from scheduler.engine.events import Decide, Tick
-from scheduler.engine.outcome import Outcome
-from scheduler.recording.decision_log import BLOCK_BYTES, DecisionLog, RotatedFile
-from scheduler.recording.decisions import Rows, row_file
-from scheduler.recording.parquet import GROUP_ROWS, SCHEMA
-from scheduler.recording.records import RecordingError
+from scheduler.daemon.recording.decision_log import BLOCK_BYTES, DecisionLog, RotatedFile
+from scheduler.daemon.recording.decisions import Rows, row_file
+from scheduler.daemon.recording.parquet import GROUP_ROWS, SCHEMA
+from scheduler.daemon.recording.records import RecordingError
+from scheduler.kernel.engine.events import Decide, Tick
+from scheduler.kernel.engine.outcome import Outcome
 from tests.support.recordings import make_header
 
 HEADER = make_header(started=1_700_000_000.0)

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from scheduler.engine.events import Decide, ObjectSet, Tick
-from scheduler.informers.kinds import KINDS
-from scheduler.offline.cluster import Profiles
-from scheduler.offline.reading import ClusterObjects
-from scheduler.recording.files import MAGIC, Recording, block
-from scheduler.recording.records import RecordingError, Writer, encode_answer
-from scheduler.recording.replay import replay
+from scheduler.daemon.informers.kinds import KINDS
+from scheduler.daemon.recording.files import MAGIC, Recording, block
+from scheduler.daemon.recording.records import RecordingError, Writer, encode_answer
+from scheduler.daemon.recording.replay import replay
+from scheduler.kernel.engine.events import Decide, ObjectSet, Tick
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import ClusterObjects
 from tests.support.recordings import make_header
 from tests.support.ugly import NONSENSE, WHOLE, named
 

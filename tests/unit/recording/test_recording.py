@@ -34,7 +34,26 @@ from scheduler.api.storage import (
     PersistentVolumeClaim,
 )
 from scheduler.api.written import ObjectReference
-from scheduler.engine.events import (
+from scheduler.daemon.informers.kinds import KINDS, PODS, Kind
+from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.daemon.recording.files import (
+    MAX_LINES,
+    Recording,
+    part_name,
+    recordings_in,
+    whole_file,
+)
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.daemon.recording.records import (
+    MAX_SHAPES,
+    Reader,
+    Record,
+    RecordingError,
+    Writer,
+    encode_answer,
+)
+from scheduler.daemon.recording.replay import Replayed, replay
+from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
     Answered,
@@ -53,7 +72,7 @@ from scheduler.engine.events import (
     Tick,
     TookLong,
 )
-from scheduler.engine.instructions import (
+from scheduler.kernel.engine.instructions import (
     Ask,
     Bind,
     Configured,
@@ -62,20 +81,7 @@ from scheduler.engine.instructions import (
     Tell,
     WakeMeAt,
 )
-from scheduler.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
-from scheduler.informers.kinds import KINDS, PODS, Kind
-from scheduler.recording.directory import DirectoryRecorder
-from scheduler.recording.files import MAX_LINES, Recording, part_name, recordings_in, whole_file
-from scheduler.recording.flight import FlightRecorder
-from scheduler.recording.records import (
-    MAX_SHAPES,
-    Reader,
-    Record,
-    RecordingError,
-    Writer,
-    encode_answer,
-)
-from scheduler.recording.replay import Replayed, replay
+from scheduler.kernel.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
 from tests.support.builders import make_node, make_pod, make_pod_info
 from tests.support.recordings import make_header
 
@@ -413,7 +419,7 @@ def test_a_disk_that_hangs_ends_the_recording_and_holds_nothing_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so at once, and what the disk had taken can be replayed once it goes on."""
-    monkeypatch.setattr("scheduler.recording.directory.WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("scheduler.daemon.recording.directory.WAIT_SECONDS", 0.01)
     goes_on = threading.Event()
 
     class Hanging(PosixPath):
@@ -443,7 +449,7 @@ def test_a_disk_that_hangs_at_the_end_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process ends, and says that not everything is written."""
-    monkeypatch.setattr("scheduler.recording.directory.CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr("scheduler.daemon.recording.directory.CLOSE_SECONDS", 0.01)
     goes_on = threading.Event()
 
     class Hanging(PosixPath):

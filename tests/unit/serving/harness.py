@@ -11,13 +11,13 @@ from typing import Any
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from scheduler.client.errors import ApiError, UnavailableError
-from scheduler.client.reviews import User
 from scheduler.config.options import RunOptions
+from scheduler.daemon.client.errors import ApiError, UnavailableError
+from scheduler.daemon.client.reviews import User
+from scheduler.daemon.serving.endpoints import Shown
+from scheduler.daemon.serving.health import scheduler_checks
+from scheduler.daemon.serving.server import Server
 from scheduler.observability.metrics import SchedulerMetrics
-from scheduler.serving.endpoints import Shown
-from scheduler.serving.health import scheduler_checks
-from scheduler.serving.server import Server
 from tests.support.clock import FakeClock
 from tests.support.pki import client_context
 

@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 import uvloop
 
-from scheduler.client.reviews import User
 from scheduler.config.options import RunOptions
-from scheduler.serving.authentication import Authenticator, Authorities, Reviews
+from scheduler.daemon.client.reviews import User
+from scheduler.daemon.serving.authentication import Authenticator, Authorities, Reviews
 from tests.support.clock import FakeClock
 from tests.support.pki import Authority, client_context
 from tests.unit.serving.harness import Instance, serving

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import uvloop
 
+from scheduler.daemon.serving.errors import ServingError
 from scheduler.observability.logs import verbose
-from scheduler.serving.errors import ServingError
 from tests.unit.serving.harness import Instance, free_port, serving
 
 Story = Callable[[Instance], Awaitable[None]]
@@ -220,7 +220,7 @@ def test_a_broken_endpoint_does_not_take_the_port_down(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The caller learns nothing, the log everything."""
-    monkeypatch.setattr("scheduler.serving.endpoints.stowage_version", lambda: 1 / 0)
+    monkeypatch.setattr("scheduler.daemon.serving.endpoints.stowage_version", lambda: 1 / 0)
 
     async def story(instance: Instance) -> None:
         assert (await instance.get("/statusz"))[:2] == (500, "internal server error\n")

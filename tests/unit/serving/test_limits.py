@@ -11,11 +11,11 @@ import uvloop
 from hypothesis import HealthCheck, given, settings, strategies as st
 from structlog.testing import capture_logs
 
-from scheduler.client.errors import UnavailableError
-from scheduler.client.reviews import User
 from scheduler.clock import Throttle
-from scheduler.serving.connections import connections_allowed
-from scheduler.serving.limits import MAX_REVIEWS, LimitedReviews
+from scheduler.daemon.client.errors import UnavailableError
+from scheduler.daemon.client.reviews import User
+from scheduler.daemon.serving.connections import connections_allowed
+from scheduler.daemon.serving.limits import MAX_REVIEWS, LimitedReviews
 from tests.support.clock import FakeClock
 from tests.support.pki import client_context
 from tests.unit.client.scripted_server import until
@@ -171,7 +171,7 @@ def test_a_handshake_must_come_to_an_end(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """And its failure is no news."""
-    monkeypatch.setattr("scheduler.serving.connections.HANDSHAKE_SECONDS", 0.1)
+    monkeypatch.setattr("scheduler.daemon.serving.connections.HANDSHAKE_SECONDS", 0.1)
 
     async def story(instance: Instance) -> None:
         silent, _ = await knocked(instance)
@@ -190,7 +190,7 @@ def test_the_headers_of_a_request_must_come_in_time(
     start: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also those of the second one; one byte at a time does not help."""
-    monkeypatch.setattr("scheduler.serving.connections.HEADER_SECONDS", 0.15)
+    monkeypatch.setattr("scheduler.daemon.serving.connections.HEADER_SECONDS", 0.15)
 
     async def story(instance: Instance) -> None:
         reader, writer = await connected(instance)
@@ -234,7 +234,7 @@ def test_a_caller_that_hangs_up_is_no_news(capfd: pytest.CaptureFixture[str]) ->
 
 def test_running_out_of_descriptors_does_not_end_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts again when there are some."""
-    monkeypatch.setattr("scheduler.serving.connections._NO_DESCRIPTORS_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("scheduler.daemon.serving.connections._NO_DESCRIPTORS_PAUSE_SECONDS", 0.02)
 
     async def story(instance: Instance) -> None:
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -279,7 +279,7 @@ class SlowReviews:
 
 def test_the_api_server_is_asked_about_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Made-up tokens of a hundred callers are twenty reviews; who waits too long is refused."""
-    monkeypatch.setattr("scheduler.serving.limits.REVIEW_SECONDS", 0.2)
+    monkeypatch.setattr("scheduler.daemon.serving.limits.REVIEW_SECONDS", 0.2)
 
     async def story() -> None:
         slow = SlowReviews()

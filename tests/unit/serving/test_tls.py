@@ -15,9 +15,9 @@ import uvloop
 from cryptography import x509
 
 from scheduler.config.options import RunOptions
-from scheduler.serving.authorization import OpenPaths
-from scheduler.serving.errors import ServingError
-from scheduler.serving.tls import ServingTls, trust
+from scheduler.daemon.serving.authorization import OpenPaths
+from scheduler.daemon.serving.errors import ServingError
+from scheduler.daemon.serving.tls import ServingTls, trust
 from tests.support.clock import FakeClock
 from tests.support.pki import Authority, client_context
 from tests.unit.serving.harness import Instance, served_certificate, serving
@@ -92,7 +92,7 @@ def test_files_are_looked_at_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task does it."""
-    monkeypatch.setattr("scheduler.serving.tls.RELOAD_SECONDS", 0.01)
+    monkeypatch.setattr("scheduler.daemon.serving.tls.RELOAD_SECONDS", 0.01)
     authority = Authority(tmp_path, "ca")
     certificate, key = authority.issue("server", "first", server=True)
 

@@ -14,7 +14,7 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Operator, Requirement, selector_from_labels
-from scheduler.snapshot import (
+from scheduler.kernel.snapshot import (
     NamespaceChanged,
     NodeRemoved,
     NodeSet,
@@ -24,11 +24,11 @@ from scheduler.snapshot import (
     pod_groups,
     selector_counts,
 )
-from scheduler.snapshot.pod_selectors import PodSelector
-from scheduler.snapshot.row_counts import RowCounts
-from scheduler.snapshot.selector_counts import SelectorCounts
-from scheduler.snapshot.term_counts import TermKind
-from scheduler.snapshot.topology import Topology
+from scheduler.kernel.snapshot.pod_selectors import PodSelector
+from scheduler.kernel.snapshot.row_counts import RowCounts
+from scheduler.kernel.snapshot.selector_counts import SelectorCounts
+from scheduler.kernel.snapshot.term_counts import TermKind
+from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info, make_snapshot
 
 CAPACITY = 64

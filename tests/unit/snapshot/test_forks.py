@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from scheduler.api.selectors import Operator, Requirement
-from scheduler.snapshot import Change, NodeSet, PodAdded, PodRemoved, Snapshot
-from scheduler.snapshot.label_columns import LabelColumn
+from scheduler.kernel.snapshot import Change, NodeSet, PodAdded, PodRemoved, Snapshot
+from scheduler.kernel.snapshot.label_columns import LabelColumn
 from tests.support.builders import make_node, make_node_info
 from tests.support.histories import History
 from tests.unit.snapshot.test_snapshot_law import view

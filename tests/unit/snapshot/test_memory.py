@@ -4,10 +4,17 @@ import pytest
 
 from scheduler.api.objects import Taint
 from scheduler.api.selectors import Operator, Requirement, selector_from_labels
-from scheduler.cache import Cache
-from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot, selector_counts
-from scheduler.snapshot.label_columns import LabelColumns
-from scheduler.snapshot.pod_selectors import PodSelector
+from scheduler.kernel.cache import Cache
+from scheduler.kernel.snapshot import (
+    NodeRemoved,
+    NodeSet,
+    PodAdded,
+    PodRemoved,
+    Snapshot,
+    selector_counts,
+)
+from scheduler.kernel.snapshot.label_columns import LabelColumns
+from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from tests.support.builders import make_node, make_node_info, make_pod_info, make_snapshot
 
 

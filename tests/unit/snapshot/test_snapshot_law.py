@@ -15,9 +15,9 @@ from scheduler.api.selectors import (
     Selector,
     selector_from_labels,
 )
-from scheduler.snapshot import PodAdded, Snapshot
-from scheduler.snapshot.pod_selectors import PodSelector
-from scheduler.snapshot.term_counts import TermKind
+from scheduler.kernel.snapshot import PodAdded, Snapshot
+from scheduler.kernel.snapshot.pod_selectors import PodSelector
+from scheduler.kernel.snapshot.term_counts import TermKind
 from tests.support.builders import make_pod_info
 from tests.support.histories import APPS, IMAGES, KEYS, NAMESPACES, PORTS, History
 

@@ -14,24 +14,24 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.config.problems import ConfigError
 from scheduler.config.write import to_object
-from scheduler.engine.events import Decide
+from scheduler.daemon.recording.files import whole_file
+from scheduler.daemon.recording.records import Header, Writer
 from scheduler.errors import SchedulerError
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ObjectKind
-from scheduler.framework.handle import Handle
-from scheduler.framework.interface import (
+from scheduler.kernel.engine.events import Decide
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import (
     PermitPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
 )
-from scheduler.framework.status import SUCCESS, Code, Status, unschedulable
-from scheduler.offline.cluster import Profiles, events_of
-from scheduler.offline.reading import InputError, objects_from_documents
-from scheduler.recording.files import whole_file
-from scheduler.recording.records import Header, Writer
-from scheduler.snapshot import Snapshot
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.kernel.snapshot import Snapshot
 from scheduler.testing import Cluster, ClusterError, Decision, Manifest, node, pod
+from scheduler.tools.offline.cluster import Profiles, events_of
+from scheduler.tools.offline.reading import InputError, objects_from_documents
 
 RACK = ObjectKind("Rack", "acme.com/v1", "racks")
 

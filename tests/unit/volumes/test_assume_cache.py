@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.api.storage import PersistentVolume
-from scheduler.volumes.assume_cache import AssumeCache, OutOfSyncError
+from scheduler.kernel.volumes.assume_cache import AssumeCache, OutOfSyncError
 from tests.support.storage import make_claim, make_volume
 
 

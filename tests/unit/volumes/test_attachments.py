@@ -8,8 +8,8 @@ import pytest
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSISource
-from scheduler.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
+from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
+from scheduler.kernel.volumes.catalog import VolumeCatalog
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.storage import (
     bound_claim,

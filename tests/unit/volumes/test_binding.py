@@ -5,8 +5,8 @@ import pytest
 
 from scheduler.api.objects import AWSElasticBlockStoreVolumeSource
 from scheduler.api.storage import MigratableSources, PersistentVolume, PersistentVolumeClaim
-from scheduler.volumes.assume_cache import OutOfSyncError
-from scheduler.volumes.binding import (
+from scheduler.kernel.volumes.assume_cache import OutOfSyncError
+from scheduler.kernel.volumes.binding import (
     BindingError,
     are_bound,
     assume,
@@ -14,8 +14,8 @@ from scheduler.volumes.binding import (
     patch_of_provision,
     revert,
 )
-from scheduler.volumes.catalog import VolumeCatalog
-from scheduler.volumes.decision import Binding, PodVolumes
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.decision import Binding, PodVolumes
 from tests.support.builders import HOSTNAME
 from tests.support.storage import (
     affinity_in,

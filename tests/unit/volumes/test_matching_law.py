@@ -14,11 +14,11 @@ from scheduler.api.objects import (
 )
 from scheduler.api.selectors import selector_from_label_selector
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
-from scheduler.snapshot import Snapshot
-from scheduler.volumes.catalog import VolumeCatalog
-from scheduler.volumes.claims import PodClaims
-from scheduler.volumes.decision import BIND_CONFLICT, VolumeDecision
-from scheduler.volumes.reach import area_of_affinity, contains
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.claims import PodClaims
+from scheduler.kernel.volumes.decision import BIND_CONFLICT, VolumeDecision
+from scheduler.kernel.volumes.reach import area_of_affinity, contains
 from tests.support.builders import HOSTNAME, ZONE, make_node
 from tests.support.storage import (
     GI,

@@ -2,12 +2,12 @@
 
 from scheduler.api.objects import AWSElasticBlockStoreVolumeSource, Volume
 from scheduler.api.storage import CSISource
-from scheduler.volumes.attachments import OVER_LIMIT
-from scheduler.volumes.decision import REASONS
-from scheduler.volumes.disks import DISK_TAKEN
-from scheduler.volumes.in_use import CLAIM_IN_USE
-from scheduler.volumes.obstacles import MAX_PODS, ClaimObstacle, claim_obstacles
-from scheduler.volumes.zones import OUTSIDE_ZONE
+from scheduler.kernel.volumes.attachments import OVER_LIMIT
+from scheduler.kernel.volumes.decision import REASONS
+from scheduler.kernel.volumes.disks import DISK_TAKEN
+from scheduler.kernel.volumes.in_use import CLAIM_IN_USE
+from scheduler.kernel.volumes.obstacles import MAX_PODS, ClaimObstacle, claim_obstacles
+from scheduler.kernel.volumes.zones import OUTSIDE_ZONE
 from tests.support.builders import ZONE, make_node, make_pod_info
 from tests.support.storage import (
     bound_claim,

@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.api.objects import NodeSelector, Volume
 from scheduler.api.storage import PersistentVolume, VolumeWire, volume_from_wire
-from scheduler.volumes.translation import (
+from scheduler.kernel.volumes.translation import (
     TranslationError,
     csi_affinity,
     csi_source,

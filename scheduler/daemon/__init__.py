@@ -1,0 +1,1 @@
+"""The process: bytes in and out, around an engine that decides."""

@@ -1,0 +1,21 @@
+"""The composition root: the only room that knows every other and names concrete plugins."""
+
+from scheduler.daemon.bootstrap.engine import build_engine
+from scheduler.daemon.bootstrap.frameworks import (
+    FrameworkBuilder,
+    PluginLoadError,
+    args_types_of,
+    implemented_plugins,
+    out_of_tree_plugins,
+    own_plugins,
+)
+
+__all__ = [
+    "FrameworkBuilder",
+    "PluginLoadError",
+    "args_types_of",
+    "build_engine",
+    "implemented_plugins",
+    "out_of_tree_plugins",
+    "own_plugins",
+]

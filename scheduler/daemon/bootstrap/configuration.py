@@ -1,0 +1,67 @@
+"""What the command line names, read and held against what this version does."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
+from scheduler.config.options import RunOptions, effective_configuration
+from scheduler.config.problems import ConfigError
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.daemon.bootstrap.frameworks import args_types_of, implemented_plugins, own_plugins
+from scheduler.daemon.client.extenders import extender_problems
+from scheduler.kernel.framework.interface import Plugin
+
+
+def read_configuration(
+    options: RunOptions, out_of_tree: Mapping[str, type[Plugin]]
+) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
+    """The configuration, and notices about it, one sentence each.
+
+    Raises:
+        ConfigError: it cannot be read or used, or asks for an unsupported feature without
+            `--allow-unsupported`.
+    """
+    config, notices = effective_configuration(
+        options, own_plugins(out_of_tree), args_types_of(out_of_tree)
+    )
+    told = check_usable(
+        config,
+        implemented_plugins(out_of_tree).keys(),
+        options.feature_gates,
+        source=options.config or "command line",
+        allow_unsupported=options.allow_unsupported,
+    )
+    return config, (*notices, *told)
+
+
+def check_usable(
+    config: KubeSchedulerConfiguration,
+    implemented: Collection[str],
+    feature_gates: Iterable[str],
+    *,
+    source: str,
+    allow_unsupported: bool,
+    has_file: Callable[[str], bool] | None = None,
+) -> tuple[str, ...]:
+    """Whether the daemon can run with a valid configuration; gives notices, one sentence each.
+
+    `run` starts, `config` prints and the operator writes what passes this, and nothing else.
+
+    Args:
+        config: valid and completed.
+        implemented: the plugins that there are.
+        feature_gates: settings as they were written.
+        source: what messages call the configuration.
+        allow_unsupported: whether an unsupported feature is a notice.
+        has_file: whether the daemon will find a file, where it runs elsewhere.
+
+    Raises:
+        ConfigError: with everything that keeps it from running.
+    """
+    lacking = (*unsupported_settings(feature_gates), *unsupported(config, implemented))
+    refused = (
+        *(() if allow_unsupported else lacking),
+        *extender_problems(config.extenders, has_file),
+    )
+    if refused:
+        raise ConfigError(source, refused)
+    return (*not_in_effect(config, implemented), *map(str, lacking))

@@ -1,0 +1,425 @@
+"""The daemon, put together: client, informers, engine, elector, metrics, endpoints.
+
+Source: kubernetes cmd/kube-scheduler/app/server.go (Setup, Run) v1.36.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from time import thread_time
+from typing import Any, Final
+
+import numpy.ma  # noqa: F401 - numpy.unique would import it, in the middle of a decision
+from prometheus_client import CollectorRegistry
+
+from scheduler.api.pods import PodInfo
+from scheduler.clock import Clock
+from scheduler.config.options import RunOptions
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_object
+from scheduler.daemon.bootstrap.dumping import Dumper
+from scheduler.daemon.bootstrap.engine import build_engine
+from scheduler.daemon.bootstrap.explaining import LiveExplainer
+from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
+from scheduler.daemon.bootstrap.measuring import counted, watch_sizes
+from scheduler.daemon.bootstrap.other_leader import warn_of_another
+from scheduler.daemon.bootstrap.recording import Recorders, without_secrets
+from scheduler.daemon.bootstrap.reloading import Reloader, lease_of
+from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
+from scheduler.daemon.client.connection import Connection, load_connection
+from scheduler.daemon.client.extenders import ExtenderClient
+from scheduler.daemon.client.leases import LeaseLock
+from scheduler.daemon.client.reviews import Reviews
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.writes import PodWrites
+from scheduler.daemon.driver.daemon import Daemon, LeaseLostError, NotDrainedError
+from scheduler.daemon.driver.driver import Driver
+from scheduler.daemon.driver.feeding import Feed
+from scheduler.daemon.driver.outbox import DROPPED, Outbox, OutboxSettings
+from scheduler.daemon.informers.informer import InformerOptions
+from scheduler.daemon.informers.informers import Informers
+from scheduler.daemon.informers.kinds import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    Kind,
+    watched_kind,
+)
+from scheduler.daemon.informers.whole_objects import KeptObjects
+from scheduler.daemon.leader_election.campaign import CampaignThread
+from scheduler.daemon.leader_election.election import LeaderElectionSettings
+from scheduler.daemon.leader_election.elector import (
+    ElectionCallbacks,
+    LeaderElector,
+    unique_identity,
+)
+from scheduler.daemon.serving.endpoints import Shown
+from scheduler.daemon.serving.health import scheduler_checks
+from scheduler.daemon.serving.server import Server
+from scheduler.errors import SchedulerError
+from scheduler.kernel.cache import CacheComparer
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.instructions import Tell
+from scheduler.kernel.extender import Verb
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
+from scheduler.observability import tracing
+from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import LoopShares
+from scheduler.observability.metrics import SchedulerMetrics
+from scheduler.observability.tracing import CycleTracer, SpanExporter
+
+MASTER_STATUS_NAME: Final = "kube-scheduler"
+"""What dashboards select leader_election_master_status by, whatever the Lease is called."""
+
+log = get_logger(__name__)
+
+
+class RunningDaemon:
+    """One daemon and everything around it.
+
+    Attributes:
+        driver: brings the engine events, and carries out what it says.
+        daemon: what keeps it going.
+        metrics: what is counted.
+        comparer: holds cache and queue against the informers.
+        reloader: keeps the configuration as its file says.
+    """
+
+    def __init__(  # noqa: PLR0913 - what differs between a cluster, a test and a benchmark
+        self,
+        options: RunOptions,
+        config: KubeSchedulerConfiguration,
+        connection: Connection,
+        clock: Clock,
+        spans: SpanExporter | None = None,
+        *,
+        out_of_tree: Mapping[str, type[Plugin]] | None = None,
+        informer_options: InformerOptions | None = None,
+        outbox_settings: OutboxSettings | None = None,
+    ) -> None:
+        """Put everything together; nothing runs yet.
+
+        `out_of_tree` has plugin classes by name; by default those that installed packages announce.
+        """
+        self._spans = spans
+        self.metrics = SchedulerMetrics(CollectorRegistry())
+        self._options = options
+        self._config = config
+        self._connection = connection
+        self._clock = clock
+        self._extenders: ExtenderClient | None = None
+        self._shares = LoopShares(self.metrics.loop, clock.monotonic, thread_time)
+        self._rng = random.Random()  # noqa: S311 - spreads load, keeps no secret
+        seed = self._rng.getrandbits(32)
+        plugins = out_of_tree_plugins() if out_of_tree is None else out_of_tree
+        self._recorders = Recorders(
+            config,
+            clock,
+            options,
+            seed=seed,
+            out_of_tree=plugins,
+            on_lost=self.metrics.decisions_lost.inc,
+        )
+        self._session = self._open_session()
+        self._elector = self._candidate()
+        writes = PodWrites(
+            self._session, fence=None if self._elector is None else self._elector.is_leading
+        )
+        builder = FrameworkBuilder(
+            clock.monotonic,
+            instruments=self.metrics.instruments,
+            time_limit=plugin_time_limit,
+            on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
+            out_of_tree=plugins,
+        )
+        builder.backing.api = writes
+        engine = self._build_engine(builder, seed)
+        self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
+        self._kept = _kept_objects(engine)
+        if engine.core.extenders:
+            self.driver.extenders = self._extenders = ExtenderClient(
+                engine.core.extenders.all,
+                self._kept,
+                clock=clock,
+                fence=None if self._elector is None else self._elector.is_leading,
+                metrics=self.metrics.extenders,
+            )
+        for reason in DROPPED:
+            self.metrics.events_dropped[reason].inc(0)
+        self.driver.outbox = Outbox(
+            writes,
+            clock,
+            outbox_settings or OutboxSettings(socket.gethostname()),
+            answer=self.driver.submit,
+            ask_others=self.driver.bind_by_others,
+            shares=self._shares,
+            queues=self.metrics.work_queues,
+            on_sent=self.driver.sent,
+            on_dropped=lambda reason: self.metrics.events_dropped[reason].inc(),
+        )
+        self._informers = self._listen(informer_options)
+        self.daemon = Daemon(
+            self.driver,
+            informers=self._informers,
+            leadership=self._elector,
+            clock=clock,
+            shares=self._shares,
+        )
+        self.comparer = self._comparer()
+        self._dumper = Dumper(self.comparer, engine.core.queue.rows)
+        self.reloader = Reloader(
+            options,
+            config,
+            plugins,
+            driver=self.driver,
+            pods=self._informers.of(PODS).store,
+            metrics=self.metrics,
+            clock=clock,
+        )
+        watch_sizes(self.driver, self.metrics)
+
+    # --- running --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run until a signal, or until the lease is lost.
+
+        Raises:
+            LeaseLostError: another instance may lead now.
+            NotDrainedError: a second signal came.
+        """
+        self._handle_signals()
+        server = None
+        try:
+            server = self._server()
+            if server is not None:
+                await server.start()
+            await self._run_daemon()
+        finally:
+            self._recorders.close()
+            if server is not None:
+                await server.stop()
+            if self._extenders is not None:
+                await self._extenders.close()
+            await self._session.close()
+
+    async def _run_daemon(self) -> None:
+        """What ends it unexpectedly leaves the last minutes behind."""
+        renewing = self._connection.keep_fresh(
+            lambda problem: log.warning("Credentials not renewed", reason=str(problem))
+        )
+        try:
+            await self.daemon.run(
+                [renewing, self.reloader.follow(), self._look_around(), self._dumper.run()]
+            )
+        except (LeaseLostError, NotDrainedError):
+            raise
+        except Exception as problem:
+            # A start that is refused says why; nothing was decided that could be looked into.
+            if self.daemon.health.handlers_synced or not isinstance(problem, SchedulerError):
+                self._recorders.crashed()
+            raise
+
+    async def _look_around(self) -> None:
+        """A process that was started by hand looks for the one that was deployed."""
+        if self._options.config:
+            await asyncio.Event().wait()
+        await warn_of_another(self._session, self._config.leader_election, self._clock)
+
+    def _server(self) -> Server | None:
+        """The secure port, unless it is switched off by `--secure-port=0`."""
+        if not self._options.secure_port:
+            return None
+        elector, health = self._elector, self.daemon.health
+        explainer = LiveExplainer(
+            self.driver.engine,
+            self._informers.of(PODS).store,
+            (lambda: True) if elector is None else elector.is_leading,
+            self._clock,
+        )
+        shown = Shown(
+            metrics=self.metrics.registry,
+            reset_metrics=self.metrics.instruments.reset,
+            configuration=lambda: to_object(without_secrets(self.reloader.in_force)),
+            flags=self._options.given,
+            checks=scheduler_checks(
+                leader_election=None if elector is None else elector.check_healthy,
+                is_shutting_down=lambda: health.shutting_down,
+                is_synced=lambda: health.handlers_synced,
+                blind_kinds=lambda: self._informers.blind(self._clock.monotonic()),
+                port=lambda: server.check_healthy(),  # noqa: PLW0108 - the server comes later
+            ),
+            explain=explainer.explain,
+            recording=lambda: self._recorders.flight.copy().dump,
+            debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
+            level_can_be_set=bool(self._config.enable_profiling),
+        )
+        reviews = Reviews(self._session, self.metrics.reviews, self._clock)
+        server = Server(self._options, shown, reviews, self._clock)
+        return server
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.daemon.stop)
+        loop.add_signal_handler(signal.SIGUSR2, self._dumper.ask)
+
+    # --- building -------------------------------------------------------------------------------
+
+    def _open_session(self, home: asyncio.AbstractEventLoop | None = None) -> ApiSession:
+        connection_config = self._config.client_connection
+        return ApiSession(
+            self._connection,
+            clock=self._clock,
+            qps=max(0.0, connection_config.qps),
+            burst=connection_config.burst,
+            metrics=self.metrics.client,
+            home=home,
+        )
+
+    def _candidate(self) -> LeaderElector | None:
+        election = self._config.leader_election
+        if not election.leader_elect:
+            return None
+        name, namespace = election.resource_name, election.resource_namespace
+        status = self.metrics.leader_election_master_status[MASTER_STATUS_NAME]
+        profile = self._config.profiles[0].scheduler_name
+        lease = lease_of(self._config)
+
+        def report(text: str) -> None:
+            self.driver.outbox.tell(Tell(lease, "LeaderElection", "LeaderElection", text, profile))
+
+        @asynccontextmanager
+        async def own_lock(home: asyncio.AbstractEventLoop) -> AsyncIterator[LeaseLock]:
+            async with self._open_session(home) as session:
+                yield LeaseLock(session, namespace, name)
+
+        status.set(0)
+        return LeaderElector(
+            LeaseLock(self._session, namespace, name),
+            LeaderElectionSettings(
+                identity=unique_identity(),
+                lease_duration_seconds=election.lease_duration_seconds,
+                renew_deadline_seconds=election.renew_deadline_seconds,
+                retry_period_seconds=election.retry_period_seconds,
+            ),
+            clock=self._clock,
+            rng=self._rng,
+            callbacks=ElectionCallbacks(
+                on_started_leading=lambda: status.set(1),
+                on_stopped_leading=lambda: status.set(0),
+                on_event=report,
+            ),
+            campaigning=CampaignThread(own_lock, self._clock),
+        )
+
+    def _build_engine(self, builder: FrameworkBuilder, seed: int) -> Engine:
+        frameworks = builder.build(self._config)
+        for name, framework in frameworks.items():
+            self.metrics.declare_plugins(name, counted(framework.plugins))
+        return build_engine(
+            self._config,
+            builder,
+            frameworks,
+            seed=seed,
+            max_in_unschedulable_seconds=self._options.pod_max_in_unschedulable_pods_duration,
+            tracer=CycleTracer(log, self._spans),
+            take_outcome=self._recorders.take_outcome,
+            stopwatch=self._clock.monotonic,
+        )
+
+    def _listen(self, options: InformerOptions | None) -> Informers:
+        """Watch what the engine wants to hear of."""
+        frameworks = self.driver.engine.core.frameworks.values()
+        kept = self._kept if self.driver.engine.core.extenders else None
+        pods, nodes = (PODS, NODES) if kept is None else (kept.pods_kind, kept.nodes_kind)
+        kinds: list[Kind[Any]] = [pods, nodes, NAMESPACES]
+        kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
+        kinds = list(dict.fromkeys(kinds))
+        self.metrics.informers.begin(kind.name for kind in kinds)
+        informers = Informers(
+            self._session,
+            kinds,
+            clock=self._clock,
+            rng=self._rng,
+            metrics=self.metrics.informers,
+            shares=self._shares,
+            options=options,
+        )
+        for kind in kinds:
+            informers.of(kind).add_handler(Feed(kind, self.driver.submit))
+        if kept is not None:
+            informers.of(PODS).add_handler(kept.pods_handler)
+            informers.of(NODES).add_handler(kept.nodes_handler)
+        return informers
+
+    def _comparer(self) -> CacheComparer:
+        core = self.driver.engine.core
+        return CacheComparer(
+            core.cache,
+            self._informers.of(NODES).store,
+            self._informers.of(PODS).store,
+            is_wanted=lambda pod: bool(pod.node_name or pod.spec.scheduler_name in core.frameworks),
+            is_queued=lambda uid: core.queue.get(uid) is not None,
+        )
+
+
+def _kept_objects(engine: Engine) -> KeptObjects:
+    """What is kept of objects for the extenders of an engine."""
+    extenders = engine.core.extenders
+    wants_victims = any(
+        each.config.preempt_verb and not each.config.node_cache_capable for each in extenders.all
+    )
+    keeps_nodes = any(
+        (each.config.filter_verb or each.config.prioritize_verb)
+        and not each.config.node_cache_capable
+        for each in extenders.all
+    )
+
+    def wants(pod: PodInfo) -> bool:
+        if pod.node_name:
+            return wants_victims
+        # Whatever its profile: the configuration may name that one later.
+        return bool(extenders.asked(pod, *Verb))
+
+    return KeptObjects(wants, keeps_nodes=keeps_nodes)
+
+
+async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, clock: Clock) -> None:
+    """Connect and run until the end.
+
+    Raises:
+        ConnectionConfigError: the way to the API server cannot be worked out.
+        SchedulerError: something a person can act on.
+        LeaseLostError: another instance may lead now.
+    """
+    connection = await load_connection(
+        kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
+    )
+    log.info(
+        "Starting",
+        server=connection.access.server,
+        profiles=[p.scheduler_name for p in config.profiles],
+    )
+    spans = _spans(clock)
+    try:
+        await RunningDaemon(options, config, connection, clock, spans).run()
+    finally:
+        if spans is not None:
+            # Sending what is left may wait for a collector that is not there.
+            await asyncio.to_thread(spans.close)
+
+
+def _spans(clock: Clock) -> SpanExporter | None:
+    """Tracing, when OpenTelemetry's variables say where spans go."""
+    if not tracing.is_wanted(os.environ):
+        return None
+    try:
+        return tracing.open_telemetry(clock)
+    except tracing.TracingUnavailableError as problem:
+        log.warning("No spans are sent", reason=str(problem))
+        return None

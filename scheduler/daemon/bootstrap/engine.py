@@ -1,0 +1,69 @@
+"""The engine of a configuration.
+
+Source: kubernetes pkg/scheduler/scheduler.go (New) v1.36.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from scheduler.config.load import load_object
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
+from scheduler.daemon.informers.kinds import watched_kind
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.engine.profiles import Rules
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
+from scheduler.kernel.queue import BackoffSettings, QueueSettings
+from scheduler.observability.tracing import CycleTracer
+
+MAX_IN_UNSCHEDULABLE_SECONDS: Final = 300.0
+"""After this time a rejected pod is tried again although nothing happened."""
+
+
+def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a test
+    config: KubeSchedulerConfiguration,
+    builder: FrameworkBuilder,
+    frameworks: Mapping[str, Framework],
+    *,
+    seed: int = 0,
+    max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS,
+    tracer: CycleTracer | None = None,
+    take_outcome: TakeOutcome | None = None,
+    stopwatch: Callable[[], float] = lambda: 0.0,
+    is_validating: bool = False,
+) -> Engine:
+    """Make an engine that knows no cluster yet; see `Engine` and `EngineSettings`.
+
+    It can take over another configuration; the same builder makes the new plugins.
+    """
+
+    def rules_of(written: dict[str, Any]) -> Rules:
+        changed = load_object(written, out_of_tree=builder.own_plugins)
+        return Rules(
+            builder.build(changed), changed.percentage_of_nodes_to_score, _backoff(changed)
+        )
+
+    return Engine(
+        frameworks,
+        EngineSettings(
+            seed,
+            config.percentage_of_nodes_to_score,
+            QueueSettings(_backoff(config), max_in_unschedulable_seconds),
+            config.extenders,
+            is_validating,
+        ),
+        backing=builder.backing,
+        states=builder.states,
+        kinds={watched_kind(kind).name: kind for kind in kinds_to_watch(frameworks.values())},
+        tracer=tracer,
+        take_outcome=take_outcome,
+        stopwatch=stopwatch,
+        rules_of=rules_of,
+    )
+
+
+def _backoff(config: KubeSchedulerConfiguration) -> BackoffSettings:
+    return BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds)

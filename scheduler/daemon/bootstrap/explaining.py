@@ -1,0 +1,80 @@
+"""`/debug/explain`: what the engine at work says about one pod."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
+from scheduler.clock import Clock
+from scheduler.daemon.serving.endpoints import Question
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.whereabouts import whereabouts_of
+from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.framework.runtime import Framework
+
+
+class LiveExplainer:
+    """Explains pods from the state that decisions are made on, a step at a time.
+
+    Args:
+        engine: what decides; nothing of it is changed.
+        pods: by `namespace/name`, as the watch has brought them.
+        is_leading: whether this instance decides.
+        clock: the engine's.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        pods: Mapping[str, PodInfo],
+        is_leading: Callable[[], bool],
+        clock: Clock,
+    ) -> None:
+        self._engine = engine
+        self._pods = pods
+        self._is_leading = is_leading
+        self._clock = clock
+        self._explainer = Explainer(engine, self._framework_of)
+        self._turn = asyncio.Lock()
+
+    async def explain(self, question: Question) -> bytes | None:
+        """The answer as JSON, in the shape of `stowage explain -o json`; None for an unknown pod.
+
+        Between two steps others run; however many ask, one step is made at a time.
+        """
+        async with self._turn:
+            pod = self._pods.get(question.pod)
+            if pod is None:
+                return None
+            attempt = self._engine.attempts.of(pod.uid)
+            depth = Depth.CHANGES if question.changes else Depth.CHECKS
+            judgement = self._explainer.judge(pod if attempt is None else attempt.pod, depth)
+            self._explainer.forget()
+            whereabouts = whereabouts_of(
+                pod, self._engine, times_of(self._clock), leading=self._is_leading()
+            )
+            told = replace(judgement, summary=replace(judgement.summary, whereabouts=whereabouts))
+            await asyncio.sleep(0)
+            if question.nodes or question.all_nodes:
+                return b'{"pods":[%b]}\n' % told.json(question.nodes)
+            return b'{"pods":[%b]}\n' % told.short_json()
+
+    def _framework_of(self, pod: PodInfo) -> Framework:
+        """The pod's own profile; pods of other schedulers are judged by the first one."""
+        frameworks = self._engine.core.frameworks
+        own = frameworks.get(pod.spec.scheduler_name)
+        return next(iter(frameworks.values())) if own is None else own
+
+
+def times_of(clock: Clock) -> Callable[[float], str]:
+    """What makes RFC 3339 of a moment of a clock that never goes back."""
+    offset = clock.wall().timestamp() - clock.monotonic()
+
+    def when(moment: float) -> str:
+        told = datetime.fromtimestamp(moment + offset, UTC)
+        return told.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    return when

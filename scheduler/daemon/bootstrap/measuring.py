@@ -1,0 +1,71 @@
+"""What of the daemon is measured, and where the numbers come from."""
+
+import asyncio
+
+from scheduler.daemon.driver.driver import Driver
+from scheduler.kernel.extender import Verb
+from scheduler.kernel.framework.runtime import PluginSet
+from scheduler.kernel.framework.runtime.pod_classes import PodClasses
+from scheduler.observability.metrics import SchedulerMetrics
+
+
+def counted(plugins: PluginSet) -> dict[str, list[str]]:
+    """The plugins with evaluations and errors that are counted, by extension point."""
+    return {
+        "PreEnqueue": [plugin.name for plugin in plugins.pre_enqueue],
+        "PreFilter": [plugin.name for plugin in plugins.pre_filter],
+        "Filter": [plugin.name for plugin in plugins.filter],
+        "PreScore": [plugin.name for plugin in plugins.pre_score],
+        "Score": [scored.name for scored in plugins.score],
+        "Reserve": [plugin.name for plugin in plugins.reserve],
+        "Permit": [plugin.name for plugin in plugins.permit],
+        "PreBind": [plugin.name for plugin in plugins.pre_bind],
+        "Bind": [plugin.name for plugin in plugins.bind],
+    }
+
+
+def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
+    """Let scrapes ask queue, cache, binding cycles and pod classes how large they are."""
+    engine, queue, cache = driver.engine, driver.engine.core.queue, driver.engine.core.cache
+
+    def pending() -> dict[str, float]:
+        counts = queue.counts()
+        return {
+            "active": counts.active,
+            "backoff": counts.backoff,
+            "unschedulable": counts.unschedulable,
+            "gated": counts.gated,
+        }
+
+    def hearings() -> dict[str, float]:
+        return dict(zip(("asking", "line"), engine.attempts.hearing_counts(), strict=True))
+
+    def classes() -> list[PodClasses]:
+        return [framework.classes for framework in engine.core.frameworks.values()]
+
+    metrics.queue.pending_pods.from_source(pending)
+    metrics.queue.inflight_events.from_source(queue.in_flight_event_counts)
+    metrics.cache_size.from_source(
+        lambda: {
+            "nodes": cache.node_count(),
+            "pods": cache.pod_count(),
+            "assumed_pods": cache.assumed_pod_count(),
+        }
+    )
+    metrics.goroutines.from_source(
+        lambda: {
+            "binding": driver.in_flight,
+            "prioritizing_extender": driver.questions.count(Verb.PRIORITIZE),
+        }
+    )
+    metrics.binds_in_flight.from_source(lambda: {(): driver.in_flight})
+    metrics.outbox_concurrency.from_source(lambda: {(): driver.outbox.concurrency})
+    metrics.tasks.from_source(lambda: {(): len(asyncio.all_tasks())})
+    metrics.extenders.asking_attempts.from_source(hearings)
+    metrics.class_cache_requests.from_source(
+        lambda: {
+            "hit": sum(each.hits for each in classes()),
+            "miss": sum(each.misses for each in classes()),
+        }
+    )
+    metrics.class_cache_bytes.from_source(lambda: {(): sum(each.size_bytes for each in classes())})

@@ -1,0 +1,166 @@
+"""What a daemon keeps of its decisions, and where."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from scheduler.clock import Clock
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.options import RunOptions
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_object
+from scheduler.daemon.recording.decision_log import DecisionLog, RotatedFile, to_standard_output
+from scheduler.daemon.recording.decisions import Rows
+from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.daemon.recording.files import SUFFIX, part_name
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.daemon.recording.records import Header
+from scheduler.errors import SchedulerError
+from scheduler.kernel.extender.extenders import without_password
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.observability.build_info import stowage_version
+from scheduler.observability.logs import get_logger
+
+log = get_logger(__name__)
+
+
+class RecordError(SchedulerError):
+    """A directory that nothing can be recorded in, or a file that cannot be written."""
+
+
+class Recorders:
+    """The flight recorder, and what `--record` and `--decisions` ask for.
+
+    Attributes:
+        flight: the last minutes.
+        logs: all of them, for the driver.
+        take_outcome: for the engine; None without `--decisions`.
+    """
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        clock: Clock,
+        options: RunOptions,
+        *,
+        seed: int,
+        out_of_tree: Mapping[str, type[Plugin]],
+        on_lost: Callable[[int], object],
+    ) -> None:
+        """Begin to record.
+
+        `on_lost` is told how many rows of `--decisions` are lost.
+
+        Raises:
+            RecordError: the directory cannot be made, or the file not be written.
+        """
+        self._clock = clock
+        header = Header(
+            recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{_process_name()}",
+            version=stowage_version(),
+            configuration=to_object(without_secrets(config)),
+            feature_gates=tuple(sorted(turned_on(options.feature_gates))),
+            seed=seed,
+            max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
+            plugins={name: _version(plugin) for name, plugin in out_of_tree.items()},
+            started=clock.wall().timestamp(),
+            clock=clock.monotonic(),
+        )
+        directory = options.record
+        self._crash_directory = _crash_directory(directory)
+        self.flight = FlightRecorder(header)
+        self._to_disk = None if not directory else _to_disk(Path(directory), header)
+        self._decisions = _decision_log(options.decisions, header, on_lost)
+        self.take_outcome = None if self._decisions is None else self._decisions.take
+        wanted = (self.flight, self._to_disk, self._decisions)
+        self.logs = tuple(each for each in wanted if each is not None)
+
+    def crashed(self) -> None:
+        """Keep the last minutes, so that a user can find the cause."""
+        if self._crash_directory is None:
+            return
+        path = (
+            self._crash_directory
+            / f"crash-{self._clock.wall():%Y%m%dT%H%M%S}-{_process_name()}{SUFFIX}"
+        )
+        try:
+            path.write_bytes(self.flight.dump())
+        except (OSError, MemoryError) as problem:
+            # What brought it down must be told all the same, also when it was the memory.
+            log.warning("The last minutes are not kept", err=repr(problem))
+        else:
+            log.error("The last minutes are kept; see stowage replay", path=str(path))
+
+    def close(self) -> None:
+        """Write the records that are left."""
+        if self._to_disk is not None:
+            self._to_disk.close()
+        if self._decisions is not None:
+            self._decisions.close()
+
+
+def _process_name() -> str:
+    """A name of no other process that writes to the same volume; a container's pid is 1."""
+    host = "".join(each if each.isalnum() or each in "-." else "_" for each in socket.gethostname())
+    return f"{host}-{os.getpid()}"
+
+
+def _crash_directory(record: str) -> Path | None:
+    """Where the last minutes are kept; None where nothing can be written, as in most pods."""
+    try:
+        return Path(record or tempfile.gettempdir())
+    except FileNotFoundError:
+        log.info("Crash recordings are off: no directory is writable; --record DIR names one")
+        return None
+
+
+def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.joinpath(part_name(header)).touch()
+    except OSError as problem:
+        raise RecordError(f"--record {directory}: {problem.strerror}") from problem
+
+    def ended(why: str, written: int) -> None:
+        log.error("No more is recorded", reason=why, bytes=written)
+
+    return DirectoryRecorder(directory, header, ended)
+
+
+def _decision_log(
+    file: str, header: Header, on_lost: Callable[[int], object]
+) -> DecisionLog | None:
+    if not file:
+        return None
+    try:
+        write = to_standard_output if file == "-" else RotatedFile(Path(file))
+    except OSError as problem:
+        raise RecordError(f"--decisions {file}: {problem.strerror}") from problem
+
+    def ended(why: str) -> None:
+        log.error("No more decisions are written", reason=why)
+
+    return DecisionLog(write, Rows(header), on_lost=on_lost, on_end=ended)
+
+
+def without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration without keys and passwords of extenders: their answers are recorded."""
+    extenders = tuple(
+        replace(extender, url_prefix=without_password(extender.url_prefix), tls_config=None)
+        for extender in config.extenders
+    )
+    return replace(config, extenders=extenders)
+
+
+def _version(plugin: type[Plugin]) -> str:
+    package = plugin.__module__.partition(".")[0]
+    try:
+        [distribution, *_] = packages_distributions().get(package, [package])
+        return f"{distribution} {version(distribution)}"
+    except PackageNotFoundError:
+        return package

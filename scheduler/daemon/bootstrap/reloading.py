@@ -1,0 +1,196 @@
+"""The file of --config, taken over when it changes: as a whole, or not at all.
+
+What it says is checked as at start, compared with what cannot change while the process runs, and
+given to the engine, which builds the profiles anew between two decisions. On any problem what was
+in force stays so. Both are told in the log, as an Event about the Lease, and in metrics.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.written import NORMAL, WARNING, ObjectReference
+from scheduler.clock import Clock
+from scheduler.config.options import RunOptions
+from scheduler.config.problems import ConfigError, Path as Place, Problem
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_object
+from scheduler.daemon.bootstrap.configuration import read_configuration
+from scheduler.daemon.bootstrap.measuring import counted
+from scheduler.daemon.bootstrap.recording import without_secrets
+from scheduler.daemon.driver.driver import Driver
+from scheduler.daemon.informers.store import Store
+from scheduler.daemon.serving.files import FollowedFiles, look_again_and_again
+from scheduler.errors import SchedulerError
+from scheduler.kernel.engine.events import Configure, ObjectSet
+from scheduler.kernel.engine.instructions import Configured, Tell
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.observability.logs import get_logger
+from scheduler.observability.metrics import SchedulerMetrics
+
+LOOK_SECONDS: Final = 2.0
+"""How often the file is looked at."""
+
+FIXED: Final = ("leaderElection", "clientConnection", "enableProfiling")
+"""What is read once: the lease, the connection and the endpoints are made of it. So are the
+connections to extenders."""
+
+log = get_logger(__name__)
+
+
+class RefusedError(SchedulerError):
+    """The engine could not build what a configuration asks for."""
+
+
+class Reloader:
+    """Keeps the configuration in force as the file says.
+
+    Attributes:
+        in_force: the configuration by which is decided.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        in_force: KubeSchedulerConfiguration,
+        out_of_tree: Mapping[str, type[Plugin]],
+        *,
+        driver: Driver,
+        pods: Store[PodInfo],
+        metrics: SchedulerMetrics,
+        clock: Clock,
+    ) -> None:
+        """Begin with what was read at start.
+
+        `pods` are all that the informers know; the engine has those of its profiles only.
+        """
+        self.in_force = in_force
+        self._options = options
+        self._out_of_tree = out_of_tree
+        self._driver = driver
+        self._pods = pods
+        self._metrics = metrics
+        self._clock = clock
+        self._answer = Configured()
+        self._is_first = True
+        self._followed = FollowedFiles([Path(options.config)] if options.config else [])
+        self._digest = ""
+        driver.on_configured = self._on_configured
+        metrics.config_info.from_source(lambda: {self._digest: 1})
+        self._note(is_success=True)
+
+    async def follow(self) -> None:
+        """Look at the file again and again; run it as a task, which nothing ends."""
+        await look_again_and_again(
+            self.look,
+            LOOK_SECONDS,
+            lambda error: log.error("Configuration cannot be looked at", exc_info=error),
+        )
+
+    def look(self) -> None:
+        """Take the file over if it has changed.
+
+        The first look reads it in any case: it may have changed since the start.
+        """
+        is_due = self._followed.have_changed() or self._is_first
+        self._is_first = False
+        if not self._options.config or not is_due:
+            return
+        try:
+            changed = self._take_over()
+        except SchedulerError as problem:
+            self._refuse(problem)
+        else:
+            self._note(is_success=True)
+            if changed:
+                self._tell_in_force()
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _take_over(self) -> bool:
+        """Put what the file says in force; says whether that is something new.
+
+        Raises:
+            SchedulerError: it stays as it was.
+        """
+        config, notices = read_configuration(self._options, self._out_of_tree)
+        digest = hashlib.sha256(Path(self._options.config).read_bytes()).hexdigest()
+        if config == self.in_force:
+            self._digest = digest
+            return False
+        stuck = tuple(_stuck(to_object(self.in_force), to_object(config)))
+        if stuck:
+            raise ConfigError(self._options.config, stuck)
+        before = self._driver.engine.core.frameworks.keys()
+        self._driver.submit(Configure(to_object(without_secrets(config))))
+        if self._answer.problem:
+            raise RefusedError(f"{self._options.config}: {self._answer.problem}")
+        for notice in notices:
+            log.warning("Not in effect", notice=notice)
+        self.in_force, self._digest = config, digest
+        self._welcome(self._driver.engine.core.frameworks.keys() - before)
+        return True
+
+    def _on_configured(self, answer: Configured) -> None:
+        self._answer = answer
+
+    def _welcome(self, profiles: set[str]) -> None:
+        """Tell the engine of the pods of new profiles; it did not keep them."""
+        frameworks = self._driver.engine.core.frameworks
+        for name, framework in frameworks.items():
+            self._metrics.declare_plugins(name, counted(framework.plugins))
+        for pod in list(self._pods.values()):
+            if not pod.node_name and pod.spec.scheduler_name in profiles:
+                self._driver.submit(ObjectSet("pods", pod))
+
+    # --- telling --------------------------------------------------------------------------------
+
+    def _refuse(self, problem: SchedulerError) -> None:
+        self._note(is_success=False)
+        log.error("Configuration refused; what was in force stays so", err=str(problem))
+        self._tell(WARNING, "ConfigurationRefused", f"What was in force stays so: {problem}")
+
+    def _tell_in_force(self) -> None:
+        profiles = [profile.scheduler_name for profile in self.in_force.profiles]
+        log.info("Configuration in force", sha256=self._digest, profiles=profiles)
+        note = f"{self._digest[:12]} is in force; profiles: {', '.join(profiles)}"
+        self._tell(NORMAL, "ConfigurationChanged", note)
+
+    def _tell(self, event_type: str, reason: str, note: str) -> None:
+        lease, controller = lease_of(self.in_force), self.in_force.profiles[0].scheduler_name
+        self._driver.outbox.tell(
+            Tell(lease, reason, "Configuring", note, controller, event_type=event_type)
+        )
+
+    def _note(self, *, is_success: bool) -> None:
+        self._metrics.config_reload_success.set(int(is_success))
+        if is_success:
+            self._metrics.config_reload_seconds.set(self._clock.wall().timestamp())
+
+
+def lease_of(config: KubeSchedulerConfiguration) -> ObjectReference:
+    """The Lease, which events about the process are about."""
+    election = config.leader_election
+    name, namespace = election.resource_name, election.resource_namespace
+    return ObjectReference("Lease", name, namespace, api_version="coordination.k8s.io/v1")
+
+
+def _stuck(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Problem]:
+    """Each field that differs and is read only once."""
+    for name in FIXED:
+        yield from _differences(before.get(name), now.get(name), (name,))
+    if before.get("extenders") != now.get("extenders"):
+        # They may hold keys and passwords, which belong in no log.
+        yield Problem(("extenders",), "cannot change without a restart")
+
+
+def _differences(before: Any, now: Any, place: Place) -> Iterator[Problem]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for name in sorted(before.keys() | now.keys()):
+            yield from _differences(before.get(name), now.get(name), (*place, name))
+    elif before != now:
+        yield Problem(
+            place, f"cannot change without a restart: {before} is in force, the file says {now}"
+        )

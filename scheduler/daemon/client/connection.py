@@ -1,0 +1,266 @@
+"""How the API server is reached, and credentials that stay fresh while the daemon runs."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from scheduler.clock import Clock, SystemClock
+from scheduler.daemon.client.credentials import HOST, Credentials, CredentialSource, InClusterSource
+from scheduler.daemon.client.errors import ConnectionConfigError
+from scheduler.daemon.client.proxies import proxy_for
+from scheduler.daemon.client.tls import Tls, TlsFiles, load_tls
+
+REFRESH_SECONDS: Final = 60.0
+"""How often files and expiry times are looked at; a kubelet rotates tokens with hours to spare."""
+
+_REFUSED_PAUSE_SECONDS: Final = 10.0
+"""Least time between two renewals that were asked for by a 401."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one request needs to be let in. Replaced as a whole when anything changes.
+
+    Attributes:
+        server: the URL of the API server, without a slash at its end.
+        authorization: the Authorization header, or empty.
+        tls: the TLS context; None for plain http.
+        server_hostname: the name the certificate must carry, when it is not the URL's.
+        proxy: the proxy on the way, or None.
+    """
+
+    server: str
+    authorization: str = ""
+    tls: Tls | None = None
+    server_hostname: str | None = None
+    proxy: str | None = None
+
+
+class Connection:
+    """The way to one API server. `access` is what requests use now."""
+
+    def __init__(self, source: CredentialSource | None, access: Access) -> None:
+        self._source = source
+        self._refused = asyncio.Event()
+        self.access = access
+
+    def note_refused(self) -> None:
+        """Says that the server answered 401, so that `keep_fresh` renews the credentials soon."""
+        self._refused.set()
+
+    async def refresh(self, *, is_refused: bool = False) -> bool:
+        """Reads the credentials again; answers whether they changed.
+
+        Raises:
+            ConnectionConfigError: they cannot be read; the old ones stay in use.
+        """
+        if self._source is None:
+            return False
+        access = await _access(self._source, self.access, is_refused=is_refused)
+        is_changed = access != self.access
+        if is_changed:
+            self.access = access
+        return is_changed
+
+    async def keep_fresh(
+        self,
+        on_problem: Callable[[ConnectionConfigError], None],
+        *,
+        interval_seconds: float = REFRESH_SECONDS,
+    ) -> None:
+        """Renews the credentials for ever: at intervals, and soon after a 401. Run it as a task.
+
+        Args:
+            on_problem: told when a renewal fails; the next one is tried as usual.
+            interval_seconds: time between two looks.
+        """
+        while True:
+            is_refused = await self._wait(interval_seconds)
+            try:
+                await self.refresh(is_refused=is_refused)
+            except ConnectionConfigError as problem:
+                on_problem(problem)
+            if is_refused:
+                await asyncio.sleep(min(_REFUSED_PAUSE_SECONDS, interval_seconds))
+                self._refused.clear()
+
+    async def _wait(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._refused.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+async def load_connection(
+    *,
+    kubeconfig: str = "",
+    master: str = "",
+    context: str = "",
+    environ: Mapping[str, str] = os.environ,
+    clock: Clock | None = None,
+) -> Connection:
+    """Works out how to reach the API server.
+
+    In this order: the given kubeconfig; a given master URL alone (without credentials); KUBECONFIG;
+    the service account of the pod we run in; ~/.kube/config. A given master URL replaces the
+    server of whichever is found.
+
+    Raises:
+        ConnectionConfigError: with one line that says what is wrong or what was looked for.
+    """
+    _check_url(master)
+    source = _source(kubeconfig, master, context, environ, clock or SystemClock())
+    if source is None:
+        access = Access(_trimmed(master), proxy=proxy_for(master, environ))
+        return Connection(None, _with_tls(access, TlsFiles()))
+    if master:
+        source = _MasterOverride(source, master)
+    return Connection(source, await _access(source, None, is_refused=False, environ=environ))
+
+
+async def load_connection_to(
+    server: str,
+    *,
+    kubeconfig: str = "",
+    context: str = "",
+    ca: str | None = None,
+    is_verified: bool = True,
+    environ: Mapping[str, str] = os.environ,
+    clock: Clock | None = None,
+) -> Connection:
+    """Works out how to reach a server beside the API server that knows the same users.
+
+    Args:
+        server: its URL.
+        kubeconfig: the file with the credentials; found as by `load_connection` when empty.
+        context: of the kubeconfig.
+        ca: file with the authorities that the server's certificate must lead to; None for those
+            of the system.
+        is_verified: False accepts any certificate.
+        environ: the environment.
+        clock: the time.
+
+    Raises:
+        ConnectionConfigError: with one line that says what is wrong or what was looked for.
+    """
+    source = _source(kubeconfig, "", context, environ, clock or SystemClock())
+    if source is None:
+        raise ConnectionConfigError("no credentials: expected --kubeconfig FILE")
+    beside = _Beside(source, server, ca, is_verified=is_verified)
+    return Connection(beside, await _access(beside, None, is_refused=False, environ=environ))
+
+
+class _MasterOverride:
+    """A source with the server that a flag gives."""
+
+    def __init__(self, source: CredentialSource, master: str) -> None:
+        self.description = source.description
+        self._source = source
+        self._master = master
+
+    async def load(self, *, is_refused: bool) -> Credentials:
+        """See `CredentialSource.load`."""
+        return replace(await self._source.load(is_refused=is_refused), server=self._master)
+
+
+class _Beside(_MasterOverride):
+    """A source of credentials for another server than the API server."""
+
+    def __init__(
+        self, source: CredentialSource, server: str, ca: str | None, *, is_verified: bool
+    ) -> None:
+        super().__init__(source, server)
+        self._ca = ca
+        self._is_verified = is_verified
+
+    @override
+    async def load(self, *, is_refused: bool) -> Credentials:
+        found = await super().load(is_refused=is_refused)
+        tls = replace(found.tls, ca=self._ca, is_verified=self._is_verified)
+        return replace(found, tls=tls, server_hostname=None, proxy=None)
+
+
+def _source(
+    kubeconfig: str, master: str, context: str, environ: Mapping[str, str], clock: Clock
+) -> CredentialSource | None:
+    if kubeconfig:
+        return _kubeconfig(os.path.expanduser(kubeconfig), context, clock)  # noqa: PTH111 - may be a list of paths
+    if master and not context:
+        return None
+    if not environ.get("KUBECONFIG") and environ.get(HOST):
+        return InClusterSource(environ)
+    found = _default_kubeconfig(environ)
+    if found is None:
+        raise ConnectionConfigError(
+            "no API server given: expected --kubeconfig FILE, --master URL, KUBECONFIG, "
+            "~/.kube/config, or the service account of a pod"
+        )
+    return _kubeconfig(found, context, clock)
+
+
+def _kubeconfig(paths: str, context: str, clock: Clock) -> CredentialSource:
+    # The package asks for a home as it is imported, and fails for a uid that has none.
+    if os.path.expanduser("~") == "~":  # noqa: PTH111 - Path.expanduser fails as well
+        os.environ["HOME"] = os.sep
+    # What reads a kubeconfig takes 0.4 s to import; in a cluster there is none.
+    from scheduler.daemon.client.kubeconfig import KubeconfigSource  # noqa: PLC0415
+
+    return KubeconfigSource(paths, context, clock)
+
+
+def _default_kubeconfig(environ: Mapping[str, str]) -> str | None:
+    """Where kubectl would look: KUBECONFIG, else ~/.kube/config when it exists."""
+    if environ.get("KUBECONFIG"):
+        return environ["KUBECONFIG"]
+    # Path.expanduser fails where there is no home: another uid than the image's, without HOME.
+    home = os.path.expanduser("~/.kube/config")  # noqa: PTH111
+    return home if Path(home).is_file() else None
+
+
+async def _access(
+    source: CredentialSource,
+    previous: Access | None,
+    *,
+    is_refused: bool,
+    environ: Mapping[str, str] = os.environ,
+) -> Access:
+    """What requests need now. The server and the proxy stay those of the first load."""
+    found = await source.load(is_refused=is_refused)
+    if previous is None:
+        server = _trimmed(found.server)
+        previous = Access(server, proxy=found.proxy or proxy_for(server, environ))
+    access = replace(
+        previous,
+        authorization=" ".join(found.authorization.split()),
+        server_hostname=found.server_hostname,
+    )
+    try:
+        return _with_tls(access, found.tls)
+    except ConnectionConfigError as problem:
+        raise ConnectionConfigError(f"{source.description}: {problem}") from problem
+
+
+def _with_tls(access: Access, files: TlsFiles) -> Access:
+    if not access.server.startswith("https://"):
+        return replace(access, tls=None)
+    return replace(access, tls=load_tls(files, access.tls))
+
+
+def _check_url(master: str) -> None:
+    if master and (not urlsplit(master).hostname or urlsplit(master).scheme not in _SCHEMES):
+        raise ConnectionConfigError(f"--master: expected an http or https URL, got {master!r}")
+
+
+_SCHEMES: Final = frozenset({"http", "https"})
+
+
+def _trimmed(url: str) -> str:
+    return url.rstrip("/")

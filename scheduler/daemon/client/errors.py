@@ -1,0 +1,195 @@
+"""What can go wrong between Stowage and the API server, split by what the caller can do about it.
+
+SchedulerError
+├── ConnectionConfigError        kubeconfig, certificate or exec plugin is wrong: tell the user
+├── FencedError                  the lease may be another's: nothing was sent
+└── ApiError                     the server was asked, the answer is no, or there is no answer
+    ├── InvalidError             400, 405, 415, 422…: the same request will fail again
+    ├── UnauthorizedError        401: credentials must be renewed
+    ├── ForbiddenError           403: a right is missing
+    ├── NotFoundError            404
+    ├── ConflictError            409: the object is not as the caller thought
+    ├── GoneError                410: the version is too old; list again
+    ├── TooManyRequestsError     429: later, after `retry_after_seconds`
+    └── UnavailableError         5xx, time-outs, broken connections: later
+        └── TooLargeError        the answer is longer than what is kept of one
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.daemon.client.wire import UNREADABLE
+from scheduler.errors import SchedulerError
+
+MESSAGE_LIMIT: Final = 256
+"""Characters of a server's message that may reach a log or an event."""
+
+MAX_RETRY_AFTER_SECONDS: Final = 10.0
+"""The longest time for which a server, or what answers in its place, silences a scheduler.
+
+While one kind is not watched, no pod is placed rightly.
+"""
+
+_GONE: Final = 410
+_SERVER_ERRORS: Final = 500
+
+
+class ConnectionConfigError(SchedulerError):
+    """The way to the API server is not known; the message names file and cause."""
+
+
+class FencedError(SchedulerError):
+    """The write was held back because the lease may already be another's."""
+
+
+class ApiError(SchedulerError):
+    """A request that did not succeed.
+
+    Attributes:
+        status: the HTTP status, 0 when there was no answer.
+        reason: the machine-readable reason of the answer (`AlreadyExists`), or empty.
+        message: what the server said, cut to 256 characters.
+        retry_after_seconds: when the server asks to come back, or None.
+    """
+
+    def __init__(
+        self,
+        request: str,
+        *,
+        status: int = 0,
+        reason: str = "",
+        message: str = "",
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+        told = " ".join(part for part in (str(status or ""), reason) if part)
+        super().__init__(": ".join(part for part in (request, told, message) if part))
+
+
+class InvalidError(ApiError):
+    """The server refuses the request as such."""
+
+
+class UnauthorizedError(ApiError):
+    """The server does not know the user."""
+
+
+class ForbiddenError(ApiError):
+    """The server knows the user and denies the request."""
+
+
+class NotFoundError(ApiError):
+    """The object, or the whole resource, does not exist."""
+
+
+class ConflictError(ApiError):
+    """A precondition failed, or the object exists already."""
+
+
+class GoneError(ApiError):
+    """The asked-for version, or the continue token, has expired."""
+
+
+class TooManyRequestsError(ApiError):
+    """The server is throttling; `retry_after_seconds` says for how long."""
+
+
+class UnavailableError(ApiError):
+    """No answer, or an answer that only says that something is broken."""
+
+
+class TooLargeError(UnavailableError):
+    """The answer is longer than what is kept of one; ask for less."""
+
+
+class _Details(msgspec.Struct, rename="camel", gc=False):
+    retry_after_seconds: float = 0
+
+
+class Status(msgspec.Struct, rename="camel", gc=False):
+    """metav1.Status: how the API server words every error.
+
+    Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go (Status) v0.36.
+    """
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(Status)
+_BY_STATUS: Final[dict[int, type[ApiError]]] = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    408: UnavailableError,
+    409: ConflictError,
+    410: GoneError,
+    429: TooManyRequestsError,
+}
+
+
+def error_from_response(
+    request: str, status: int, headers: Mapping[str, str], body: bytes
+) -> ApiError:
+    """The error that an HTTP answer other than success stands for.
+
+    Args:
+        request: what was asked, for the message: `POST /api/v1/...`.
+        status: the HTTP status.
+        headers: the headers of the answer, by lower-case name.
+        body: its body; anything that is not a Status is quoted.
+    """
+    told = status_from_body(body)
+    return _error(request, status, told, _retry_after(headers, told))
+
+
+def error_from_event(request: str, body: bytes) -> ApiError:
+    """The error that the object of a watch event of type ERROR stands for."""
+    told = status_from_body(body)
+    return _error(request, told.code or _SERVER_ERRORS, told, _retry_after({}, told))
+
+
+def status_from_body(body: bytes) -> Status:
+    """The Status in a body; one made up from the text when the body is something else."""
+    try:
+        return _decoder.decode(body)
+    except UNREADABLE:
+        return Status(message=" ".join(body.decode(errors="replace").split()))
+
+
+def _error(request: str, status: int, told: Status, retry_after: float | None) -> ApiError:
+    kind = _BY_STATUS.get(status)
+    if kind is None:
+        kind = UnavailableError if status >= _SERVER_ERRORS else InvalidError
+    if told.reason in {"Expired", "Gone"}:
+        kind, status = GoneError, _GONE
+    return kind(
+        request,
+        status=status,
+        reason=told.reason,
+        message=cut(told.message),
+        retry_after_seconds=retry_after,
+    )
+
+
+def cut(text: str) -> str:
+    """Text of a server in the length that may reach a log."""
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+def _retry_after(headers: Mapping[str, str], told: Status) -> float | None:
+    """Seconds to wait; the header's date form is not used by API servers and is ignored."""
+    header = headers.get("retry-after", "")
+    seconds = told.details.retry_after_seconds if told.details is not None else 0.0
+    if header.isascii() and header.isdigit():
+        seconds = float(header)
+    elif seconds <= 0:
+        return None
+    return min(seconds, MAX_RETRY_AFTER_SECONDS)

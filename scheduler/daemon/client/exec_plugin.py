@@ -1,0 +1,118 @@
+"""Runs exec credential plugins: programs that print credentials. They are foreign, and may hang.
+
+Source: k8s.io/client-go plugin/pkg/client/auth/exec v0.36; KEP-541.
+Differs: never interactive; a plugin that takes too long is killed with everything it has started.
+"""
+# The package ships type hints for its API, but none for its configuration loaders.
+# mypy: disable-error-code="no-untyped-call"
+
+import asyncio
+import json
+import os
+import signal
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from kubernetes.aio.config import ConfigException
+from kubernetes.aio.config.exec_provider import ExecProvider
+
+from scheduler.daemon.client.errors import ConnectionConfigError, cut
+from scheduler.daemon.client.wire import UNREADABLE
+
+EXEC_TIMEOUT_SECONDS: Final = 60.0
+_MAX_OUTPUT_BYTES: Final = 2**20
+_LAST_WORDS_SECONDS: Final = 1.0
+_KINDS_OF_ANSWER: Final = ("apiVersion", "kind", "status")
+
+
+async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -> dict[str, Any]:
+    """The status that the plugin of a kubeconfig's user answers.
+
+    Raises:
+        ConnectionConfigError: with one line that says what the plugin did instead.
+    """
+    command = exec_section.safe_get("command") or ""
+    try:
+        provider = ExecProvider(exec_section)
+        async with asyncio.timeout(timeout):
+            exit_code, stdout, stderr = await _run(provider)
+        return _status(provider, exit_code, stdout, stderr)
+    except TimeoutError as problem:
+        raise ConnectionConfigError(
+            f"exec plugin {command}: no answer within {timeout:.0f} s"
+        ) from problem
+    except OSError as problem:
+        raise ConnectionConfigError(
+            f"exec plugin {command}: cannot be run: {problem.strerror or problem}"
+        ) from problem
+    except (ConfigException, ValueError) as problem:
+        told = " ".join(str(problem).split()).removeprefix("exec: ")
+        raise ConnectionConfigError(cut(f"exec plugin {command}: {told}")) from problem
+
+
+async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
+    """Exit code, standard output and error; whatever happens, nothing is left running."""
+    about = {
+        "apiVersion": provider.api_version,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False},
+    }
+    process = await asyncio.create_subprocess_exec(
+        *provider.args,
+        env=provider.env | {"KUBERNETES_EXEC_INFO": json.dumps(about)},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        # A process group of its own, so that its children can be killed with it.
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.TaskGroup() as group:
+            output = group.create_task(_read(process.stdout))
+            errors = group.create_task(_read(process.stderr))
+        return await process.wait(), output.result(), errors.result()
+    except* ValueError as problems:
+        raise ValueError(str(problems.exceptions[0])) from problems
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(TimeoutError):
+            # A child that left the group may hold the pipes open for ever.
+            async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                await process.communicate()
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    assert stream is not None  # noqa: S101 - a pipe was asked for
+    output = bytearray()
+    while chunk := await stream.read(_MAX_OUTPUT_BYTES):
+        output += chunk
+        if len(output) > _MAX_OUTPUT_BYTES:
+            raise ValueError(f"it wrote more than {_MAX_OUTPUT_BYTES} bytes")
+    return bytes(output)
+
+
+def _status(provider: ExecProvider, exit_code: int, stdout: bytes, stderr: bytes) -> dict[str, Any]:
+    if exit_code != 0:
+        told = stderr.decode(errors="replace").strip()
+        raise ValueError(f"process returned {exit_code}" + (f". {told}" if told else ""))
+    try:
+        answer = msgspec.json.decode(stdout, type=dict[str, Any])
+    except UNREADABLE as problem:
+        raise ValueError(f"failed to decode process output: {problem}") from problem
+    for key in _KINDS_OF_ANSWER:
+        if key not in answer:
+            raise ValueError(f"malformed response. missing key '{key}'")
+    if answer["apiVersion"] != provider.api_version:
+        raise ValueError(
+            f"plugin api version {answer['apiVersion']} does not match {provider.api_version}"
+        )
+    return _mapping(answer["status"])
+
+
+def _mapping(status: Any) -> dict[str, Any]:
+    try:
+        return msgspec.convert(status, dict[str, Any])
+    except msgspec.ValidationError as problem:
+        raise ValueError(f"malformed response. status: {problem}") from problem

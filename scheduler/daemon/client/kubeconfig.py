@@ -1,0 +1,275 @@
+"""Kubeconfig files, read by the `kubernetes` package.
+
+This module adds what the package lacks: an answer in one line for everything that a person can get
+wrong (the package logs a failing exec plugin and goes on as anonymous; a missing user likewise),
+and credentials that can be read again without reading the kubeconfig again.
+"""
+# The package ships type hints for its API, but none for its configuration loaders.
+# mypy: disable-error-code="no-untyped-call"
+
+import base64
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import yaml
+from cryptography import x509
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config.kube_config import (
+    ConfigNode,
+    KubeConfigLoader,
+    KubeConfigMerger,
+)
+from kubernetes.aio.config.openid import OpenIDRequestor
+from typing_extensions import override
+
+from scheduler.clock import Clock
+from scheduler.daemon.client.credentials import Credentials
+from scheduler.daemon.client.errors import ConnectionConfigError, cut
+from scheduler.daemon.client.exec_plugin import run_plugin
+from scheduler.daemon.client.tls import TlsFiles, load_tls
+
+EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
+"""Credentials are renewed this long before they expire."""
+
+
+class KubeconfigSource:
+    """One context of one or more kubeconfig files.
+
+    The context is chosen once: a `kubectl config use-context` in another window must not move a
+    running daemon to another cluster. Files that the context refers to are read anew each time.
+    """
+
+    def __init__(self, paths: str, context: str, clock: Clock) -> None:
+        self.description = f"kubeconfig {paths}"
+        self._loader = _Loader(_checked(paths, context), context, clock)
+
+    async def load(self, *, is_refused: bool) -> Credentials:
+        """See `CredentialSource.load`."""
+        if is_refused:
+            self._loader.forget_credentials()
+        configuration = Configuration()
+        try:
+            await self._loader.load_and_set(configuration)
+        except ConnectionConfigError as problem:
+            raise ConnectionConfigError(f"{self.description}: {problem}") from problem
+        except Exception as problem:
+            # The package raises whatever the malformed part happens to trip over.
+            raise ConnectionConfigError(f"{self.description}: {_one_line(problem)}") from problem
+        return _credentials(configuration)
+
+
+def _credentials(configuration: Configuration) -> Credentials:
+    return Credentials(
+        server=configuration.host,
+        authorization=configuration.api_key.get("BearerToken", ""),
+        tls=TlsFiles(
+            ca=configuration.ssl_ca_cert,
+            cert=configuration.cert_file,
+            key=configuration.key_file,
+            is_verified=bool(configuration.verify_ssl),
+        ),
+        server_hostname=configuration.tls_server_name,
+        proxy=configuration.proxy,
+    )
+
+
+class _Loader(KubeConfigLoader):
+    """The package's loader, with exec plugins that fail loudly and can be run again."""
+
+    def __init__(self, config: Any, context: str, clock: Clock) -> None:
+        super().__init__(config, active_context=context or None, config_base_path=None)
+        self._clock = clock
+        self._expires: dt.datetime | None = None
+        self._has_credentials = False
+        # The package cannot read an https cluster without a user section.
+        self._user = self._user or ConfigNode("user", {})
+        self._inline = {
+            name: content
+            for name, section, field in (
+                ("ssl_ca_cert", self._cluster, "certificate-authority"),
+                ("cert_file", self._user, "client-certificate"),
+                ("key_file", self._user, "client-key"),
+            )
+            if (content := _taken(section, field))
+        }
+        """PEM by attribute: the package would write it into temporary files."""
+
+    def forget_credentials(self) -> None:
+        """Makes the next load run the exec plugin, whatever it said about expiry."""
+        self._has_credentials = False
+
+    @override
+    async def load_from_exec_plugin(self) -> bool:
+        """Runs the plugin when its last answer is about to expire."""
+        if self._has_credentials and not self._is_expiring():
+            return True
+        user: Any = self._user
+        status = await run_plugin(user["exec"])
+        expires = _expiry(status.get("expirationTimestamp"))
+        if status.get("token"):
+            self.token = f"Bearer {status['token']}"
+        cert, key = status.get("clientCertificateData"), status.get("clientKeyData")
+        if bool(cert) != bool(key):
+            raise ConnectionConfigError(
+                "exec plugin: expected clientCertificateData and clientKeyData together"
+            )
+        if cert and key:
+            self._inline |= {"cert_file": cert.encode(), "key_file": key.encode()}
+            expires = expires or _not_after(cert)
+        if not cert and not status.get("token"):
+            raise ConnectionConfigError("exec plugin: its answer has no token and no certificate")
+        self._expires = expires
+        self._has_credentials = True
+        return True
+
+    @override
+    def _load_cluster_info(self) -> None:
+        super()._load_cluster_info()
+        for name, content in self._inline.items():
+            setattr(self, name, content)
+
+    @override
+    async def _refresh_oidc(self, provider: Any) -> None:
+        """The package writes the authority into a file, and verifies nothing without one."""
+        config = provider["config"]
+        if "refresh-token" not in config:
+            raise ConnectionConfigError("oidc: the id-token is not valid, and no refresh-token")
+        requestor = _Requestor(
+            config["client-id"],
+            config["client-secret"],
+            config["idp-issuer-url"],
+            load_tls(TlsFiles(ca=self._retrieve_oidc_cacert(provider))).context,
+        )
+        answer = await requestor.refresh_token(config["refresh-token"])
+        config.value["id-token"] = answer["id_token"]
+        config.value["refresh-token"] = answer.get("refresh_token", config["refresh-token"])
+
+    def _is_expiring(self) -> bool:
+        return self._expires is not None and self._clock.wall() >= self._expires - EXPIRY_MARGIN
+
+
+class _Requestor(OpenIDRequestor):
+    """The package's, which takes a context where it says that it takes a file."""
+
+    @override
+    def _get_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(ssl=self._ssl_ca_cert)
+
+
+def _taken(section: Any, field: str) -> bytes | None:
+    """What `field`-data holds; it is taken out, and so is the name of a file, which it beats."""
+    data = section.value.pop(f"{field}-data", None)
+    if not data:
+        return None
+    section.value.pop(field, None)
+    return base64.b64decode("".join(data.split()))
+
+
+def _expiry(timestamp: str | None) -> dt.datetime | None:
+    if not timestamp:
+        return None
+    try:
+        expires = dt.datetime.fromisoformat(timestamp)
+    except (TypeError, ValueError):
+        expires = None
+    if expires is None or expires.tzinfo is None:
+        raise ConnectionConfigError(
+            f"exec plugin: expirationTimestamp: expected a time with its zone, as in "
+            f'"2026-01-31T12:00:00Z", got {timestamp!r}'
+        )
+    return expires
+
+
+def _not_after(cert: str) -> dt.datetime | None:
+    try:
+        return x509.load_pem_x509_certificate(cert.encode()).not_valid_after_utc
+    except ValueError:
+        return None
+
+
+def _checked(paths: str, context: str) -> Any:
+    """The package's merge of one or several files (as in KUBECONFIG), with no link missing."""
+    where = f"kubeconfig {paths}"
+    try:
+        config = _merged(paths, where)
+        _check(config.value, context, where)
+    except yaml.YAMLError as problem:
+        raise ConnectionConfigError(f"{where}: expected YAML: {_one_line(problem)}") from problem
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "not a text file"
+        raise ConnectionConfigError(f"{where}: cannot be read: {reason}") from problem
+    except ConnectionConfigError:
+        raise
+    except Exception as problem:
+        # A scalar, a list, or entries without names: the package trips somewhere.
+        raise ConnectionConfigError(
+            f"{where}: expected a mapping with clusters, contexts and users, each a "
+            f"list of named entries"
+        ) from problem
+    return config
+
+
+def _merged(paths: str, where: str) -> Any:
+    # The package would say it as well, in words of its own.
+    is_there = any(
+        Path(os.path.expanduser(path)).exists()  # noqa: PTH111 - as the package does; there may be no home
+        for path in paths.split(os.pathsep)
+        if path
+    )
+    config = KubeConfigMerger(paths).config if is_there else None
+    if config is None:
+        raise ConnectionConfigError(f"{where}: the file does not exist")
+    return config
+
+
+def _check(config: dict[str, Any], context: str, where: str) -> None:
+    """Follows context, cluster and user by name, so that what is missing or no PEM is named."""
+    name = context or config.get("current-context")
+    known = ", ".join(sorted(str(entry["name"]) for entry in config["contexts"])) or "none"
+    if not name:
+        raise ConnectionConfigError(
+            f"{where}: current-context is not set; contexts in the file: {known}"
+        )
+    body = _entry(config, "contexts", str(name), where, known).safe_get("context") or {}
+    if not body.get("cluster"):
+        raise ConnectionConfigError(f"{where}: context {name}: expected a cluster")
+    for kind in ("cluster", "user"):
+        if not body.get(kind):
+            continue
+        entry = _entry(config, f"{kind}s", str(body[kind]), f"{where}: context {name}", "")
+        content = entry.safe_get(kind) or {}
+        _check_data(content, f"{where}: {kind} {body[kind]}")
+        server = str(content.get("server", ""))
+        if kind == "cluster" and not server.startswith(("http://", "https://")):
+            raise ConnectionConfigError(
+                f"{where}: cluster {body[kind]}: server: expected an http or https URL, "
+                f"got {server!r}"
+            )
+
+
+def _check_data(content: dict[str, Any], where: str) -> None:
+    for field in ("certificate-authority-data", "client-certificate-data", "client-key-data"):
+        if not content.get(field):
+            continue
+        try:
+            is_pem = b"-----BEGIN" in base64.b64decode("".join(content[field].split()))
+        except (ValueError, AttributeError):
+            is_pem = False
+        if not is_pem:
+            raise ConnectionConfigError(f"{where}: {field}: expected a PEM file in base64")
+
+
+def _entry(config: dict[str, Any], section: str, name: str, where: str, known: str) -> Any:
+    for entry in config[section]:
+        if entry["name"] == name:
+            return entry
+    hint = f"; {section} in the file: {known}" if known else ""
+    raise ConnectionConfigError(f"{where}: {section} has no entry named {name!r}{hint}")
+
+
+def _one_line(problem: Exception) -> str:
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return cut(text.removeprefix("Invalid kube-config file. "))

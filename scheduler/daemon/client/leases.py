@@ -1,0 +1,112 @@
+"""The Lease that leader election is fought over: read, create, replace.
+
+Source: k8s.io/client-go tools/leaderelection/resourcelock/leaselock.go v0.36.
+"""
+
+from typing import Final
+
+import msgspec
+
+from scheduler.daemon.client.errors import NotFoundError, UnavailableError
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE, json_string, segment
+
+
+class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """coordination.k8s.io/v1 LeaseSpec."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int = 0
+    strategy: str | None = None
+    preferred_holder: str | None = None
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A Lease as the server has it.
+
+    The metadata stays as the server sent it, for the update. Its `resourceVersion` makes the server
+    refuse the update when another client was faster.
+    """
+
+    metadata: msgspec.Raw
+    spec: LeaseSpec = LeaseSpec()
+
+
+_decoder: Final = msgspec.json.Decoder(Lease)
+
+
+class LeaseLock:
+    """One Lease on one API server. Every call is one request: no retries, no throttle.
+
+    Attributes:
+        namespace: of the Lease.
+        name: of the Lease.
+    """
+
+    def __init__(self, session: ApiSession, namespace: str, name: str) -> None:
+        self._session = session
+        self.namespace = namespace
+        self.name = name
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{segment(namespace)}/leases"
+        self._path = f"{self._collection}/{segment(name)}"
+
+    async def get(self, timeout: float) -> Lease | None:
+        """The Lease as it is, or None when there is none.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`.
+        """
+        try:
+            answer = await self._session.request("GET", self._path, timeout=timeout, is_urgent=True)
+        except NotFoundError:
+            return None
+        return _decoded(answer.body)
+
+    async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
+        """Makes the Lease.
+
+        Raises:
+            ConflictError: another client created it first.
+            ApiError: see `scheduler.daemon.client.errors`.
+        """
+        metadata = msgspec.Raw(json_string({"name": self.name, "namespace": self.namespace}))
+        body = _body(Lease(metadata, spec))
+        answer = await self._session.request(
+            "POST", self._collection, body, timeout=timeout, is_urgent=True
+        )
+        return _decoded(answer.body)
+
+    async def update(self, lease: Lease, spec: LeaseSpec, timeout: float) -> Lease:
+        """Replaces the Lease, provided it is still as `lease` has it.
+
+        Raises:
+            ConflictError: another client was faster.
+            ApiError: see `scheduler.daemon.client.errors`.
+        """
+        body = _body(Lease(lease.metadata, spec))
+        answer = await self._session.request(
+            "PUT", self._path, body, timeout=timeout, is_urgent=True
+        )
+        return _decoded(answer.body)
+
+
+def _decoded(body: bytes) -> Lease:
+    try:
+        return _decoder.decode(body)
+    except UNREADABLE as problem:
+        raise UnavailableError("lease", message=f"not a Lease: {problem}") from problem
+
+
+def _body(lease: Lease) -> bytes:
+    return b"".join(
+        (
+            b'{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":',
+            lease.metadata,
+            b',"spec":',
+            json_string(lease.spec),
+            b"}",
+        )
+    )

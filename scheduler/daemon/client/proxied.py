@@ -1,0 +1,123 @@
+"""Requests that a proxy passes on: aiohttp speaks with proxies."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.payload import BytesPayload
+from typing_extensions import override
+from yarl import URL
+
+from scheduler.daemon.client.direct import (
+    CONNECT_TIMEOUT_SECONDS,
+    MAX_ANSWER_BYTES,
+    NoAnswerError,
+    Request,
+    Response,
+    TooLongError,
+)
+from scheduler.daemon.client.errors import FencedError, cut
+
+BROKEN: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
+"""What aiohttp raises when a connection fails or what comes over it is not HTTP."""
+
+
+class ProxiedRequests:
+    """The same as `DirectConnections`, by way of a proxy.
+
+    Args:
+        session: carries the requests.
+        server: the URL of the API server, without a slash at its end.
+        routing: proxy and TLS arguments of each request.
+        max_answer_bytes: longer answers are given up.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        server: str,
+        routing: Mapping[str, Any],
+        *,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
+        self._max_answer_bytes = max_answer_bytes
+        self._session = session
+        self._server = server
+        self._routing = routing
+
+    def close(self) -> None:
+        """Connections belong to the session."""
+
+    async def exchange(self, request: Request, timeout: float) -> Response:
+        """See `DirectConnections.exchange`."""
+        try:
+            response = await self._session.request(
+                request.method,
+                URL(self._server + request.path, encoded=True),
+                data=None if request.body is None else _FencedBytes(request.body, request),
+                allow_redirects=False,
+                timeout=_total_timeout(timeout),
+                **self._routing,
+            )
+            async with response:
+                body = await read_whole(response, self._max_answer_bytes)
+            return Response(response.status, response.headers, body)
+        except BROKEN as problem:
+            if isinstance(problem.__cause__, FencedError):
+                raise problem.__cause__ from None
+            raise NoAnswerError(why(problem)) from problem
+
+
+async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
+    """The body of an answer.
+
+    Raises:
+        TooLongError: it is longer than is kept of one.
+    """
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > max_bytes:
+            raise TooLongError(f"the answer is longer than {max_bytes} bytes")
+    return bytes(body)
+
+
+def why(problem: Exception) -> str:
+    """What went wrong, in words for people; aiohttp's own show Python objects."""
+    if isinstance(problem, TimeoutError):
+        return "no answer in time"
+    if isinstance(problem, aiohttp.ClientConnectorCertificateError):
+        return cut(f"cannot trust {problem.host}:{problem.port}: {problem.certificate_error}")
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        cause = problem.os_error.strerror or str(problem.os_error)
+        return cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
+    return cut(str(problem) or type(problem).__name__)
+
+
+class _FencedBytes(BytesPayload):
+    """A body that asks its fence in the same step of the loop in which it is written.
+
+    Checking earlier is not enough: a process that is frozen between the check and the write would
+    write after its lease has passed to another.
+    """
+
+    def __init__(self, body: bytes, request: Request) -> None:
+        super().__init__(body, content_type=request.content_type)
+        self._fence = request.fence
+
+    @override
+    async def write_with_length(
+        self, writer: AbstractStreamWriter, content_length: int | None
+    ) -> None:
+        if self._fence is not None and not self._fence():
+            raise FencedError("not written: the lease may have passed to another scheduler")
+        # aiohttp has held the headers back until now and writes both at once.
+        await writer.write(self._value)
+
+
+@lru_cache(maxsize=64)
+def _total_timeout(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT_SECONDS)

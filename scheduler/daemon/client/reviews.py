@@ -1,0 +1,125 @@
+"""Ask the API server for a caller's user and rights (delegated authentication).
+
+Source: k8s.io/apiserver pkg/authentication and pkg/authorization (delegated) v0.36.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.clock import MonotonicClock, SystemClock
+from scheduler.daemon.client.errors import ApiError, UnavailableError
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE, json_string
+from scheduler.observability.client_metrics import ReviewMetrics
+from scheduler.observability.instruments import Instruments
+
+_WHO: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+_MAY: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+class User(msgspec.Struct, frozen=True, rename={"name": "username"}, omit_defaults=True):
+    """authentication.k8s.io/v1 UserInfo: the identity of a caller."""
+
+    name: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class _TokenStatus(msgspec.Struct, frozen=True):
+    authenticated: bool = False
+    user: User = User()
+    audiences: tuple[str, ...] = ()
+
+
+class _TokenReview(msgspec.Struct, frozen=True):
+    status: _TokenStatus = _TokenStatus()
+
+
+class _AccessStatus(msgspec.Struct, frozen=True):
+    allowed: bool = False
+    denied: bool = False
+
+
+class _AccessReview(msgspec.Struct, frozen=True):
+    status: _AccessStatus = _AccessStatus()
+
+
+_token_decoder: Final = msgspec.json.Decoder(_TokenReview)
+_access_decoder: Final = msgspec.json.Decoder(_AccessReview)
+
+
+class Reviews:
+    """TokenReview and SubjectAccessReview. Answers are not cached here."""
+
+    def __init__(
+        self,
+        session: ApiSession,
+        metrics: ReviewMetrics | None = None,
+        clock: MonotonicClock | None = None,
+    ) -> None:
+        self._session = session
+        self._metrics = metrics or ReviewMetrics(Instruments())
+        self._clock = clock or SystemClock()
+
+    async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+        """The user a bearer token belongs to, or None when it is not valid.
+
+        It must have been issued for one of the audiences; without any, for the API server.
+
+        Raises:
+            ApiError: the server could not be asked.
+        """
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token} | ({"audiences": tuple(audiences)} if audiences else {}),
+        }
+        answer = await self._post("authn", _WHO, body)
+        status = _decoded(_token_decoder, answer).status
+        # A server that knows nothing of audiences says yes without naming one.
+        is_meant = not audiences or bool(set(audiences) & set(status.audiences))
+        return status.user if status.authenticated and is_meant else None
+
+    async def review_access(self, user: User, path: str, verb: str) -> bool:
+        """Whether the user may use a path that is not a resource: `/metrics`, `get`.
+
+        Raises:
+            ApiError: the server could not be asked.
+        """
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": user.name,
+                "uid": user.uid,
+                "groups": user.groups,
+                "extra": user.extra,
+                "nonResourceAttributes": {"path": path, "verb": verb},
+            },
+        }
+        answer = await self._post("authz", _MAY, body)
+        status = _decoded(_access_decoder, answer).status
+        return status.allowed and not status.denied
+
+    async def _post(self, about: str, path: str, body: dict[str, Any]) -> bytes:
+        start, code = self._clock.monotonic(), "<error>"
+        try:
+            answer = await self._session.request("POST", path, json_string(body))
+            code = str(answer.status)
+        except ApiError as problem:
+            code = str(problem.status or code)
+            raise
+        finally:
+            self._metrics.requests[about][code].inc()
+            self._metrics.duration[about][code].observe(self._clock.monotonic() - start)
+        return answer.body
+
+
+def _decoded(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except UNREADABLE as problem:
+        raise UnavailableError("review", message=f"unexpected answer: {problem}") from problem

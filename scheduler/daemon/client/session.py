@@ -1,0 +1,333 @@
+"""The one way in which requests reach the API server: bytes in, bytes out.
+
+Short requests go over `direct`; lists, watches and whatever needs a proxy over aiohttp.
+"""
+
+import asyncio
+import random
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import Any, Final, Self
+
+import aiohttp
+from yarl import URL
+
+from scheduler.clock import Clock
+from scheduler.daemon.client.body import Body, StreamedBody
+from scheduler.daemon.client.connection import Access, Connection
+from scheduler.daemon.client.direct import (
+    CONNECT_TIMEOUT_SECONDS,
+    FIRST_FAILURE,
+    JSON,
+    KEEPALIVE_SECONDS,
+    SOCKET_OPTIONS,
+    DirectConnections,
+    Fence,
+    NoAnswerError,
+    Request,
+    Response,
+    TooLongError,
+)
+from scheduler.daemon.client.errors import (
+    ApiError,
+    TooLargeError,
+    UnauthorizedError,
+    UnavailableError,
+    error_from_response,
+)
+from scheduler.daemon.client.lines import Lines, StreamedLines
+from scheduler.daemon.client.proxied import BROKEN, ProxiedRequests, read_whole, why
+from scheduler.daemon.client.throttle import TokenBucket
+from scheduler.observability.build_info import stowage_version
+from scheduler.observability.client_metrics import ClientMetrics
+from scheduler.observability.instruments import Instruments
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+
+USER_AGENT: Final = f"stowage/{stowage_version()} scheduler"
+REQUEST_TIMEOUT_SECONDS: Final = 30.0
+MAX_RETRIES: Final = 10
+"""Times a request is repeated because the server asked for it.
+
+Source: client-go rest/request.go (maxRetries) v0.36.
+"""
+
+SPREAD: Final = 0.25
+"""Requests that were told the same time to come back come later by this share of it, at most: a
+server that lets few in would refuse most of them again and again if they came together."""
+
+_READ_BUFFER_BYTES: Final = 2**20
+"""Of a watch, about twice this may wait to be read before the server is made to wait."""
+_NO_CODE: Final = "<error>"
+"""Source: client-go rest/request.go (updateURLMetrics) v0.36."""
+
+
+class ApiSession:
+    """Requests to one API server over kept-alive connections.
+
+    The session does not limit the number of connections. The caller limits it by the number of
+    requests that it sends at once. Urgent requests have connections of their own, which are open
+    already. So a leader that begins with many binds does not renew its lease behind their
+    handshakes.
+
+    Args:
+        connection: the server, and the credentials for it.
+        clock: the time.
+        qps: requests a second; 0 for any number.
+        burst: requests at once, where `qps` limits them.
+        user_agent: the User-Agent header.
+        metrics: the metrics that requests are counted in.
+        home: the loop that connection and metrics belong to, when this session is another's.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        qps: float = 0.0,
+        burst: int = 0,
+        user_agent: str = USER_AGENT,
+        metrics: ClientMetrics | None = None,
+        home: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._home = home
+        self._metrics = metrics or ClientMetrics(Instruments())
+        self._connection = connection
+        self._clock = clock
+        self._rng = random.Random()  # noqa: S311 - spreads repetitions, keeps no secret
+        self._throttle = TokenBucket(qps, burst, clock) if qps > 0 else None
+        self._access: Access | None = None
+        self._headers = {
+            "User-Agent": user_agent,
+            "Accept": JSON,
+            "Accept-Encoding": "identity",
+        }
+
+    @cached_property
+    def _session(self) -> aiohttp.ClientSession:
+        """Opened by the first request: a start that fails before has nothing to close."""
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                keepalive_timeout=KEEPALIVE_SECONDS,
+                socket_factory=_socket,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            read_bufsize=_READ_BUFFER_BYTES,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        if self._access is not None:
+            self._close_direct()
+            await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = JSON,
+        timeout: float = REQUEST_TIMEOUT_SECONDS,
+        fence: Fence | None = None,
+        is_urgent: bool = False,
+    ) -> Response:
+        """Sends one request and reads the whole answer.
+
+        A 429 or 5xx answer that names a time to come back is obeyed within the timeout, and up to
+        `SPREAD` later.
+
+        Args:
+            method: the HTTP method.
+            path: path and query, already quoted.
+            body: the body as it goes over the wire.
+            content_type: what the body is.
+            timeout: seconds for everything, repetitions included.
+            fence: asked right before the bytes are written, each time.
+            is_urgent: no throttle and no repetition (the lease).
+
+        Raises:
+            ApiError: the answer is not a success, or there is none.
+            FencedError: the fence said no; nothing was written.
+        """
+        deadline = self._clock.monotonic() + timeout
+        request = Request(method, path, body, content_type, fence)
+        for attempt in range(MAX_RETRIES + 1):
+            if not is_urgent:
+                await self._wait_turn(method)
+            try:
+                return await self._send(request, timeout, is_urgent=is_urgent)
+            except ApiError as problem:
+                pause = problem.retry_after_seconds
+                if pause is None or is_urgent or attempt == MAX_RETRIES:
+                    raise
+                pause *= 1 + SPREAD * self._rng.random()
+                timeout = deadline - self._clock.monotonic() - pause
+                if timeout <= 0:
+                    raise
+                await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Lines]:
+        """Opens a long answer and gives its lines as they come.
+
+        Args:
+            path: path and query, already quoted.
+            read_timeout: seconds without any byte after which the connection counts as dead.
+
+        Raises:
+            ApiError: also from within the block, when the stream breaks.
+        """
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout
+        )
+        async with await self._open(path, timeout, "identity") as response:
+            yield StreamedLines(f"GET {path}", response.content)
+
+    @asynccontextmanager
+    async def download(self, path: str, *, timeout: float) -> AsyncIterator[Body]:
+        """Opens a long answer and gives its bytes as they come.
+
+        API servers compress what is long (128 KiB), which costs them less than encrypting it.
+
+        Args:
+            path: path and query, already quoted.
+            timeout: seconds for everything, the caller's own work included.
+
+        Raises:
+            ApiError: also from within the block, when the answer breaks off.
+        """
+        limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT_SECONDS)
+        async with await self._open(path, limits, "gzip") as response:
+            yield StreamedBody(f"GET {path}", response)
+
+    async def _open(
+        self, path: str, timeout: aiohttp.ClientTimeout, encoding: str
+    ) -> aiohttp.ClientResponse:
+        await self._wait_turn("GET")
+        url = URL(self._current().server + path, encoded=True)
+        start, code = self._clock.monotonic(), _NO_CODE
+        try:
+            response = await self._session.get(
+                url,
+                headers={"Accept-Encoding": encoding},
+                allow_redirects=False,
+                timeout=timeout,
+                **self._routing,
+            )
+            code = str(response.status)
+            if response.status < FIRST_FAILURE:
+                return response
+            async with response:
+                answer = await read_whole(response)
+        except (*BROKEN, NoAnswerError) as problem:
+            raise UnavailableError(f"GET {path}", message=why(problem)) from problem
+        finally:
+            self._observe("GET", code, start, 0, None)
+        raise self._refusal(f"GET {path}", response.status, response.headers, answer)
+
+    async def _send(self, request: Request, timeout: float, *, is_urgent: bool) -> Response:
+        self._current()
+        connections = self._urgent if is_urgent else self._requests
+        start, code, received = self._clock.monotonic(), _NO_CODE, None
+        try:
+            response = await connections.exchange(request, timeout)
+            code, received = str(response.status), len(response.body)
+        except TooLongError as problem:
+            raise TooLargeError(str(request), message=str(problem)) from problem
+        except NoAnswerError as problem:
+            raise UnavailableError(str(request), message=str(problem)) from problem
+        finally:
+            self._observe(request.method, code, start, len(request.body or b""), received)
+        if response.status >= FIRST_FAILURE:
+            raise self._refusal(str(request), response.status, response.headers, response.body)
+        return response
+
+    async def _wait_turn(self, method: str) -> None:
+        """Wait until the limit on requests allows one more, where there is a limit."""
+        if self._throttle is None:
+            return
+        start = self._clock.monotonic()
+        await self._throttle.acquire()
+        waited = self._clock.monotonic() - start
+        self._current()
+        self._metrics.rate_limiter_duration[method, self._host].observe(waited)
+
+    def _observe(
+        self, method: str, code: str, start: float, sent: int, received: int | None
+    ) -> None:
+        """Count a request when its answer has begun (a stream, nothing received) or ended."""
+        seconds = self._clock.monotonic() - start
+        self._at_home(self._metrics.observe, method, code, self._host, seconds, sent, received)
+
+    def _at_home(self, tell: Callable[..., None], *about: Any) -> None:
+        """Have something done in the loop that connection and metrics belong to."""
+        if self._home is None:
+            tell(*about)
+        else:
+            self._home.call_soon_threadsafe(tell, *about)
+
+    def _current(self) -> Access:
+        access = self._connection.access
+        if access is not self._access:
+            if self._access is not None:
+                self._close_direct()
+            self._adopt(access)
+        return access
+
+    def _close_direct(self) -> None:
+        self._requests.close()
+        self._urgent.close()
+
+    def _adopt(self, access: Access) -> None:
+        """Takes over credentials that changed; with them come new connections."""
+        self._access = access
+        self._host = URL(access.server).authority
+        headers = dict(self._headers)
+        if access.authorization:
+            headers["Authorization"] = access.authorization
+        self._session.headers.clear()
+        self._session.headers.update(headers)
+        self._routing: dict[str, Any] = {"proxy": access.proxy}
+        context = access.tls.context if access.tls else None
+        if context is not None:
+            self._routing["ssl"] = context
+            self._routing["server_hostname"] = access.server_hostname
+
+        def connections() -> DirectConnections | ProxiedRequests:
+            if access.proxy is None:
+                return DirectConnections(access.server, context, access.server_hostname, headers)
+            return ProxiedRequests(self._session, access.server, self._routing)
+
+        self._requests, self._urgent = connections(), connections()
+
+    def _refusal(
+        self, request: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> ApiError:
+        problem = error_from_response(request, status, headers, body)
+        if isinstance(problem, UnauthorizedError):
+            self._at_home(self._connection.note_refused)
+        return problem
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket on which the kernel notices within 20 s that the peer is gone."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)  # noqa: FBT003 - its only, positional argument
+    for level, option, value in SOCKET_OPTIONS:
+        made.setsockopt(level, option, value)
+    return made

@@ -1,0 +1,112 @@
+"""TLS contexts made from certificates, and a new one when their files change."""
+
+import hashlib
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from scheduler.daemon.client.errors import ConnectionConfigError
+from scheduler.memory_file import memory_file
+
+Pem: TypeAlias = str | bytes | None
+"""The name of a PEM file, or what is in one; None for what is not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """The certificates.
+
+    Attributes:
+        ca: certificates the server's must lead to; None for those of the system.
+        cert: our client certificate.
+        key: its private key.
+        is_verified: False accepts any server certificate (insecure-skip-tls-verify).
+    """
+
+    ca: Pem = None
+    cert: Pem = None
+    key: Pem = field(default=None, repr=False)
+    is_verified: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """A TLS context with the fingerprint of the files it was made from."""
+
+    context: ssl.SSLContext
+    fingerprint: bytes
+
+
+def load_tls(files: TlsFiles, previous: Tls | None = None) -> Tls:
+    """The context for the files as they are now; the previous one when nothing changed.
+
+    Raises:
+        ConnectionConfigError: a file cannot be read or holds something else.
+    """
+    fingerprint = _fingerprint(files)
+    if previous is not None and previous.fingerprint == fingerprint:
+        return previous
+    return Tls(_context(files), fingerprint)
+
+
+def _fingerprint(files: TlsFiles) -> bytes:
+    parts = (files.ca, files.cert, files.key)
+    seen = (files.is_verified, *parts, *map(_content, parts))
+    return hashlib.sha256(repr(seen).encode()).digest()
+
+
+def _content(pem: Pem) -> bytes | None:
+    if not isinstance(pem, str):
+        return pem
+    try:
+        return Path(pem).read_bytes()
+    except OSError as problem:
+        raise ConnectionConfigError(
+            f"cannot read certificate file {pem}: {problem.strerror}"
+        ) from problem
+
+
+def _context(files: TlsFiles) -> ssl.SSLContext:
+    try:
+        with _as_file(files.ca) as authority:
+            context = ssl.create_default_context(cafile=authority)
+    except (ssl.SSLError, OSError) as problem:
+        raise ConnectionConfigError(
+            f"certificate authority {_name(files.ca)}: expected PEM certificates"
+        ) from problem
+    # Many clusters' own authorities lack extensions that only the strict mode of newer Pythons
+    # asks for; every other Kubernetes client accepts them.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not files.is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    try:
+        with _as_file(files.cert) as certificate, _as_file(files.key) as key:
+            if certificate is not None:
+                # Without a password callback, OpenSSL would ask on the terminal and hang a daemon.
+                context.load_cert_chain(certificate, key, password=lambda: "")
+    except (ssl.SSLError, OSError, ValueError) as problem:
+        raise ConnectionConfigError(
+            f"client certificate {_name(files.cert)} with key {_name(files.key)}: expected a PEM "
+            f"certificate and its unencrypted key ({_reason(problem)})"
+        ) from problem
+    return context
+
+
+@contextmanager
+def _as_file(pem: Pem) -> Iterator[str | None]:
+    """OpenSSL reads nothing else; what is no file yet does not become one with a name."""
+    with ExitStack() as opened:
+        yield str(opened.enter_context(memory_file(pem))) if isinstance(pem, bytes) else pem
+
+
+def _name(pem: Pem) -> str:
+    return "data" if isinstance(pem, bytes) else str(pem)
+
+
+def _reason(problem: Exception) -> str:
+    reason = getattr(problem, "reason", None) or getattr(problem, "strerror", None)
+    return str(reason or problem).lower().replace("_", " ")

@@ -1,0 +1,234 @@
+"""Requests about pods: the binding, the status, the events, and one read; and what plugins ask.
+
+Bodies of bindings are put together from bytes, because these are the most frequent requests.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.api.written import Condition
+from scheduler.daemon.client.direct import JSON, Fence
+from scheduler.daemon.client.errors import ConflictError, NotFoundError
+from scheduler.daemon.client.event_series import Occurrence
+from scheduler.daemon.client.events import event_body, events_path, series_body
+from scheduler.daemon.client.patches import pod_status_patch
+from scheduler.daemon.client.session import (
+    REQUEST_TIMEOUT_SECONDS,
+    STRATEGIC_MERGE_PATCH,
+    ApiSession,
+)
+from scheduler.daemon.client.wire import json_string, segment
+
+PLUGIN_REQUESTS: Final = 16
+"""So many requests of plugins are under way at a time. Thousands of pods may be at PreBind, and a
+connection for each would use up the process's file descriptors and the server's patience."""
+
+
+class PodWrites:
+    """What the scheduler writes about pods.
+
+    Args:
+        session: where requests go.
+        fence: whether this scheduler still holds the lease; asked as the bytes leave.
+        timeout: seconds for one request, repetitions asked for by the server included.
+    """
+
+    def __init__(
+        self,
+        session: ApiSession,
+        *,
+        fence: Fence | None = None,
+        timeout: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> None:
+        self._session = session
+        self._fence = fence
+        self._timeout = timeout
+        self._for_plugins = asyncio.Semaphore(PLUGIN_REQUESTS)
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Binds the pod to the node.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`; ConflictError also when the pod is bound
+                already, or is another pod than `uid` says.
+            FencedError: this scheduler may not bind any more.
+
+        Source: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (Bind) v1.36.
+        """
+        await self._session.request(
+            "POST",
+            _path(namespace, name, "/binding"),
+            binding_body(namespace, name, uid, node),
+            fence=self._fence,
+            timeout=self._timeout,
+        )
+
+    async def request(self, method: str, path: str, body: object = None) -> Any:
+        """Sends a request with a JSON body, or none; for plugins, which take turns.
+
+        Args:
+            method: the HTTP method; PATCH is a strategic merge patch.
+            path: path and query, already quoted.
+            body: what JSON can say; None for no body.
+
+        Returns:
+            The decoded answer.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        async with self._for_plugins:
+            answer = await self._session.request(
+                method,
+                path,
+                None if body is None else msgspec.json.encode(body),
+                content_type=STRATEGIC_MERGE_PATCH if method == "PATCH" else JSON,
+                fence=None if method == "GET" else self._fence,
+                timeout=self._timeout,
+            )
+        return msgspec.json.decode(answer.body)
+
+    @staticmethod
+    async def until(
+        holds: Callable[[], bool],
+        listen: Callable[[Callable[[], None]], Callable[[], None]],
+        seconds: float,
+    ) -> bool:
+        """Waits until something has come about; for plugins, see `framework.handle.Api`."""
+        changed = asyncio.Event()
+        end = listen(changed.set)
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    await changed.wait()
+                    changed.clear()
+        except TimeoutError:
+            return False
+        finally:
+            end()
+        return True
+
+    async def patch_status(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        now: datetime,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Changes the status of a pod; a successor of the same name is left alone.
+
+        A nominated node of None leaves what is there, an empty one clears it.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        await self._session.request(
+            "PATCH",
+            _path(namespace, name, "/status"),
+            pod_status_patch(uid, condition, nominated_node_name, now),
+            content_type=STRATEGIC_MERGE_PATCH,
+            fence=self._fence,
+            timeout=self._timeout,
+        )
+
+    async def evict(
+        self, namespace: str, name: str, uid: str, now: datetime, condition: Condition | None
+    ) -> bool:
+        """Deletes a pod with its own grace period, after writing why into its status.
+
+        Returns:
+            False when it is gone, or has a successor of the same name, which is left alone.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        try:
+            if condition is not None:
+                # A conflict may come of a busy pod; the deletion tells whether it is this one.
+                with suppress(ConflictError):
+                    await self.patch_status(namespace, name, uid, now, condition=condition)
+            await self._session.request(
+                "DELETE",
+                _path(namespace, name, ""),
+                json_string(
+                    {
+                        "apiVersion": "v1",
+                        "kind": "DeleteOptions",
+                        "preconditions": {"uid": uid},
+                    }
+                ),
+                fence=self._fence,
+                timeout=self._timeout,
+            )
+        except (NotFoundError, ConflictError):
+            return False
+        return True
+
+    async def event(self, occurrence: Occurrence) -> None:
+        """Writes an event, or that it has happened again.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`.
+        """
+        event, count, last_observed = occurrence.event, occurrence.count, occurrence.last_observed
+        path = events_path(event)
+        if count == 1:
+            await self._session.request("POST", path, event_body(event))
+            return
+        try:
+            await self._session.request(
+                "PATCH",
+                f"{path}/{segment(event.name)}",
+                series_body(count, last_observed),
+                content_type=STRATEGIC_MERGE_PATCH,
+            )
+        except NotFoundError:
+            # The first event has expired, or was never taken.
+            body = event_body(event, count=count, last_observed=last_observed)
+            await self._session.request("POST", path, body)
+
+    async def read(self, namespace: str, name: str) -> bytes | None:
+        """The pod of this name as the server holds it; None when there is none.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`.
+        """
+        try:
+            answer = await self._session.request(
+                "GET", _path(namespace, name, ""), timeout=self._timeout
+            )
+        except NotFoundError:
+            return None
+        return answer.body
+
+
+def binding_body(namespace: str, name: str, uid: str, node: str) -> bytes:
+    """A core/v1 Binding. The UID keeps it from binding another pod of the same name."""
+    return b"".join(
+        (
+            b'{"apiVersion":"v1","kind":"Binding","metadata":{"name":',
+            json_string(name),
+            b',"namespace":',
+            json_string(namespace),
+            b',"uid":',
+            json_string(uid),
+            b'},"target":{"kind":"Node","name":',
+            json_string(node),
+            b"}}",
+        )
+    )
+
+
+def _path(namespace: str, name: str, subresource: str) -> str:
+    return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}{subresource}"

@@ -1,0 +1,278 @@
+"""The life of the process: sync, lead, schedule, bind, drain.
+
+Source: kubernetes cmd/kube-scheduler/app/server.go (Run), pkg/scheduler/scheduler.go (Run) v1.36.
+"""
+
+import asyncio
+import ctypes
+import gc
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from scheduler.clock import Clock
+from scheduler.daemon.driver.driver import LONG_SECONDS, Driver
+from scheduler.daemon.informers.informers import Informers
+from scheduler.errors import SchedulerError
+from scheduler.kernel.engine.events import Tick
+from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import DECISIONS, START, TICKS, LoopShares
+
+DRAIN_SECONDS: Final = 20.0
+"""How long binds in flight may take once the process was asked to end."""
+LAST_WORDS_SECONDS: Final = 5.0
+"""How long events and status patches may take after the last bind."""
+SYNC_NOTICE_SECONDS: Final = 10.0
+STALL_PROBE_SECONDS: Final = 0.02
+"""Much shorter than stalls that matter: what the thread ran since is then the stall's own."""
+STALL_TOLD_SECONDS: Final = 0.1
+"""Stalls as long as this are told of one by one."""
+COLLECTOR_THRESHOLD: Final = 2_000
+"""New objects before the collector looks for cycles among them: they hardly ever form any."""
+LARGE_BLOCK_BYTES: Final = 2**20
+"""Pages of lists are larger; columns of 50,000 nodes, which come and go all the time, are not."""
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+"""Source: glibc malloc.h."""
+
+log = get_logger(__name__)
+
+
+class LeaseLostError(SchedulerError):
+    """Another instance may be leading now: this one must end."""
+
+
+class NotDrainedError(SchedulerError):
+    """It was told to stop twice: what was under way was left as it was."""
+
+
+class Leadership(Protocol):
+    """Whether this instance may bind."""
+
+    async def observe(self) -> None:
+        """Look at the lease for ever, and do not take it."""
+        ...
+
+    async def run(self) -> None:
+        """Campaign, then renew; returns when the lease is lost."""
+        ...
+
+    async def wait_leading(self) -> None:
+        """Wait until this instance leads."""
+        ...
+
+    async def release(self) -> None:
+        """Give the lease up."""
+        ...
+
+
+def spare_collector() -> None:
+    """What is in the caches now stays for long: the collector need not look at it again.
+
+    For the whole process; to be called once the caches are complete.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
+
+
+def return_large_blocks() -> None:
+    """Have freed pages of lists go back to the system at once, where the C library can.
+
+    For the whole process; to be called before the first list. glibc would rather keep as much as
+    the largest block that was ever freed, and cut it up for what stays.
+    """
+    with suppress(AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, 4 * LARGE_BLOCK_BYTES)
+
+
+class Health:
+    """What probes ask.
+
+    Attributes:
+        handlers_synced: whether the caches are complete.
+        shutting_down: whether the process was asked to end.
+    """
+
+    def __init__(self) -> None:
+        self.handlers_synced = False
+        self.shutting_down = False
+
+
+class Daemon:
+    """Runs until it is told to stop, or loses its lease.
+
+    Attributes:
+        health: what probes ask.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        informers: Informers,
+        leadership: Leadership | None,
+        clock: Clock,
+        shares: LoopShares,
+    ) -> None:
+        self.health = Health()
+        self._driver = driver
+        self._informers = informers
+        self._leadership = leadership
+        self._clock = clock
+        self._shares = shares
+        self._stopping = asyncio.Event()
+        self._hurried = asyncio.Event()
+
+    def stop(self) -> None:
+        """Begin to drain: no further pod is taken from the queue. The second time, end at once."""
+        if self._stopping.is_set():
+            self._hurried.set()
+            return
+        log.info("Shutting down", in_flight=self._driver.in_flight)
+        self.health.shutting_down = True
+        self._stopping.set()
+        self._driver.look_again()
+
+    async def run(self, background: list[Coroutine[Any, Any, None]]) -> None:
+        """Run everything; returns after a drain.
+
+        Args:
+            background: the other parts, cancelled at the end.
+
+        Raises:
+            LeaseLostError: another instance may lead now.
+            NotDrainedError: it was told to stop twice.
+        """
+        tasks = [asyncio.create_task(part) for part in background]
+        tasks.append(asyncio.create_task(self._informers.run()))
+        tasks.append(asyncio.create_task(self._watch_loop()))
+        tasks.append(asyncio.create_task(self._timed(TICKS, self._driver.tick())))
+        tasks.append(asyncio.create_task(self._driver.outbox.run()))
+        tasks.append(asyncio.create_task(self._hurry()))
+        try:
+            await _race(self._live(), tasks)
+        finally:
+            await _end(*tasks)
+            await self._driver.stop()
+
+    # --- phases ---------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        await self._lead()
+        await self._driver.outbox.drain(LAST_WORDS_SECONDS)
+
+    async def _hurry(self) -> None:
+        await self._hurried.wait()
+        raise NotDrainedError("told to stop twice; binds in flight were not waited for")
+
+    async def _lead(self) -> None:
+        if not await self._unless_stopped(self._timed(START, self._sync())):
+            return
+        if self._leadership is None:
+            await self._schedule_until_stopped()
+            return
+        campaign = asyncio.create_task(self._leadership.run())
+        try:
+            if await self._unless_stopped(_while(campaign, self._leadership.wait_leading())):
+                await _while(campaign, self._schedule_until_stopped())
+        finally:
+            await _end(campaign)
+            # Others may lead once it is given back: not while our binds are under way.
+            if self._stopping.is_set() and not self._hurried.is_set():
+                await self._leadership.release()
+
+    async def _sync(self) -> None:
+        """Wait until the caches are complete, and say what is missing while they are not."""
+        waiting = asyncio.create_task(self._informers.wait_synced())
+        beside = []
+        if self._leadership is not None:
+            # A holder that crashed has its time run out meanwhile, not only from then on.
+            beside.append(asyncio.create_task(self._leadership.observe()))
+        try:
+            while not waiting.done():
+                await asyncio.wait({waiting}, timeout=SYNC_NOTICE_SECONDS)
+                if not waiting.done():
+                    log.info("Waiting for caches to sync", missing=self._informers.unsynced)
+            await waiting
+        finally:
+            await _end(waiting, *beside)
+        self._driver.submit(Tick())
+        spare_collector()
+        self.health.handlers_synced = True
+        log.info("Caches are synced")
+
+    async def _schedule_until_stopped(self) -> None:
+        await self._timed(DECISIONS, self._driver.decide(self._stopping.is_set))
+        await self._driver.drain(DRAIN_SECONDS)
+
+    async def _watch_loop(self) -> None:
+        """Measure how long the loop keeps others waiting."""
+        while True:
+            before = self._clock.monotonic()
+            await asyncio.sleep(STALL_PROBE_SECONDS)
+            late = max(0.0, self._clock.monotonic() - before - STALL_PROBE_SECONDS)
+            spent = self._shares.stalled(late)
+            if late > STALL_TOLD_SECONDS:
+                by_work = {work: round(seconds, 3) for work, seconds in spent.items() if seconds}
+                tell = log.warning if late >= LONG_SECONDS else log.info
+                tell("Event loop stalled", seconds=round(late, 3), **by_work)
+
+    async def _timed(self, work: str, running: Coroutine[Any, Any, None]) -> None:
+        await self._shares.timed(work, running)
+
+    # --- helpers --------------------------------------------------------------------------------
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Whether the work was done before the daemon was told to stop."""
+        task = asyncio.create_task(work)
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                await task
+            return task.done() and not self._stopping.is_set()
+        finally:
+            await _end(task, stopping)
+
+
+async def _while(campaign: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
+    """Do the work as long as the campaign for the lease, or the lease, lasts.
+
+    Raises:
+        LeaseLostError: the campaign was over first.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task, campaign}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            await campaign  # a campaign that failed says why
+            raise LeaseLostError("Leaderelection lost")
+        await task
+    finally:
+        await _end(task)
+
+
+async def _race(main: Coroutine[Any, Any, None], parts: list[asyncio.Task[None]]) -> None:
+    """Run `main`; a part that ends before it does has failed, and so has the daemon."""
+    task = asyncio.create_task(main)
+    try:
+        await asyncio.wait({task, *parts}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            for part in parts:
+                if part.done():
+                    await part
+            raise SchedulerError("a part of the daemon ended unexpectedly")
+        await task
+    finally:
+        await _end(task)
+
+
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks and wait until they have cleaned up: nothing may go on behind our back."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,301 @@
+"""The driver passes events and time to the engine, and carries out its instructions.
+
+The driver has no rules: the engine decides which steps may follow, what is sent where, and when.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from scheduler.clock import Clock
+from scheduler.daemon.driver.outbox import Outbox
+from scheduler.daemon.driver.questions import ExtenderPort, Questions, bind_by_extender
+from scheduler.errors import in_words
+from scheduler.kernel.engine import AttemptState, Engine
+from scheduler.kernel.engine.events import (
+    BindFailed,
+    Bound,
+    Decide,
+    Event,
+    PreBound,
+    Tick,
+    TookLong,
+)
+from scheduler.kernel.engine.instructions import (
+    Ask,
+    Bind,
+    Cancel,
+    Configured,
+    Evict,
+    Instruction,
+    PatchStatus,
+    ReadPod,
+    Report,
+    RunPreBind,
+    Tell,
+    WakeMeAt,
+)
+from scheduler.kernel.extender import Answer, NoAnswer
+from scheduler.kernel.framework.runtime import PluginError
+from scheduler.observability.logs import get_logger, verbose
+
+SLICE_SECONDS: Final = 0.001
+"""How long decisions run before the loop serves others; see docs/architecture.md, one loop."""
+TICK_SECONDS: Final = 1.0
+EARLY_SECONDS: Final = 0.005
+LONG_SECONDS: Final = 1.0
+"""A pod that needs more processor time for a decision twice in a row is tried last for a while."""
+
+_WORKING: Final = frozenset({AttemptState.PREBINDING, AttemptState.BINDING})
+
+log = get_logger(__name__)
+
+
+class EventLog(Protocol):
+    """Keeps what the engine was told and what it answered."""
+
+    def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        """One event; to be called in order."""
+        ...
+
+
+class Driver:
+    """One engine, driven.
+
+    Attributes:
+        engine: what decides.
+        outbox: what is written; set once, before anything runs.
+        extenders: the way to extenders; set once, where there are any.
+        questions: what extenders are asked at present.
+        on_configured: told what became of a configuration.
+    """
+
+    outbox: Outbox
+    extenders: ExtenderPort
+    on_configured: Callable[[Configured], None]
+
+    def __init__(
+        self, engine: Engine, clock: Clock, *, event_logs: Sequence[EventLog] = ()
+    ) -> None:
+        self.engine = engine
+        engine.from_outside = self.submit
+        self._clock = clock
+        self._event_logs = list(event_logs)
+        self.questions = Questions(self._ask, self._submit_answer)
+        self.on_configured = lambda _: None
+        self._ready = asyncio.Event()
+        self._ready.set()  # `decide` looks before it waits: no event need set it until then
+        self._work: dict[int, asyncio.Task[None]] = {}
+        self._wake_times: list[float] = []
+        """When the engine wants to be told the time, as a heap."""
+        self._woken = asyncio.Event()
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            Bind: lambda i: self.outbox.bind(i),  # noqa: PLW0108 - the outbox comes later
+            Ask: self.questions.start,
+            RunPreBind: lambda i: self._start(i.attempt, self._pre_bind(i.attempt)),
+            Cancel: self._cancel,
+            ReadPod: lambda i: self.outbox.read(i),  # noqa: PLW0108 - the outbox comes later
+            Evict: lambda i: self.outbox.evict(i),  # noqa: PLW0108 - see above
+            PatchStatus: lambda i: self.outbox.patch(i),  # noqa: PLW0108 - see above
+            Tell: self._tell,
+            WakeMeAt: self._wake_me_at,
+            Report: _report,
+            Configured: lambda i: self.on_configured(i),  # noqa: PLW0108 - set later
+        }
+
+    def submit(self, event: Event) -> None:
+        """Tell the engine what happened, and do what it says."""
+        now = self._clock.monotonic()
+        instructions = self.engine.handle(event, now)
+        self._note(event, now, instructions)
+        for instruction in instructions:
+            self._carry_out[type(instruction)](instruction)
+        if not self._ready.is_set() and self.engine.has_ready and self.outbox.has_room_again:
+            self._ready.set()
+
+    def _note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        """Tell the event logs; one that raises hears no more, and nothing else ends by it."""
+        for event_log in self._event_logs.copy():
+            try:
+                event_log.note(event, now, instructions)
+            except Exception as problem:
+                self._event_logs.remove(event_log)
+                log.exception(
+                    "Error recording an event; recording no more",
+                    recorder=type(event_log).__name__,
+                    err=in_words(problem),
+                )
+
+    def _submit_answer(self, event: Event) -> None:
+        """Tell the engine what an extender has said: it decides at once."""
+        self._submit_timed(event, self._clock.monotonic(), self._clock.cpu())
+
+    def _submit_timed(self, event: Event, start: float, cpu: float) -> float:
+        """Tell the engine what makes it decide; gives the time of the end.
+
+        Args:
+            event: what it is told.
+            start: the time.
+            cpu: processor time taken so far, or as it was up to a slice earlier: reading it is
+                dear. Only what takes long by the clock is measured by it; that may also be for a
+                process that was stopped, or had no processor.
+        """
+        self.submit(event)
+        end = self._clock.monotonic()
+        if end - start > LONG_SECONDS:
+            used, uid = self._clock.cpu() - cpu, self.engine.attempts.decided
+            if uid and used > LONG_SECONDS:
+                self.submit(TookLong(uid, used))
+        return end
+
+    # --- loops ----------------------------------------------------------------------------------
+
+    async def decide(self, is_stopping: Callable[[], bool]) -> None:
+        """Decide while there are pods and room, in slices, until told to stop."""
+        now, engine, outbox = self._clock.monotonic, self.engine, self.outbox
+        while not is_stopping():
+            self._ready.clear()
+            deadline = now() + SLICE_SECONDS
+            start, cpu = now(), self._clock.cpu()
+            while start < deadline and engine.has_ready and outbox.has_room:
+                start = self._submit_timed(Decide(), start, cpu)
+            if engine.has_ready and outbox.has_room:
+                await asyncio.sleep(0)
+            else:
+                await self._ready.wait()
+
+    def look_again(self) -> None:
+        """There may be room again, or a reason to stop."""
+        self._ready.set()
+
+    def sent(self) -> None:
+        """Something has left the outbox.
+
+        Pods are decided about in batches: one at a time, each would find the processor's caches
+        full of other things.
+        """
+        if not self._ready.is_set() and self.outbox.has_room_again:
+            self._ready.set()
+
+    async def tick(self) -> None:
+        """Tell the engine that time passes: each second of the clock, and when it wants to know."""
+        while True:
+            # Back-off ends at whole seconds of the clock. A timer that fires a little early must
+            # not make it last another second.
+            now = self._clock.monotonic()
+            pause = TICK_SECONDS - now % TICK_SECONDS + EARLY_SECONDS
+            self._woken.clear()
+            wanted = self._wake_times[0] - now if self._wake_times else pause
+            try:
+                async with asyncio.timeout(min(pause, max(0.0, wanted))):
+                    await self._woken.wait()
+            except TimeoutError:
+                self.submit(Tick())
+                now = self._clock.monotonic()
+                while self._wake_times and self._wake_times[0] <= now:
+                    heapq.heappop(self._wake_times)
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until nothing is on its way to a node, at most so long.
+
+        Pods that Permit plugins hold do not count: the time until they go on is unknown.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                while work := [task for task in self._work.values() if not task.done()]:
+                    await asyncio.wait(work)
+                await self.outbox.drain(timeout, binds_only=True)
+        except TimeoutError:
+            log.warning("Binds still in flight after the drain", count=self.in_flight)
+
+    async def stop(self) -> None:
+        """End what still runs for attempts."""
+        await self.questions.stop()
+        work = list(self._work.values())
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+    @property
+    def in_flight(self) -> int:
+        """Attempts on their way from a decision to a node, those that Permit holds left out."""
+        return sum(attempt.state in _WORKING for attempt in self.engine.attempts)
+
+    # --- instructions ---------------------------------------------------------------------------
+
+    def _cancel(self, cancel: Cancel) -> None:
+        task = self._work.get(cancel.attempt)
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+        self.questions.cancel(cancel.attempt)
+        self.outbox.cancel(cancel.attempt)
+
+    def _wake_me_at(self, wake: WakeMeAt) -> None:
+        heapq.heappush(self._wake_times, wake.time)
+        if self._wake_times[0] == wake.time:
+            self._woken.set()
+
+    def _tell(self, tell: Tell) -> None:
+        if verbose(2):
+            about = f"{tell.regarding.namespace}/{tell.regarding.name}"
+            log.info(tell.reason, v=2, pod=about, note=tell.note)
+        self.outbox.tell(tell)
+
+    # --- plugins that may wait ------------------------------------------------------------------
+
+    def _start(self, attempt: int, work: Any) -> None:
+        task = self._work[attempt] = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda done: self._ended(attempt, done))
+
+    def _ended(self, attempt: int, task: asyncio.Task[None]) -> None:
+        if self._work.get(attempt) is task:
+            del self._work[attempt]
+
+    async def _pre_bind(self, attempt_id: int) -> None:
+        attempt = self.engine.attempts.get(attempt_id)
+        if attempt is None:
+            return
+        pod = attempt.pod
+        try:
+            status = await attempt.framework.run_pre_bind_plugins(
+                attempt.state_of_plugins, pod, pod.node_name
+            )
+        except PluginError as problem:
+            self.submit(PreBound(attempt_id, str(problem)))
+        else:
+            self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
+
+    async def bind_by_others(self, bind: Bind) -> Event:
+        """Have an extender, or Bind plugins, bind a pod; the outbox asks for it."""
+        if bind.extender is not None:
+            return await bind_by_extender(self.extenders, bind, bind.extender)
+        return await self._bind_by_plugins(bind)
+
+    async def _ask(self, ask: Ask) -> Answer:
+        found = self.engine.attempts.question(ask.question)
+        if found is None:
+            return NoAnswer("no longer wanted")
+        question, pod = found
+        return await self.extenders.ask(question, pod.uid)
+
+    async def _bind_by_plugins(self, bind: Bind) -> Event:
+        attempt = self.engine.attempts.get(bind.attempt)
+        if attempt is None:
+            return BindFailed(bind.attempt, "no longer wanted")
+        try:
+            status = await attempt.framework.run_bind_plugins(
+                attempt.state_of_plugins, attempt.pod, bind.node
+            )
+        except PluginError as problem:
+            return BindFailed(bind.attempt, str(problem), is_certain=False)
+        if status.is_success:
+            return Bound(bind.attempt)
+        return BindFailed(bind.attempt, status.message)
+
+
+def _report(report: Report) -> None:
+    fields = {"pod": report.pod, "err": report.problem}
+    if report.trace:
+        fields["trace"] = report.trace
+    log.error(report.message, **fields)

@@ -1,0 +1,71 @@
+"""Questions of the engine to extenders: each is a task that ends in an event."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from scheduler.kernel.engine.events import Answered, BindFailed, Bound, Event
+from scheduler.kernel.engine.instructions import Ask, Bind
+from scheduler.kernel.extender import Answer, NoAnswer, Question, Verb
+
+
+class ExtenderPort(Protocol):
+    """The way to extenders."""
+
+    async def ask(self, question: Question, uid: str) -> Answer:
+        """Ask about a pod, by its UID; never raises."""
+        ...
+
+    async def bind(self, extender: int, bind: Bind) -> NoAnswer | None:
+        """Have a pod bound; None when it is. Never raises."""
+        ...
+
+
+class Questions:
+    """All questions under way.
+
+    Args:
+        send: asks, and gives the answer; never raises.
+        answer: takes the event.
+    """
+
+    def __init__(
+        self, send: Callable[[Ask], Awaitable[Answer]], answer: Callable[[Event], object]
+    ) -> None:
+        self._send = send
+        self._answer = answer
+        self._tasks: dict[int, tuple[Ask, asyncio.Task[None]]] = {}
+
+    def start(self, ask: Ask) -> None:
+        """Ask."""
+        task = asyncio.get_running_loop().create_task(self._carry(ask))
+        self._tasks[ask.question] = (ask, task)
+        task.add_done_callback(lambda _: self._tasks.pop(ask.question, None))
+
+    def cancel(self, attempt: int) -> None:
+        """Cancel the questions of an attempt, as it no longer waits for answers."""
+        for ask, task in list(self._tasks.values()):
+            if ask.attempt == attempt and task is not asyncio.current_task():
+                task.cancel()
+
+    def count(self, verb: Verb) -> int:
+        """Questions of a verb that are under way."""
+        return sum(ask.verb is verb for ask, _ in self._tasks.values())
+
+    async def stop(self) -> None:
+        """End them all."""
+        tasks = [task for _, task in self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _carry(self, ask: Ask) -> None:
+        self._answer(Answered(ask.question, await self._send(ask)))
+
+
+async def bind_by_extender(port: ExtenderPort, bind: Bind, extender: int) -> Event:
+    """Have an extender bind a pod."""
+    failed = await port.bind(extender, bind)
+    if failed is None:
+        return Bound(bind.attempt)
+    return BindFailed(bind.attempt, failed.problem, is_certain=failed.is_certain)

@@ -1,0 +1,486 @@
+"""Keeps the store of one kind equal to what the API server holds: list, watch, and start over.
+
+The table of states is in `informers/states.py`; here is what is done in each of them.
+No bytes from the server end an informer: what cannot be read is one malformed object, which is
+counted, left out, and its version passed.
+
+Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/src/watcher.rs.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from scheduler.clock import Clock
+from scheduler.daemon.client.errors import (
+    ApiError,
+    GoneError,
+    InvalidError,
+    TooLargeError,
+    UnavailableError,
+    cut,
+    error_from_event,
+)
+from scheduler.daemon.client.lines import Lines
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE
+from scheduler.daemon.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
+from scheduler.daemon.informers.glimpse import Glimpse, glimpse
+from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
+from scheduler.daemon.informers.pacer import Pacer
+from scheduler.daemon.informers.pages import PageReader
+from scheduler.daemon.informers.paging import FIRST, PageSize
+from scheduler.daemon.informers.reports import Reports
+from scheduler.daemon.informers.states import Outcome, State, next_state
+from scheduler.daemon.informers.store import Handler, Store, key_of
+from scheduler.daemon.informers.wire import (
+    BOOKMARK,
+    CHANGES,
+    DELETED,
+    ERROR,
+    ListMeta,
+    Page,
+    bookmark_decoder,
+    event_decoder,
+    page_decoder,
+    watch_query,
+)
+from scheduler.daemon.informers.witnesses import Witnesses, is_before
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.logs import get_logger
+
+T = TypeVar("T")
+
+MAX_FAILURES: Final = 4
+"""Watches from one version that may break off before the list is asked for again."""
+
+BLIND_SECONDS: Final = 30.0
+"""Without a watch for longer, decisions are made on what is long past."""
+
+_GRACE_SECONDS: Final = 30.0
+"""How much longer than asked for a watch may last before it counts as stuck."""
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformerOptions:
+    """Times, in seconds, and how lists are asked for.
+
+    Attributes:
+        list_timeout: for one page, from asking for it until all of it is taken in.
+        read_timeout: without any byte on a watch, after which the connection counts as dead.
+            API servers send a bookmark about every minute; a server that does not costs one
+            reconnection every so often.
+        watch_timeout: shortest and longest life asked for a watch; drawn at random, so that
+            watches of many clients do not end together.
+        short_watch: a watch that lived less counts as a failure when it ends.
+        backoff_base: first pause after a failure.
+        backoff_cap: longest pause.
+        page_size: objects on the first page of a list; see `scheduler.daemon.informers.paging`.
+    """
+
+    list_timeout: float = 60.0
+    read_timeout: float = 150.0
+    watch_timeout: tuple[float, float] = (300.0, 600.0)
+    short_watch: float = 1.0
+    backoff_base: float = BASE_SECONDS
+    backoff_cap: float = CAP_SECONDS
+    page_size: int = FIRST
+
+
+class Informer(Generic[T]):
+    """One kind's list and watch.
+
+    Attributes:
+        kind: what is watched.
+        store: what the server holds, as far as is known.
+        state: see `scheduler.daemon.informers.states.State`.
+        version: the resource version the store is at, or empty.
+        blind_since: since when, on the monotonic clock, changes may have been missed; None while
+            a watch is open.
+    """
+
+    def __init__(
+        self,
+        kind: Kind[T],
+        session: ApiSession,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        metrics: InformerMetrics,
+        options: InformerOptions | None = None,
+        on_set_back: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make an informer that knows nothing yet.
+
+        `on_set_back` hears that the server was set back to an older state, which concerns all
+        kinds.
+        """
+        self.kind = kind
+        self.store: Store[T] = Store(kind.meta_of)
+        self.state = State.EMPTY
+        self.version = ""
+        self.blind_since: float | None = clock.monotonic()
+        self._session = session
+        self._clock = clock
+        self._rng = rng
+        self._reports = Reports(kind.name, metrics, clock)
+        self._options = options or InformerOptions()
+        times = (self._options.backoff_base, self._options.backoff_cap)
+        self._backoff = Backoff(rng, *times)
+        self._anew = Backoff(rng, *times)
+        """Between lists that were begun anew: how long the server was away says nothing there."""
+        self._on_set_back = on_set_back
+        self._witnesses = Witnesses(kind)
+        self._is_in_doubt = False
+        """Whether the server was not there, and so may not be where it was when it is again."""
+        self._is_set_back = False
+        self._limit: asyncio.Timeout | None = None
+        """When the open watch ends at the latest."""
+        self._pacer = Pacer(clock)
+        self._synced = asyncio.Event()
+        self._page_size = PageSize(self._options.page_size)
+        self._continue = ""
+        self._taken = 0
+        """Objects of the page that is coming."""
+        self._failures = 0
+        """Watches in a row that broke off before anything came of them."""
+        self._unnamed: dict[str, None] = {}
+        """Known keys that the list in progress has not named: gone at its end."""
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether a first list is complete and the handlers have heard of all of it."""
+        return self._synced.is_set()
+
+    def is_blind(self, now: float) -> bool:
+        """Whether there has been no watch for so long that the store is of little use."""
+        return self.blind_since is not None and now - self.blind_since > BLIND_SECONDS
+
+    async def wait_synced(self) -> None:
+        """Waits for `has_synced`."""
+        await self._synced.wait()
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Adds a handler; it hears at once of what is in the store already."""
+        self.store.add_handler(handler)
+
+    def list_again(self) -> None:
+        """The server was set back: what is known, also of versions, is of another story."""
+        self._is_set_back = True
+        if self._limit is not None and self.state is State.WATCHING:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def run(self) -> None:
+        """Lists and watches for ever. Run it as a task; only a bug in a handler ends it."""
+        while True:
+            pause = await self._step()
+            if pause > 0:
+                await asyncio.sleep(pause)
+
+    async def _step(self) -> float:
+        """Does what the state asks for; answers how many seconds to wait before the next step."""
+        try:
+            self._heed_set_back()
+            if self.state is State.LISTED and self._is_in_doubt:
+                await self._ask_whether_set_back()
+            if self.state is State.LISTED:
+                return await self._watch()
+            await self._list_page()
+        except GoneError as problem:
+            return self._expired(problem)
+        except ApiError as problem:
+            return self._failed(problem)
+        return 0.0
+
+    # --- a server that was set back -------------------------------------------------------------
+
+    def _heed_set_back(self) -> None:
+        """Raises GoneError when another kind has found out."""
+        if self._is_set_back:
+            self._forget_versions()
+            raise GoneError(f"watch {self.kind.name}", message="the server was set back")
+
+    def _found_set_back(self, message: str) -> GoneError:
+        """All kinds are to list again; answers what to raise for this one."""
+        self._forget_versions()
+        self._on_set_back()
+        self._is_set_back = False
+        return GoneError(f"watch {self.kind.name}", message=f"the server was set back: {message}")
+
+    def _forget_versions(self) -> None:
+        self._is_set_back = self._is_in_doubt = False
+        self.version = ""
+        self._witnesses.forget()
+
+    async def _ask_whether_set_back(self) -> None:
+        """One small request, before a watch goes on from a version after the last broke off.
+
+        Raises:
+            GoneError: the server is at an older version, or does not have the newest object as we
+                saw it. An object that is gone proves nothing, so only this kind lists again.
+            ApiError: it cannot be asked.
+        """
+        witness = self._witnesses.newest(self.store)
+        path = self._witnesses.question(witness)
+        answer = await self._session.request("GET", path, timeout=self._options.list_timeout)
+        try:
+            page = page_decoder.decode(answer.body)
+            found = [self.kind.decode(raw) for raw in page.items or ()]
+        except (*UNREADABLE, MalformedObjectError):
+            # What cannot be read proves nothing: the watch will show.
+            self._is_in_doubt = False
+            return
+        if is_before(page.metadata.resource_version, self.version):
+            there = page.metadata.resource_version
+            raise self._found_set_back(f"version {there} follows {self.version}")
+        if witness is not None and not found:
+            raise GoneError(f"GET {path}", message=f"{key_of(witness)} is gone meanwhile")
+        if witness is not None:
+            meta = self.kind.meta_of(found[0])
+            is_same = meta.uid == witness.uid
+            if is_same and is_before(meta.resource_version, witness.resource_version):
+                raise self._found_set_back(f"{key_of(witness)} is as it was before")
+        self._is_in_doubt = False
+
+    # --- lists ----------------------------------------------------------------------------------
+
+    async def _list_page(self) -> None:
+        if self.state is State.EMPTY:
+            self._begin_list()
+        reader = PageReader(self.kind, self._page_size, self._continue)
+        self._taken = 0
+        try:
+            timeout = self._options.list_timeout
+            rest = await reader.read(self._session, timeout, self._take_items)
+        except TooLargeError:
+            if self._page_size.shrink():
+                return
+            raise
+        page = self._page(reader.path, rest)
+        if page is None:
+            return
+        await self._take_items(page.items or ())
+        self._page_size.took(self._taken, reader.received)
+        self._continue = page.metadata.continue_
+        if self._continue:
+            self._advance(Outcome.PAGE)
+        else:
+            self._complete_list(page.metadata.resource_version)
+
+    async def _take_items(self, items: Sequence[msgspec.Raw]) -> None:
+        self._taken += len(items)
+        for item in items:
+            self._take_item(item)
+            if self._pacer.is_due:
+                await self._pacer.pause()
+
+    def _page(self, path: str, body: bytes) -> Page | None:
+        """The page, if it is one; None when a smaller one must show what cannot be read in it.
+
+        Raises:
+            UnavailableError: it is something else: an empty list would empty the store.
+        """
+        problem: Exception | None = None
+        try:
+            page = page_decoder.decode(body)
+        except UNREADABLE as broken:
+            seen, problem = glimpse(body), broken
+            page = Page(seen.kind, ListMeta(seen.resource_version, seen.continue_))
+        if page.kind != self.kind.list_kind or not page.metadata.resource_version:
+            what = problem or f"expected {self.kind.list_kind} with a version, got {page.kind!r}"
+            raise UnavailableError(f"GET {path}", message=cut(f"not a list: {what}"))
+        if problem is None:
+            return page
+        if self._page_size.shrink():
+            return None
+        self._reports.malformed(Glimpse(), problem)
+        return page
+
+    def _begin_list(self) -> None:
+        self._continue = ""
+        self._unnamed = dict.fromkeys((*self.store, *self._reports.malformed_keys))
+
+    def _take_item(self, raw: msgspec.Raw) -> None:
+        try:
+            obj = self.kind.decode(raw)
+        except MalformedObjectError as problem:
+            seen = glimpse(raw)
+            self._reports.malformed(seen, problem)
+            # What we knew of it is better than nothing: a pod that cannot be read any more
+            # still uses its node.
+            self._unnamed.pop(key_of(seen), None)
+            return
+        self.store.apply(obj)
+        if self._unnamed:
+            self._unnamed.pop(self.store.key_of(obj), None)
+        self._witnesses.saw(self.kind.meta_of(obj))
+
+    def _complete_list(self, version: str) -> None:
+        for key in self._unnamed:
+            self.store.remove(key)
+            self._reports.forget(key)
+        self._unnamed = {}
+        self._page_size = PageSize(self._options.page_size)
+        self._is_in_doubt = False
+        if is_before(version, self.version):
+            self._found_set_back(f"version {version} follows {self.version}")
+        self.version = version
+        self._advance(Outcome.LIST_COMPLETE)
+        if not self.has_synced:
+            log.info("Listed", kind=self.kind.name, count=len(self.store), version=version)
+            self._synced.set()
+
+    # --- watches --------------------------------------------------------------------------------
+
+    async def _watch(self) -> float:
+        options = self._options
+        seconds = int(self._rng.uniform(*options.watch_timeout))
+        query = watch_query(self.kind.field_selector, self.version, seconds)
+        path = f"{self.kind.path}?{query}"
+        started, before = self._clock.monotonic(), (self.version, self.blind_since)
+        try:
+            # A server that does not end it is left.
+            async with asyncio.timeout(seconds + _GRACE_SECONDS) as self._limit:
+                async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
+                    self._advance(Outcome.OPENED)
+                    self.blind_since = None
+                    await self._read(lines)
+        except TimeoutError as problem:
+            self._heed_set_back()
+            raise UnavailableError(f"watch {self.kind.name}", message="does not end") from problem
+        finally:
+            self._limit = None
+            is_short = self._clock.monotonic() - started < options.short_watch
+            self._note_blind(before, is_short=is_short)
+        return self._ended(is_short=is_short)
+
+    def _note_blind(self, before: tuple[str, float | None], *, is_short: bool) -> None:
+        """The watch is over. One that was hardly open and brought nothing has shown nothing."""
+        if self.blind_since is None:
+            version, since = before
+            came_to_nothing = is_short and self.version == version
+            self.blind_since = since if came_to_nothing else self._clock.monotonic()
+
+    async def _read(self, lines: Lines) -> None:
+        """Applies events until the server ends the watch.
+
+        Cost: about 10 us per pod event without its handlers; the common case is one decoding pass.
+        """
+        pacer = self._pacer
+        while batch := await lines.read():
+            for line in batch:
+                self._take_line(line)
+                if pacer.is_due:
+                    await pacer.pause()
+
+    def _take_line(self, line: bytes) -> None:
+        kind, store = self.kind, self.store
+        try:
+            event_type, obj = kind.decode_event(line)
+        except MalformedObjectError as problem:
+            self._take_unusual(line, problem)
+            return
+        if event_type == DELETED:
+            store.remove(store.key_of(obj))
+        elif event_type in CHANGES:
+            store.apply(obj)
+            self._witnesses.saw(kind.meta_of(obj))
+        else:
+            self._take_unusual(line, ValueError(f"unknown event type {event_type!r}"))
+            return
+        self._pass(kind.meta_of(obj).resource_version)
+
+    def _take_unusual(self, line: bytes, problem: Exception) -> None:
+        """A line that is no change of a readable object: bookmark, error, malformed, or noise."""
+        if not line.strip():
+            return
+        seen = glimpse(line)
+        if not seen.type:
+            raise UnavailableError(f"watch {self.kind.name}", message=f"not an event: {problem}")
+        if seen.type == ERROR:
+            raise error_from_event(f"watch {self.kind.name}", _object_of(line))
+        if seen.type == BOOKMARK:
+            self._take_bookmark(line)
+            return
+        if seen.type == DELETED and seen.name:
+            self.store.remove(key_of(seen))
+        else:
+            self._reports.malformed(seen, problem)
+        self._pass(seen.resource_version)
+
+    def _take_bookmark(self, line: bytes) -> None:
+        try:
+            bookmark = bookmark_decoder.decode(_object_of(line))
+        except UNREADABLE:
+            return
+        self._pass(bookmark.metadata.resource_version)
+
+    def _pass(self, version: str) -> None:
+        """The watch has got beyond a version: a new one begins there, and all is well.
+
+        Raises:
+            GoneError: the server is behind what it said before, as when it was restored.
+        """
+        if not version:
+            return
+        if is_before(version, self.version):
+            raise self._found_set_back(f"version {version} follows {self.version}")
+        self.version = version
+        self._failures = 0
+        self._reports.all_is_well()
+        self._goes_well()
+
+    # --- outcomes -------------------------------------------------------------------------------
+
+    def _advance(self, outcome: Outcome) -> None:
+        self.state = next_state(self.state, outcome)
+
+    def _ended(self, *, is_short: bool) -> float:
+        self._advance(Outcome.ENDED)
+        self._reports.restart("ended")
+        if is_short:
+            return self._backoff.pause()
+        self._goes_well()
+        return 0.0
+
+    def _goes_well(self) -> None:
+        self._backoff.reset()
+        self._anew.reset()
+
+    def _expired(self, problem: ApiError) -> float:
+        """Starts over with a list, which tells handlers only what has really changed."""
+        if self.state is State.PAGING:
+            self._page_size.hurry()
+        self._failures = 0
+        self._advance(Outcome.EXPIRED)
+        self._reports.restart("expired")
+        log.info("Version expired; listing again", kind=self.kind.name, reason=str(problem))
+        return self._anew.pause(problem.retry_after_seconds)
+
+    def _failed(self, problem: ApiError) -> float:
+        is_refused = isinstance(problem, InvalidError)
+        # A server that answers was reachable all the time.
+        self._is_in_doubt |= problem.status == 0
+        if self.state is State.WATCHING:
+            self._failures += 1
+        if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):
+            # The server will not go on from our version or token, or fails on it every time.
+            return self._expired(problem)
+        self._advance(Outcome.FAILED)
+        self._reports.restart("failed")
+        pause = self._backoff.pause(problem.retry_after_seconds)
+        self._reports.complain(str(problem), pause)
+        return pause
+
+
+def _object_of(line: bytes) -> bytes:
+    try:
+        return bytes(event_decoder.decode(line).object)
+    except UNREADABLE:
+        return b""

@@ -1,0 +1,84 @@
+"""The informers of all kinds, started and awaited together."""
+
+import asyncio
+import random
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
+
+from scheduler.clock import Clock
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.informers.informer import Informer, InformerOptions
+from scheduler.daemon.informers.kinds import KINDS, Kind
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.logs import get_logger
+from scheduler.observability.loop_shares import WATCHES, LoopShares
+
+T = TypeVar("T")
+
+log = get_logger(__name__)
+
+
+class Informers:
+    """One informer per kind."""
+
+    def __init__(
+        self,
+        session: ApiSession,
+        kinds: Iterable[Kind[Any]] = KINDS,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        metrics: InformerMetrics,
+        shares: LoopShares,
+        options: InformerOptions | None = None,
+    ) -> None:
+        self._shares = shares
+        self._informers: dict[str, Informer[Any]] = {
+            kind.name: Informer(
+                kind,
+                session,
+                clock=clock,
+                rng=rng,
+                metrics=metrics,
+                options=options,
+                on_set_back=self._list_all_again,
+            )
+            for kind in kinds
+        }
+
+    def of(self, kind: Kind[T]) -> Informer[T]:
+        """The informer of a kind.
+
+        Raises:
+            KeyError: the kind is not watched.
+        """
+        return cast("Informer[T]", self._informers[kind.name])
+
+    @property
+    def unsynced(self) -> list[str]:
+        """The kinds without a complete first list yet, to show to a waiting user."""
+        return [name for name, informer in self._informers.items() if not informer.has_synced]
+
+    def blind(self, now: float) -> list[str]:
+        """The kinds that have been without a watch for too long; see `Informer.is_blind`."""
+        return [name for name, informer in self._informers.items() if informer.is_blind(now)]
+
+    def _list_all_again(self) -> None:
+        """One kind has found that the server was set back; the others may not be able to."""
+        log.warning("API server was set back to an older state; listing everything again")
+        for informer in self._informers.values():
+            informer.list_again()
+
+    async def wait_synced(self) -> None:
+        """Waits until the first list of every kind is complete."""
+        for informer in self._informers.values():
+            await informer.wait_synced()
+
+    async def run(self) -> None:
+        """Keeps all stores up to date for ever. Run it as a task."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers.values():
+                group.create_task(self._run(informer), name=f"informer:{informer.kind.name}")
+
+    async def _run(self, informer: Informer[Any]) -> None:
+        await self._shares.timed(WATCHES, informer.run())

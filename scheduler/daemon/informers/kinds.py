@@ -1,0 +1,237 @@
+"""The table of kinds that the scheduler watches. A new kind is one entry here."""
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from operator import attrgetter
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
+from scheduler.api.nodes import checked_node
+from scheduler.api.nulls import without_nulls
+from scheduler.api.objects import (
+    Namespace,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.storage import (
+    ClaimWire,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeWire,
+    checked_capacity,
+    claim_from_wire,
+    volume_from_wire,
+)
+from scheduler.daemon.client.errors import cut
+from scheduler.daemon.informers.wire import CHANGES, DELETED
+from scheduler.kernel.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
+
+T = TypeVar("T")
+
+_GOT_NULL: Final = "got `null`"
+_PRESENT: Final = CHANGES - {DELETED}
+_APPS: Final = "apps/v1"
+_STORAGE: Final = "storage.k8s.io/v1"
+_META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
+
+
+class MalformedObjectError(ValueError):
+    """An object of the API server that cannot be read; the message names field and cause."""
+
+
+class Kind(Generic[T]):
+    """A kind of object: where it is served and how its bytes become what the engine uses.
+
+    Attributes:
+        name: the plural, for logs and metrics.
+        declared: the kind as plugins name it.
+        path: where all objects of the kind are listed.
+        field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
+        list_kind: what a list of the kind calls itself; nothing else is taken for one.
+        meta_of: the metadata of a built object.
+        decode_event: reads a line of a watch in one go.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        declared: ObjectKind,
+        wire: type[Any],
+        build: Callable[[Any], T] | None = None,
+        *,
+        meta_of: Callable[[T], ObjectMeta] = _META,
+        field_selector: str = "",
+    ) -> None:
+        root = "apis" if "/" in declared.api_version else "api"
+        self.list_kind = f"{declared.kind}List"
+        self.name = name
+        self.declared = declared
+        self.path = f"/{root}/{declared.api_version}/{name}"
+        self.field_selector = field_selector
+        self.meta_of = meta_of
+        self._wire = wire
+        self._build = build
+        self._keep: Callable[[T, bytes], object] | None = None
+        self._decoder = msgspec.json.Decoder(wire)
+        event: Any = msgspec.defstruct("Event", [("type", str), ("object", wire)], gc=False)
+        self._event_decoder = msgspec.json.Decoder(event)
+
+    def keeping(self, keep: Callable[[T, bytes], object]) -> "Kind[T]":
+        """The same kind, with the bytes of each object kept for its listener."""
+        kind = copy(self)
+        kind._keep = keep  # noqa: SLF001 - its own
+        event: Any = msgspec.defstruct("Event", [("type", str), ("object", msgspec.Raw)], gc=False)
+        kind._event_decoder = msgspec.json.Decoder(event)  # noqa: SLF001 - its own
+        return kind
+
+    def decode(self, raw: bytes | msgspec.Raw) -> T:
+        """An object from its bytes.
+
+        Raises:
+            MalformedObjectError: a field is missing, of the wrong type, or cannot be read.
+        """
+        try:
+            built = self._built(_decoded(self._decoder, raw))
+        except Exception as problem:
+            # Whatever foreign bytes make a decoder trip over is a fault of that one object.
+            raise MalformedObjectError(_told(problem)) from problem
+        if self._keep is not None:
+            self._keep(built, bytes(raw))
+        return built
+
+    def decode_event(self, line: bytes) -> tuple[str, T]:
+        """A watch event from its line: its type and its object, decoded in one pass.
+
+        Raises:
+            MalformedObjectError: the line cannot be read; also for bookmarks and errors: their
+                objects are not of the kind.
+        """
+        try:
+            event = _decoded(self._event_decoder, line)
+            if self._keep is not None:
+                return event.type, self._kept(event.type, event.object, self._keep)
+            return event.type, self._built(event.object)
+        except Exception as problem:
+            raise MalformedObjectError(_told(problem)) from problem
+
+    def convert(self, raw: Mapping[str, Any]) -> T:
+        """An object from what its JSON or YAML says.
+
+        Raises:
+            ValueError: a field is missing, of the wrong type, or cannot be read.
+        """
+        return self._built(msgspec.convert(raw, self._wire))
+
+    def _kept(self, event_type: str, raw: msgspec.Raw, keep: Callable[[T, bytes], object]) -> T:
+        built = self._built(_decoded(self._decoder, raw))
+        if event_type in _PRESENT:
+            keep(built, bytes(raw))
+        return built
+
+    def _built(self, decoded: Any) -> T:
+        if self._build is None:
+            return decoded  # type: ignore[no-any-return] # the wire type is the built type
+        return self._build(decoded)
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> Any:
+    """What bytes say; null where something is expected is seldom, and looked at second."""
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as problem:
+        if _GOT_NULL not in str(problem):
+            raise
+        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), decoder.type)
+
+
+def _told(problem: Exception) -> str:
+    """What is wrong, in a line: messages quote what the object's owner wrote."""
+    return cut(" ".join(str(problem).split()) or type(problem).__name__)
+
+
+PODS: Final = Kind[PodInfo](
+    "pods",
+    POD_KIND,
+    Pod,
+    pod_info,
+    meta_of=attrgetter("pod.metadata"),
+    field_selector="status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
+)
+NODES: Final = Kind[Node]("nodes", NODE_KIND, Node, checked_node)
+NAMESPACES: Final = Kind[Namespace]("namespaces", NAMESPACE_KIND, Namespace)
+
+_FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
+    Kind[Service]("services", ObjectKind("Service"), Service),
+    Kind[ReplicationController](
+        "replicationcontrollers", ObjectKind("ReplicationController"), ReplicationController
+    ),
+    Kind[ReplicaSet]("replicasets", ObjectKind("ReplicaSet", _APPS), ReplicaSet),
+    Kind[StatefulSet]("statefulsets", ObjectKind("StatefulSet", _APPS), StatefulSet),
+    Kind[PersistentVolumeClaim](
+        "persistentvolumeclaims",
+        ObjectKind("PersistentVolumeClaim"),
+        ClaimWire,
+        claim_from_wire,
+    ),
+    Kind[PersistentVolume](
+        "persistentvolumes", ObjectKind("PersistentVolume"), VolumeWire, volume_from_wire
+    ),
+    Kind[StorageClass]("storageclasses", ObjectKind("StorageClass", _STORAGE), StorageClass),
+    Kind[CSINode]("csinodes", ObjectKind("CSINode", _STORAGE), CSINode),
+    Kind[CSIDriver]("csidrivers", ObjectKind("CSIDriver", _STORAGE), CSIDriver),
+    Kind[CSIStorageCapacity](
+        "csistoragecapacities",
+        ObjectKind("CSIStorageCapacity", _STORAGE),
+        CSIStorageCapacity,
+        checked_capacity,
+    ),
+    Kind[VolumeAttachment](
+        "volumeattachments", ObjectKind("VolumeAttachment", _STORAGE), VolumeAttachment
+    ),
+    Kind[DisruptionBudget](
+        "poddisruptionbudgets",
+        ObjectKind("PodDisruptionBudget", "policy/v1"),
+        PodDisruptionBudget,
+        disruption_budget,
+    ),
+)
+
+KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)
+FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in _FOR_PLUGINS}
+"""The kinds that in-tree plugins watch; the others are watched in any case."""
+_KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in KINDS}
+
+
+def watched_kind(declared: ObjectKind) -> Kind[Any]:
+    """Where a kind is served that a plugin declares; objects of unknown kinds are dictionaries.
+
+    Raises:
+        ValueError: the kind is unknown and its plural is not given, or the other way round.
+    """
+    known = _KNOWN.get(ObjectKind(declared.kind, declared.api_version))
+    if known is not None:
+        if declared.plural:
+            raise ValueError(f"{declared.kind} ({declared.api_version}): known; leave out plural")
+        return known
+    if not declared.plural:
+        raise ValueError(f"{declared.kind} ({declared.api_version}): the plural must be declared")
+    return Kind[dict[str, Any]](
+        declared.plural,
+        declared,
+        dict[str, Any],
+        meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),
+    )

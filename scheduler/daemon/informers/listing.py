@@ -1,0 +1,76 @@
+"""All objects of a kind, asked for once; for commands that look at a cluster and end."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from scheduler.daemon.client.errors import GoneError, TooLargeError, UnavailableError
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE
+from scheduler.daemon.informers.glimpse import glimpse
+from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
+from scheduler.daemon.informers.pages import PageReader
+from scheduler.daemon.informers.paging import FIRST, PageSize
+from scheduler.daemon.informers.store import key_of
+from scheduler.daemon.informers.wire import Page, page_decoder
+
+T = TypeVar("T")
+
+_TRIES: Final = 3
+_TIMEOUT_SECONDS: Final = 60.0
+"""For one page."""
+
+
+async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
+    """The objects of a kind, and what is wrong with those that cannot be read.
+
+    Raises:
+        ApiError: the server refuses, cannot be reached, or answers something else.
+    """
+    for _ in range(_TRIES - 1):
+        # A list may be so long that its version is forgotten on the way.
+        with suppress(GoneError):
+            return await _pages(session, kind)
+    return await _pages(session, kind)
+
+
+async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
+    objects: list[T] = []
+    problems: list[str] = []
+    size, continue_ = PageSize(FIRST), ""
+
+    async def take(items: Sequence[msgspec.Raw]) -> None:
+        for raw in items:
+            try:
+                objects.append(kind.decode(raw))
+            except MalformedObjectError as problem:
+                problems.append(f"{kind.name} {key_of(glimpse(raw))} cannot be read: {problem}")
+
+    while True:
+        before = len(objects), len(problems)
+        reader = PageReader(kind, size, continue_)
+        try:
+            page = _page(reader.path, await reader.read(session, _TIMEOUT_SECONDS, take), kind)
+        except TooLargeError:
+            if size.shrink():
+                del objects[before[0] :], problems[before[1] :]
+                continue
+            raise
+        await take(page.items or ())
+        size.took(len(objects) - before[0], reader.received)
+        continue_ = page.metadata.continue_
+        if not continue_:
+            return objects, problems
+
+
+def _page(path: str, body: bytes, kind: Kind[Any]) -> Page:
+    try:
+        page = page_decoder.decode(body)
+    except UNREADABLE as problem:
+        raise UnavailableError(f"GET {path}", message=f"not a list: {problem}") from problem
+    if page.kind != kind.list_kind:
+        what = f"expected {kind.list_kind}, got {page.kind!r}"
+        raise UnavailableError(f"GET {path}", message=f"not a list: {what}")
+    return page

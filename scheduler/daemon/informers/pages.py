@@ -1,0 +1,107 @@
+"""A page of a list, taken apart while it comes."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.daemon.client.errors import TooLargeError, UnavailableError
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE
+from scheduler.daemon.informers.kinds import Kind
+from scheduler.daemon.informers.paging import PageSize
+from scheduler.daemon.informers.wire import items_decoder, list_query, page_decoder
+
+MAX_HELD_BYTES: Final = 2**25
+"""Of a page that cannot be taken apart, or of one object."""
+
+_HEAD_BYTES: Final = 2**16
+_ITEMS: Final = b'"items":['
+_BETWEEN: Final = b'},{"metadata":{'
+"""Where an object ends and the next begins. Not within a string, where quotes are escaped."""
+
+Take = Callable[[Sequence[msgspec.Raw]], Awaitable[None]]
+
+
+class PageReader:
+    """Reads one page and gives its objects as they come; what is not given yet is held.
+
+    A page can be taken apart if kind and version stand before its objects, and these begin with
+    their metadata, as API servers write lists of built-in kinds. Of others, and from where
+    something cannot be read, all is held until the end.
+
+    Args:
+        kind: what to list; what calls itself something else is not taken apart.
+        size: how many objects to ask for.
+        continue_: where the page begins, or empty.
+
+    Attributes:
+        path: what is asked for.
+        received: bytes that have come, unpacked.
+    """
+
+    def __init__(self, kind: Kind[Any], size: PageSize, continue_: str) -> None:
+        self.path = f"{kind.path}?{list_query(kind.field_selector, size.now, continue_)}"
+        self.received = 0
+        self._kind = kind
+        self._size = size
+        self._head = b""
+        self._held = bytearray()
+        self._can_split: bool | None = None
+        """None while that cannot be seen yet."""
+
+    async def read(self, session: ApiSession, timeout: float, take: Take) -> bytes:
+        """Has the objects taken, and answers the page with those that were not.
+
+        Raises:
+            TooLargeError: more would have to be held than is allowed.
+            ApiError: there is no answer, or it broke off: a smaller page gets through sooner.
+        """
+        try:
+            async with session.download(self.path, timeout=timeout) as body:
+                while part := await body.read():
+                    self.received += len(part)
+                    await take(self._split(part))
+        except UnavailableError:
+            if self.received:
+                self._size.shrink()
+            raise
+        return self._head + self._held
+
+    def _split(self, part: bytes) -> Sequence[msgspec.Raw]:
+        """The objects that end in a part of the page, but for the last one."""
+        # What was held before has no such place, but for one that lies across.
+        searched = max(0, len(self._held) - len(_BETWEEN))
+        self._held += part
+        if len(self._held) > MAX_HELD_BYTES:
+            why = f"the answer is longer than {MAX_HELD_BYTES} bytes"
+            raise TooLargeError(f"GET {self.path}", message=why)
+        if self._can_split is None:
+            self._look_at_head()
+            searched = 0
+        end = self._held.rfind(_BETWEEN, searched) if self._can_split else -1
+        if end < 0:
+            return ()
+        try:
+            items = items_decoder.decode(b"".join((b"[", self._held[:end], b"}]")))
+        except UNREADABLE:
+            self._can_split = False
+            return ()
+        del self._held[: end + 2]
+        return items
+
+    def _look_at_head(self) -> None:
+        place = self._held.find(_ITEMS, 0, _HEAD_BYTES)
+        if place < 0:
+            self._can_split = False if len(self._held) > _HEAD_BYTES else None
+            return
+        head = bytes(self._held[: place + len(_ITEMS)])
+        try:
+            page = page_decoder.decode(head + b"]}")
+        except UNREADABLE:
+            self._can_split = False
+            return
+        self._can_split = page.kind == self._kind.list_kind and bool(page.metadata.resource_version)
+        if self._can_split:
+            self._head = head
+            del self._held[: len(head)]

@@ -1,0 +1,104 @@
+"""Pods and nodes as their owners wrote them, for extenders that are sent all of it.
+
+What the engine has of an object is what scheduling reads. The rest is kept here, and only where an
+extender is configured that wants it: waiting pods, packed; nodes, ready to be sent; and running
+pods when an extender wants to see victims as a whole.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.daemon.informers.kinds import NODES, PODS, Kind
+from scheduler.daemon.informers.store import Handler
+from scheduler.kernel.extender.bodies import object_body
+
+T = TypeVar("T")
+
+_FAST: Final = 1
+"""Of zlib's levels: pods shrink to a third or less at any of them."""
+
+
+class KeptObjects:
+    """What is kept; see `client.extenders.WholeObjects`.
+
+    Args:
+        wants_pod: whether a pod is kept, as it is now.
+        keeps_nodes: whether nodes are kept.
+    """
+
+    def __init__(self, wants_pod: Callable[[PodInfo], bool], *, keeps_nodes: bool) -> None:
+        self._wants_pod = wants_pod
+        self._keeps_nodes = keeps_nodes
+        self._pods: dict[str, bytes] = {}
+        self._nodes: dict[str, bytes] = {}
+        """As they came, until they are asked for."""
+        self._bodies: dict[str, bytes] = {}
+        """As they are sent; worked out once for each version of a node."""
+
+    def __len__(self) -> int:
+        return len(self._pods) + len(self._nodes) + len(self._bodies)
+
+    @property
+    def pods_kind(self) -> Kind[PodInfo]:
+        """Pods, to be watched instead of `PODS`."""
+        return PODS.keeping(self._keep_pod)
+
+    @property
+    def nodes_kind(self) -> Kind[Node]:
+        """Nodes, to be watched instead of `NODES`."""
+        return NODES.keeping(self._keep_node) if self._keeps_nodes else NODES
+
+    @property
+    def pods_handler(self) -> Handler[PodInfo]:
+        """Hears of pods that are gone."""
+        return _Gone(lambda pod: self._pods.pop(pod.uid, None))
+
+    @property
+    def nodes_handler(self) -> Handler[Node]:
+        """Hears of nodes that are gone."""
+        return _Gone(self._forget_node)
+
+    def pod(self, uid: str) -> bytes | None:
+        """A pod, as it is sent."""
+        packed = self._pods.get(uid)
+        return None if packed is None else zlib.decompress(packed)
+
+    def node(self, name: str) -> bytes | None:
+        """A node, as it is sent."""
+        written = self._nodes.pop(name, None)
+        if written is not None:
+            self._bodies[name] = object_body(written)
+        return self._bodies.get(name)
+
+    def _keep_pod(self, pod: PodInfo, written: bytes) -> None:
+        if self._wants_pod(pod):
+            self._pods[pod.uid] = zlib.compress(object_body(written), _FAST)
+        else:
+            self._pods.pop(pod.uid, None)
+
+    def _keep_node(self, node: Node, written: bytes) -> None:
+        self._nodes[node.metadata.name] = written
+
+    def _forget_node(self, node: Node) -> None:
+        self._nodes.pop(node.metadata.name, None)
+        self._bodies.pop(node.metadata.name, None)
+
+
+class _Gone(Generic[T]):
+    """Passes on what is gone, and nothing else."""
+
+    def __init__(self, forget: Callable[[T], object]) -> None:
+        self._forget = forget
+
+    def on_add(self, obj: T) -> None:
+        """See `Handler.on_add`."""
+
+    def on_update(self, old: T, new: T) -> None:
+        """See `Handler.on_update`."""
+
+    def on_delete(self, obj: T) -> None:
+        """See `Handler.on_delete`."""
+        self._forget(obj)

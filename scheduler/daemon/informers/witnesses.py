@@ -1,0 +1,70 @@
+"""Whether the server still is where it was: what tells that it was set back to an older state.
+
+A server that was restored from a backup answers a watch from a version that it has not reached
+(again) with silence, and one from a version that it has reached again with another story. Versions
+and the newest object seen give both away, in one small request.
+
+Source: kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd (restoring), KEP-5504
+(comparable resource versions).
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from scheduler.api.objects import ObjectMeta
+from scheduler.daemon.informers.kinds import Kind
+from scheduler.daemon.informers.store import key_of
+
+_KEPT: Final = 8
+"""Some of the newest objects may be gone by the time one is asked for."""
+
+
+class Witnesses:
+    """The newest objects that were seen of one kind, newest last."""
+
+    def __init__(self, kind: Kind[Any]) -> None:
+        self._kind = kind
+        self._seen: deque[ObjectMeta] = deque(maxlen=_KEPT)
+
+    def saw(self, meta: ObjectMeta) -> None:
+        """An object was told of; older ones than those that are known say nothing more."""
+        seen = self._seen
+        if not seen or is_before(seen[-1].resource_version, meta.resource_version):
+            seen.append(meta)
+
+    def forget(self) -> None:
+        """What was seen is of another story."""
+        self._seen.clear()
+
+    def newest(self, store: Mapping[str, Any]) -> ObjectMeta | None:
+        """The newest object that is still known as it was seen."""
+        for meta in reversed(self._seen):
+            known = store.get(key_of(meta))
+            if known is not None:
+                there = self._kind.meta_of(known)
+                if (there.uid, there.resource_version) == (meta.uid, meta.resource_version):
+                    return meta
+        return None
+
+    def question(self, witness: ObjectMeta | None) -> str:
+        """What to get: a list of just the witness, which tells the server's version too."""
+        path = self._kind.path
+        if witness is None:
+            return f"{path}?limit=1"
+        if witness.namespace:
+            root, _, plural = path.rpartition("/")
+            path = f"{root}/namespaces/{quote(witness.namespace, safe='')}/{plural}"
+        name = quote(f"metadata.name={witness.name}", safe="")
+        return f"{path}?fieldSelector={name}&limit=1"
+
+
+def is_before(version: str, known: str) -> bool:
+    """Whether a version is older than another; what is no number cannot be compared.
+
+    Source: KEP-5504 (comparable resource versions).
+    """
+    if not (version.isdecimal() and known.isdecimal()):
+        return False
+    return (len(version), version) < (len(known), known)

@@ -1,0 +1,174 @@
+"""The rules of an election, without I/O: observations with times go in, permitted actions come out.
+
+Two clocks are never compared. A candidate measures on its own monotonic clock how long the record
+in the Lease has not changed. The times in the record are for people. A leader counts its time from
+the moment before it sent its last successful renewal. Other candidates can only see that renewal
+later, so the leader's time always ends before any of them may take over.
+
+Source: k8s.io/client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew) v0.36.
+Differs: a leader's time ends by its own clock and not only when a renewal is found to have failed;
+    a deleted Lease is made anew only after the last record seen in it has run out; standbys look
+    twice per retry period and once more at the moment of expiry.
+"""
+
+import math
+import random
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from scheduler.daemon.client.leases import LeaseSpec
+from scheduler.daemon.client.wire import micro_time
+
+WATCHDOG_TOLERANCE_SECONDS: Final = 20.0
+"""Source: cmd/kube-scheduler/app/server.go (leader election health check) v1.36."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderElectionSettings:
+    """The identity and the times of a candidate.
+
+    Attributes:
+        identity: of this process; no two processes may ever have the same.
+        lease_duration_seconds: how long others wait after the last renewal they saw.
+        renew_deadline_seconds: how long after its last renewal a leader may act.
+        retry_period_seconds: time between two renewals.
+    """
+
+    identity: str
+    lease_duration_seconds: float = 15.0
+    renew_deadline_seconds: float = 10.0
+    retry_period_seconds: float = 2.0
+
+
+class Election:
+    """One candidate's knowledge. Times are seconds of its monotonic clock (`Clock.boot`).
+
+    Invariant: `is_leading` of two candidates of one Lease is never true at the same moment,
+        whatever is delayed, lost, or frozen between them. A deleted Lease is
+        the exception: a candidate that has never seen it leads at once, and the leader learns of
+        that at its next renewal.
+    """
+
+    def __init__(self, settings: LeaderElectionSettings) -> None:
+        self.settings = settings
+        self._record: LeaseSpec | None = None
+        self._observed_at = 0.0
+        self._valid_until = -math.inf
+
+    @property
+    def holder(self) -> str:
+        """The holder of the lease when it was last seen, or empty."""
+        return self._record.holder_identity if self._record is not None else ""
+
+    @property
+    def valid_until(self) -> float:
+        """Until when this candidate may act as the leader; in the past when it may not."""
+        return self._valid_until
+
+    def is_leading(self, now: float) -> bool:
+        """Whether this candidate is the leader."""
+        return now < self._valid_until
+
+    def observe(self, record: LeaseSpec | None, now: float) -> None:
+        """Takes note of what a read has shown, at the moment its answer was there.
+
+        A Lease that is gone changes nothing: its holder may not know.
+        """
+        if record is not None and record != self._record:
+            self._record = record
+            self._observed_at = now
+        if record is not None and record.holder_identity != self.settings.identity:
+            self.step_down()
+
+    def claim(self, now: float, wall: datetime) -> LeaseSpec | None:
+        """What this candidate may write now, or None while the lease is another's."""
+        record = self._record
+        stamp = micro_time(wall)
+        claim = LeaseSpec(
+            holder_identity=self.settings.identity,
+            lease_duration_seconds=math.ceil(self.settings.lease_duration_seconds),
+            acquire_time=stamp,
+            renew_time=stamp,
+        )
+        if record is None:
+            return claim
+        kept = msgspec.structs.replace(
+            claim, strategy=record.strategy, preferred_holder=record.preferred_holder
+        )
+        if record.holder_identity == self.settings.identity:
+            return msgspec.structs.replace(
+                kept,
+                acquire_time=record.acquire_time,
+                lease_transitions=record.lease_transitions,
+            )
+        if record.holder_identity and now < self.expiry:
+            return None
+        return msgspec.structs.replace(kept, lease_transitions=record.lease_transitions + 1)
+
+    @property
+    def expiry(self) -> float:
+        """When the record last seen has stood still for as long as its holder was given."""
+        if self._record is None:
+            return -math.inf
+        return self._observed_at + self._record.lease_duration_seconds
+
+    def claimed(self, record: LeaseSpec, sent_at: float, now: float) -> None:
+        """A claim has been accepted.
+
+        `sent_at` is the moment before it was sent, `now` the one at which the answer was there.
+        """
+        self._record = record
+        self._observed_at = now
+        self._valid_until = sent_at + self.settings.renew_deadline_seconds
+
+    def step_down(self) -> None:
+        """Stops leading at once."""
+        self._valid_until = -math.inf
+
+    def standby_pause(self, now: float, rng: random.Random) -> float:
+        """Seconds until a candidate that does not lead looks again.
+
+        Half a retry period, so that it sees a renewal soon after it was made and its own count of
+        the lease ends little later than the leader's; and at the moment of expiry.
+        """
+        pause = self.settings.retry_period_seconds * 0.5 * rng.uniform(0.8, 1.0)
+        if self.holder and self.expiry > now:
+            # Several standbys must not all write in the same instant.
+            pause = min(pause, self.expiry - now + rng.uniform(0.0, 0.02))
+        return pause
+
+    def attempt_timeout(self, now: float) -> float:
+        """Seconds one attempt may take: a leader must have time for another before its end."""
+        settings = self.settings
+        if not self.is_leading(now):
+            return settings.renew_deadline_seconds / 2
+        left = self._valid_until - now
+        return min(left, max(settings.retry_period_seconds, left / 2))
+
+    def check_healthy(self, now: float) -> str | None:
+        """What the watchdog has to say: None, or that this leader is long past its time."""
+        if self.holder != self.settings.identity:
+            return None
+        allowed = self.settings.lease_duration_seconds + WATCHDOG_TOLERANCE_SECONDS
+        silent = now - self._observed_at
+        if silent <= allowed:
+            return None
+        return f"lease not renewed for {silent:.0f} s; expected a renewal within {allowed:.0f} s"
+
+
+def released(record: LeaseSpec, wall: datetime) -> LeaseSpec:
+    """What to write so that others need not wait for the end of our lease.
+
+    Source: client-go leaderelection.go (release) v0.36.
+    """
+    stamp = micro_time(wall)
+    return msgspec.structs.replace(
+        record,
+        holder_identity="",
+        lease_duration_seconds=1,
+        acquire_time=stamp,
+        renew_time=stamp,
+    )

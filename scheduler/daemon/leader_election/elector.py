@@ -1,0 +1,264 @@
+"""Takes part in an election: reads and writes the Lease, on time, whatever the API server does."""
+
+import asyncio
+import random
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from scheduler.clock import Clock
+from scheduler.daemon.client.errors import ApiError, ConflictError, NotFoundError
+from scheduler.daemon.client.leases import Lease, LeaseSpec
+from scheduler.daemon.leader_election.campaign import Campaign, MainLoop, in_this_loop
+from scheduler.daemon.leader_election.election import Election, LeaderElectionSettings, released
+from scheduler.daemon.leader_election.lock import Lock
+from scheduler.observability.logs import get_logger, verbose
+
+log = get_logger(__name__)
+
+
+def _nothing() -> None:
+    """Does nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionCallbacks:
+    """Told what happens. Called in the loop; must be quick.
+
+    Attributes:
+        on_started_leading: this process leads.
+        on_stopped_leading: it does not any more: stop writing at once.
+        on_event: a text for an event about the Lease, as upstream words it.
+    """
+
+    on_started_leading: Callable[[], None] = _nothing
+    on_stopped_leading: Callable[[], None] = _nothing
+    on_event: Callable[[str], None] = lambda _: None
+
+
+def unique_identity() -> str:
+    """An identity no other process has: the host's name and a random part.
+
+    Source: cmd/kube-scheduler/app/options/options.go (makeLeaderElectionConfig) v1.36.
+    """
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class LeaderElector:
+    """One candidate.
+
+    Args:
+        lock: the Lease, as the loop that this runs in reaches it.
+        settings: the identity and the times of this candidate.
+        clock: the time.
+        rng: spreads the looks of candidates.
+        callbacks: told what happens, in the loop that this runs in.
+        campaigning: runs the campaign, maybe in a thread of its own; by default in this loop.
+    """
+
+    def __init__(
+        self,
+        lock: Lock,
+        settings: LeaderElectionSettings,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        callbacks: ElectionCallbacks | None = None,
+        campaigning: Callable[[Campaign], Awaitable[None]] | None = None,
+    ) -> None:
+        self._lock = lock
+        self._campaigning = campaigning or partial(in_this_loop, lock, clock)
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._callbacks = callbacks or ElectionCallbacks()
+        self._election = Election(settings)
+        self._lease: Lease | None = None
+        """The Lease as our last successful write left it; None when it must be read first."""
+        self._has_claimed = False
+        """Whether the Lease may name this process: a claim was sent, answered or not."""
+        self._is_held_back = False
+        """Whether nothing was tried the last time, for the main loop stands still."""
+        self._reported_leader = ""
+        self._reported_problem = ""
+        self._leads = asyncio.Event()
+
+    @property
+    def identity(self) -> str:
+        """The identity of this candidate."""
+        return self._settings.identity
+
+    @property
+    def leader(self) -> str:
+        """The holder of the lease when it was last seen, or empty."""
+        return self._election.holder
+
+    def is_leading(self) -> bool:
+        """Whether this process may write now. Give this to `PodClient` as its fence.
+
+        Right after a freeze too: time has passed on the clock, whatever we have missed.
+        """
+        return self._election.is_leading(self._clock.boot())
+
+    def check_healthy(self) -> str | None:
+        """For the health endpoint: None, or what is wrong."""
+        return self._election.check_healthy(self._clock.boot())
+
+    async def wait_leading(self) -> None:
+        """Waits until this process leads for the first time."""
+        await self._leads.wait()
+
+    async def observe(self) -> None:
+        """Looks at the lease for ever, and does not take it. Run it as a task until `run`.
+
+        The time of a holder that is gone runs out while this process still gets ready.
+        """
+        while True:
+            await self._attempt(partial(self._look, self._lock))
+            self._report_leader()
+            await self._stand_by()
+
+    async def run(self) -> None:
+        """Waits for the lease, keeps it, and returns when it is lost. Run it as a task.
+
+        Keep it running while work in flight is drained on exit; then cancel it and `release`.
+        """
+        try:
+            await self._campaigning(self._campaign)
+            log.error("Leader election lost", identity=self.identity, holder=self.leader)
+        finally:
+            if self._leads.is_set():
+                self._callbacks.on_event(f"{self.identity} stopped leading")
+                self._callbacks.on_stopped_leading()
+
+    async def release(self) -> None:
+        """Gives the lease back, if it is ours, so that a standby need not wait for its end.
+
+        Fails silently: the lease then runs out.
+        """
+        self._election.step_down()
+        if not self._has_claimed:
+            return
+        timeout = self._settings.renew_deadline_seconds / 2
+        try:
+            async with asyncio.timeout(timeout):
+                # What is known may be old: a renewal can have been under way at the end.
+                lease = await self._lock.get(timeout)
+                if lease is not None and lease.spec.holder_identity == self.identity:
+                    spec = released(lease.spec, self._clock.wall())
+                    await self._lock.update(lease, spec, timeout)
+        except (ApiError, TimeoutError) as problem:
+            log.warning("Lease not released; it will run out", reason=str(problem))
+
+    async def _campaign(self, lock: Lock, main: MainLoop) -> None:
+        """See `Campaign`. Nothing else changes the election meanwhile.
+
+        The main loop reads one number of it, until when this process leads.
+        """
+        started = await self._acquire(lock, main)
+        log.info("Leading", identity=self.identity)
+        main.tell(self._started)
+        await self._renew(lock, main, started)
+        self._report_leader()
+
+    def _started(self) -> None:
+        self._leads.set()
+        self._callbacks.on_event(f"{self.identity} became leader")
+        self._callbacks.on_started_leading()
+
+    async def _acquire(self, lock: Lock, main: MainLoop) -> float:
+        """Waits for the lease; gives when the attempt that won it began."""
+        while True:
+            started = self._clock.boot()
+            await self._attempt_for(main, partial(self._acquire_or_renew, lock))
+            self._report_leader()
+            if self.is_leading():
+                return started
+            await self._stand_by()
+
+    async def _stand_by(self) -> None:
+        await asyncio.sleep(self._election.standby_pause(self._clock.boot(), self._rng))
+
+    async def _renew(self, lock: Lock, main: MainLoop, started: float) -> None:
+        while True:
+            due = min(started + self._settings.retry_period_seconds, self._election.valid_until)
+            await asyncio.sleep(max(0.0, due - self._clock.boot()))
+            if not self.is_leading():
+                return
+            started = self._clock.boot()
+            await self._attempt_for(main, partial(self._acquire_or_renew, lock))
+
+    async def _attempt_for(
+        self, main: MainLoop, step: Callable[[float], Awaitable[object]]
+    ) -> None:
+        """Tries once, unless the main loop has stood still for too long to lead."""
+        silent = main.silent_seconds()
+        is_stalled = silent >= self._settings.renew_deadline_seconds
+        if not is_stalled:
+            await self._attempt(step)
+        elif not self._is_held_back:
+            log.error("Lease left to others: event loop stalled", seconds=round(silent, 1))
+        self._is_held_back = is_stalled
+
+    async def _attempt(self, step: Callable[[float], Awaitable[object]]) -> None:
+        """Tries once to see, get or keep the lease. Whatever goes wrong is one failed attempt."""
+        timeout = self._election.attempt_timeout(self._clock.boot())
+        try:
+            async with asyncio.timeout(timeout):
+                await step(timeout)
+        except ConflictError:
+            if verbose(4):
+                log.info("Lease taken or changed by another", lease=self._lock.name)
+        except Exception as problem:  # noqa: BLE001 - every failure counts as one attempt
+            # Nothing may keep an elector from noticing that its time is over.
+            self._report_problem(str(problem) or type(problem).__name__)
+        else:
+            self._reported_problem = ""
+
+    async def _look(self, lock: Lock, timeout: float) -> Lease | None:
+        lease = await lock.get(timeout)
+        self._election.observe(None if lease is None else lease.spec, self._clock.boot())
+        return lease
+
+    async def _acquire_or_renew(self, lock: Lock, timeout: float) -> None:
+        election, clock = self._election, self._clock
+        lease = self._lease or await self._look(lock, timeout)
+        spec = election.claim(clock.boot(), clock.wall())
+        if spec is None:
+            return
+        # Until the answer arrives, the Lease on the API server is unknown.
+        self._lease = None
+        self._has_claimed = True
+        sent_at = clock.boot()
+        try:
+            written = await _write(lock, lease, spec, timeout)
+        except ConflictError:
+            # Another candidate may lead by now; not to look would make two leaders.
+            await self._look(lock, timeout)
+            raise
+        election.claimed(written.spec, sent_at, clock.boot())
+        self._lease = written
+
+    def _report_problem(self, reason: str) -> None:
+        """A standby that lacks a right would say so every second."""
+        if reason != self._reported_problem:
+            self._reported_problem = reason
+            log.warning("Lease not reachable", lease=self._lock.name, reason=reason)
+
+    def _report_leader(self) -> None:
+        leader = self._election.holder
+        if leader and leader != self._reported_leader:
+            self._reported_leader = leader
+            log.info("New leader", leader=leader)
+
+
+async def _write(lock: Lock, lease: Lease | None, spec: LeaseSpec, timeout: float) -> Lease:
+    """Replaces the Lease, or makes it; also when it was deleted since it was read."""
+    if lease is not None:
+        try:
+            return await lock.update(lease, spec, timeout)
+        except NotFoundError:
+            log.warning("Lease is gone; making it anew", lease=lock.name)
+    return await lock.create(spec, timeout)

@@ -1,0 +1,257 @@
+"""The same cluster under another configuration: pods that land elsewhere, wait, or are evicted.
+
+Pods come and go as recorded. This engine decides when the recorded engine decided, and up to
+`SPARE_DECISIONS` times more at each tick. A pod that ran on the node of the recorded engine runs on
+the node of this engine, equally long. Bindings and evictions take effect at once. A pod that the
+recorded engine evicted stays unless this engine evicts it. Its replacement by a controller comes
+all the same.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.daemon.recording.records import Record
+from scheduler.daemon.recording.summary import Meter, PodSummary, Summary, Victim, summary_of
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import (
+    Bound,
+    Decide,
+    Event,
+    Evicted,
+    ObjectGone,
+    ObjectSet,
+    PreBound,
+    Tick,
+)
+from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, RunPreBind
+
+SPARE_DECISIONS: Final = 100
+"""At each tick, for what this engine wants to try and the other one did not."""
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """A pod that comes to another node, or to one only once; None is no node."""
+
+    pod: str
+    recorded: str | None
+    now: str | None
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What `stowage replay --config FILE -o json` prints.
+
+    Attributes:
+        pods: how many had to be placed.
+        elsewhere: those that come to another node, in the order in which they came.
+        recorded: what came of them.
+        now: what comes of them.
+    """
+
+    pods: int
+    elsewhere: tuple[Elsewhere, ...]
+    recorded: Summary
+    now: Summary
+
+
+def compare(records: Iterable[Record], engine: Engine, witness: Engine) -> Comparison:
+    """Place the recorded pods with another engine.
+
+    Args:
+        records: from the beginning.
+        engine: a fresh one, of the other configuration.
+        witness: another fresh one, told where pods really were; it decides nothing.
+
+    Raises:
+        RecordingError: a file is damaged.
+    """
+    recorded, now = _Recorded(witness), _Other(engine)
+    for record in records:
+        recorded.take(record)
+        now.take(record)
+    recorded.end()
+    now.end()
+    pairs = ((summary, now.pods[uid]) for uid, summary in recorded.pods.items() if uid in now.pods)
+    return Comparison(
+        len(now.pods),
+        tuple(
+            Elsewhere(before.pod, before.node or None, after.node or None)
+            for before, after in pairs
+            if before.node != after.node
+        ),
+        summary_of((recorded.pods[uid] for uid in now.pods), recorded.victims, recorded.meter),
+        summary_of(now.pods.values(), now.victims, now.meter),
+    )
+
+
+class _Side(ABC):
+    """One of the two.
+
+    Attributes:
+        pods: by UID, of pods that were seen waiting.
+        victims: by UID.
+        meter: how full nodes are.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.pods: dict[str, PodSummary] = {}
+        self.victims: dict[str, Victim] = {}
+        self.meter = Meter()
+        self._engine = engine
+        self._now = 0.0
+        self._looked: float | None = None
+
+    def _placed(self, uid: str, node: str) -> None:
+        summary = self.pods.get(uid)
+        if summary is not None:
+            summary.node, summary.placed = node, self._now
+
+    def _evicted(self, evict: Evict) -> None:
+        preemptor = self.pods.get(evict.preemptor)
+        for_whom = evict.preemptor if preemptor is None else preemptor.pod
+        self.victims[evict.uid] = Victim(f"{evict.namespace}/{evict.name}", for_whom)
+
+    def take(self, record: Record) -> None:
+        """One more event."""
+        self._now = record.time
+        if self._looked is None:
+            self._looked = record.time
+        self._take(record)
+
+    def end(self) -> None:
+        """There are no more."""
+        core = self._engine.core
+        core.cache.update_snapshot(core.snapshot)
+        self._look()
+
+    @abstractmethod
+    def _take(self, record: Record) -> None: ...
+
+    def _look(self) -> None:
+        """After a tick, which has brought the snapshot up to date."""
+        since = self._now if self._looked is None else self._looked
+        self._looked = self._now
+        self.meter.look(self._engine.core.snapshot, self._now - since)
+
+
+class _Recorded(_Side):
+    """What really happened."""
+
+    @override
+    def _take(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, ObjectSet) and isinstance(event.object, PodInfo):
+            self._see(event.object)
+        elif isinstance(event, ObjectSet | ObjectGone):
+            self._engine.handle(event, self._now)
+        elif isinstance(event, Tick):
+            self._engine.handle(event, self._now)
+            self._look()
+        if b'"Bind"' in record.answer or b'"Evict"' in record.answer:
+            for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
+                if isinstance(instruction, Bind):
+                    self._placed(instruction.uid, instruction.node)
+                elif isinstance(instruction, Evict):
+                    self._evicted(instruction)
+
+    def _see(self, pod: PodInfo) -> None:
+        if pod.node_name:
+            self._engine.handle(ObjectSet("pods", pod), self._now)
+            summary = self.pods.get(pod.uid)
+            if summary is not None and not summary.node:
+                # Another instance has bound it.
+                self._placed(pod.uid, pod.node_name)
+        elif pod.uid not in self.pods:
+            self.pods[pod.uid] = PodSummary(pod.key, self._now)
+
+
+class _Other(_Side):
+    """Another engine, and a cluster that does as it says."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        engine.from_outside = self._handle
+        self._recorded_victims: set[str] = set()
+        self._takers: dict[type, Callable[[Any], None]] = {
+            ObjectSet: self._object_set,
+            ObjectGone: self._object_gone,
+            Tick: self._tick,
+            Decide: lambda _: self._decide(1),
+        }
+
+    @override
+    def _take(self, record: Record) -> None:
+        take = self._takers.get(type(record.event))
+        if take is not None:
+            take(record.event)
+        if b'"Evict"' in record.answer:
+            for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
+                if isinstance(instruction, Evict):
+                    self._recorded_victims.add(instruction.uid)
+
+    def _object_set(self, event: ObjectSet) -> None:
+        pod = event.object
+        if not isinstance(pod, PodInfo):
+            self._handle(event)
+            return
+        uid = pod.uid
+        if uid in self.victims or (pod.is_terminating and uid in self._recorded_victims):
+            return
+        is_ours = pod.spec.scheduler_name in self._engine.core.frameworks
+        if is_ours and not pod.node_name and uid not in self.pods:
+            self.pods[uid] = PodSummary(pod.key, self._now)
+        summary = self.pods.get(uid)
+        if summary is not None:
+            pod = _on(pod, summary.node)
+        self._handle(ObjectSet("pods", pod))
+
+    def _object_gone(self, event: ObjectGone) -> None:
+        if event.uid not in self.victims and event.uid not in self._recorded_victims:
+            self._handle(event)
+
+    def _tick(self, event: Tick) -> None:
+        self._handle(event)
+        self._decide(SPARE_DECISIONS)
+        self._look()
+
+    def _decide(self, count: int) -> None:
+        for _ in range(count):
+            if not self._engine.has_ready:
+                return
+            self._handle(Decide())
+
+    def _handle(self, event: Event) -> None:
+        for instruction in self._engine.handle(event, self._now):
+            if isinstance(instruction, RunPreBind):
+                self._handle(PreBound(instruction.attempt))
+            elif isinstance(instruction, Bind):
+                self._bind(instruction)
+            elif isinstance(instruction, Evict):
+                self._evict(instruction)
+
+    def _bind(self, bind: Bind) -> None:
+        attempt = self._engine.attempts.get(bind.attempt)
+        if attempt is None:
+            return
+        pod = attempt.pod
+        self._placed(bind.uid, bind.node)
+        self._handle(Bound(bind.attempt))
+        self._handle(ObjectSet("pods", pod))
+
+    def _evict(self, evict: Evict) -> None:
+        self._evicted(evict)
+        self._handle(Evicted(evict.uid))
+        self._handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
+
+
+def _on(pod: PodInfo, node: str) -> PodInfo:
+    """The pod as it would be: on the node that was chosen now, nominated to none."""
+    status = pod.pod.status
+    if status.nominated_node_name:
+        status = replace(status, nominated_node_name="")
+    return replace(pod, pod=replace(pod.pod, node_name=node, status=status))

@@ -1,0 +1,148 @@
+"""Outcomes of a running engine as lines of JSON: the engine never waits for readers or disks."""
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from scheduler.daemon.recording.block_writer import BlockWriter
+from scheduler.daemon.recording.decisions import Rows
+from scheduler.kernel.engine.events import Event, Tick
+from scheduler.kernel.engine.instructions import Instruction
+from scheduler.kernel.engine.outcome import Outcome
+
+FILE_BYTES: Final = 64 << 20
+"""A file that is larger is put aside, and another begun."""
+KEPT_FILES: Final = 8
+"""The newest included; older ones are removed."""
+BLOCK_BYTES: Final = 1 << 16
+WAITING_BLOCKS: Final = 16
+"""Blocks that may wait to be written; what comes then is lost, and counted."""
+CLOSE_SECONDS: Final = 2.0
+"""How long the end of the process waits for what is left."""
+
+_STANDARD_OUTPUT: Final = 1
+
+Write = Callable[[bytes], None]
+"""Writes lines, however long that takes; raises OSError. Called in a thread."""
+
+
+class DecisionLog:
+    """Takes outcomes; a thread of its own writes them.
+
+    Args:
+        write: where to.
+        rows: makes the lines.
+        on_lost: told how many rows are lost, each time some are.
+        on_end: told why nothing more is written.
+        waiting_blocks: see `WAITING_BLOCKS`.
+    """
+
+    def __init__(
+        self,
+        write: Write,
+        rows: Rows,
+        *,
+        on_lost: Callable[[int], object],
+        on_end: Callable[[str], object],
+        waiting_blocks: int = WAITING_BLOCKS,
+    ) -> None:
+        self._rows = rows
+        self._on_lost = on_lost
+        self._on_end = on_end
+        self._lines = bytearray()
+        self._count = 0
+        self._has_ended = False
+        self._writer = BlockWriter("decisions", write, waiting_blocks)
+
+    def take(self, outcome: Outcome) -> None:
+        """See `scheduler.kernel.engine.outcome.TakeOutcome`."""
+        self._lines += self._rows.line(outcome)
+        self._count += 1
+        if len(self._lines) >= BLOCK_BYTES:
+            self._flush()
+
+    def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        """Each second what there is goes out; see `scheduler.daemon.driver.driver.EventLog`."""
+        del now, instructions
+        if type(event) is Tick and self._count:
+            self._flush()
+
+    def close(self) -> None:
+        """Wait a little for what is left to be written."""
+        self._flush()
+        if self._count:
+            self._put(CLOSE_SECONDS)
+        if not self._writer.close(CLOSE_SECONDS):
+            self._lose()
+
+    def _flush(self) -> None:
+        if self._writer.problem:
+            self._end()
+            self._lose()
+        # A block that is not full can wait here.
+        elif self._count and not self._put() and len(self._lines) >= BLOCK_BYTES:
+            self._lose()
+
+    def _put(self, seconds: float = 0.0) -> bool:
+        is_taken = self._writer.put(bytes(self._lines), seconds)
+        if is_taken:
+            self._lines, self._count = bytearray(), 0
+        return is_taken
+
+    def _end(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._on_end(self._writer.problem)
+
+    def _lose(self) -> None:
+        if self._count:
+            self._on_lost(self._count)
+        self._lines, self._count = bytearray(), 0
+
+
+class RotatedFile:
+    """Appends to a file, and puts it aside when it has become large: FILE.1 is the newest of these.
+
+    Args:
+        path: of the file; what is there stays.
+        file_bytes: see `FILE_BYTES`.
+        kept_files: see `KEPT_FILES`.
+
+    Raises:
+        OSError: it cannot be written to.
+    """
+
+    def __init__(
+        self, path: Path, *, file_bytes: int = FILE_BYTES, kept_files: int = KEPT_FILES
+    ) -> None:
+        self._path = path
+        self._file_bytes = file_bytes
+        self._kept_files = kept_files
+        with path.open("ab") as file:
+            self._size = file.tell()
+
+    def __call__(self, lines: bytes) -> None:
+        """See `Write`."""
+        if self._size and self._size + len(lines) > self._file_bytes:
+            self._rotate()
+        with self._path.open("ab") as file:
+            file.write(lines)
+            self._size = file.tell()
+
+    def _rotate(self) -> None:
+        older = [self._path, *map(self._aside, range(1, self._kept_files))]
+        for before, after in reversed(list(pairwise(older))):
+            if before.exists():
+                before.replace(after)
+
+    def _aside(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")
+
+
+def to_standard_output(lines: bytes) -> None:
+    """See `Write`."""
+    left = memoryview(lines)
+    while left:
+        left = left[os.write(_STANDARD_OUTPUT, left) :]

@@ -1,0 +1,158 @@
+"""Lines in compressed, checked blocks; files of one recording, in their order.
+
+A file is a line that says what it is, and blocks: length and checksum (four bytes each, little
+endian) of the zlib-compressed lines that follow.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, Final
+
+from scheduler.daemon.recording.records import (
+    Header,
+    Reader,
+    Record,
+    RecordingError,
+    Writer,
+    read_header,
+)
+
+MAGIC: Final = b"stowage recording\n"
+SUFFIX: Final = ".recording"
+_LEVEL: Final = 1
+_FRAME: Final = Struct("<II")
+MAX_LINES: Final = 1 << 24
+"""Bytes that a block may have when it is unpacked: a crafted one could fill any memory."""
+_MAX_BLOCK: Final = 2 * MAX_LINES
+_BLOCK_BYTES: Final = 1 << 20
+
+
+def block(lines: bytes | bytearray) -> bytes:
+    """Lines as they are written."""
+    packed = zlib.compress(lines, _LEVEL)
+    return _FRAME.pack(len(packed), zlib.crc32(packed)) + packed
+
+
+def whole_file(header: Header, lines: bytearray) -> bytes:
+    """A recording in one piece."""
+    return b"".join((MAGIC, block(Writer.header(header)), *_blocks(lines)))
+
+
+def _blocks(lines: bytearray) -> Iterator[bytes]:
+    """Each ends with the first line that makes it large enough."""
+    start = 0
+    while start < len(lines):
+        end = lines.find(b"\n", start + _BLOCK_BYTES) + 1 or len(lines)
+        yield block(lines[start:end])
+        start = end
+
+
+class Recording:
+    """All parts of a recording.
+
+    Attributes:
+        paths: the files in their order.
+        header: of the first part.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Find out the order of the parts, of which there is at least one.
+
+        Raises:
+            RecordingError: a file is no recording, a part is missing, or they do not belong
+                together.
+        """
+        headers = {path: _header(path) for path in paths}
+        self.paths = sorted(paths, key=lambda path: headers[path].part)
+        self.header = headers[self.paths[0]]
+        for number, path in enumerate(self.paths, start=1):
+            found = headers[path]
+            if found.recording != self.header.recording:
+                raise RecordingError(f"{path}: it is part of another recording")
+            if found.part != number:
+                raise RecordingError(f"{path}: expected part {number}, found part {found.part}")
+
+    def __iter__(self) -> Iterator[Record]:
+        """The events in order.
+
+        Raises:
+            RecordingError: a file is damaged.
+        """
+        for path in self.paths:
+            try:
+                with path.open("rb") as file:
+                    lines = _lines(file)
+                    next(lines)
+                    yield from Reader().records(lines)
+            except (RecordingError, OSError) as problem:
+                raise _in(path, problem) from problem
+
+
+def part_name(header: Header) -> str:
+    """What the file of a part is called."""
+    return f"{header.recording}-{header.part:04}{SUFFIX}"
+
+
+def recordings_in(directory: Path) -> list[Recording]:
+    """The recordings that a directory holds, in the order in which they began.
+
+    What a crash has left is one by itself, though it is of the same process as files beside it. A
+    file that nothing had been written into when its process ended is none.
+
+    Raises:
+        RecordingError: a file is none, a part is missing, or the directory cannot be read.
+    """
+    parts: dict[str, list[Path]] = {}
+    try:
+        paths = [path for path in directory.glob(f"*{SUFFIX}") if path.stat().st_size]
+    except OSError as problem:
+        raise _in(directory, problem) from problem
+    for path in paths:
+        header = _header(path)
+        name = header.recording if path.name == part_name(header) else path.name
+        parts.setdefault(name, []).append(path)
+    found = [Recording(paths) for paths in parts.values()]
+    return sorted(found, key=lambda recording: recording.header.started)
+
+
+def _header(path: Path) -> Header:
+    try:
+        with path.open("rb") as file:
+            return read_header(next(_lines(file), b""))
+    except (RecordingError, OSError) as problem:
+        raise _in(path, problem) from problem
+
+
+def _in(path: Path, problem: RecordingError | OSError) -> RecordingError:
+    told = (problem.strerror or str(problem)) if isinstance(problem, OSError) else str(problem)
+    return RecordingError(f"{path}: {told}")
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    if file.read(len(MAGIC)) != MAGIC:
+        raise RecordingError("it is no recording of Stowage")
+    while frame := file.read(_FRAME.size):
+        if len(frame) < _FRAME.size:
+            raise RecordingError("it is damaged: it ends in the middle of a block")
+        size, checksum = _FRAME.unpack(frame)
+        packed = file.read(size) if size <= _MAX_BLOCK else b""
+        if len(packed) < size:
+            raise RecordingError("it is damaged: it ends in the middle of a block")
+        if zlib.crc32(packed) != checksum:
+            raise RecordingError(f"it is damaged before byte {file.tell()}")
+        yield from _unpacked(packed).splitlines()
+
+
+def _unpacked(packed: bytes) -> bytes:
+    unpacking = zlib.decompressobj()
+    try:
+        lines = unpacking.decompress(packed, MAX_LINES)
+    except zlib.error as problem:
+        raise RecordingError("it is damaged: a block cannot be unpacked") from problem
+    if unpacking.unconsumed_tail:
+        raise RecordingError(f"it is damaged: a block is longer than {MAX_LINES} bytes")
+    if not unpacking.eof:
+        raise RecordingError("it is damaged: a block is not whole")
+    return lines

@@ -1,0 +1,153 @@
+"""The last minutes of an engine, in memory and bounded.
+
+The recorder keeps the events themselves; the engine holds most of their objects as well. It encodes
+them only on request. Of older events it keeps only the objects, as they were by then.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
+from scheduler.daemon.recording.files import whole_file
+from scheduler.daemon.recording.records import Header, Writer
+from scheduler.kernel.engine.events import Answered, Configure, Event, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Configured, Instruction
+from scheduler.kernel.extender import Answer, Filtered, NoAnswer, Preempted, Prioritized
+from scheduler.kernel.framework.runtime.shared_states import place_of
+
+KEPT_SECONDS: Final = 300.0
+KEPT_BYTES: Final = 32 << 20
+
+_EVENT_BYTES: Final = 160
+_OBJECT_BYTES: Final = 1200
+"""A pod without its specification, which pods share; a node has about three times as much."""
+_INSTRUCTION_BYTES: Final = 500
+_NAME_BYTES: Final = 80
+"""Of a node in an extender's answer, or of a reason; scores are as long."""
+_SHARE_AT_ONCE: Final = 64
+"""So much of what is kept goes at once when there is too much: one part of this many."""
+
+_Key: TypeAlias = str | tuple[str, str, str]
+"""Tells objects apart."""
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    """What was told, when, what was answered, and how many bytes that is, by estimate.
+
+    Tens of thousands are kept for minutes, so none of it is for the garbage collector to walk
+    through: it took 100 ms when these were tuples with lists.
+    """
+
+    event: Event
+    now: float
+    instructions: tuple[Instruction, ...]
+    size: int
+
+
+class FlightRecorder:
+    """Keeps what happened last.
+
+    Args:
+        header: of the recording from its start.
+        kept_seconds: for how long.
+        kept_bytes: how much at most, by estimate.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        *,
+        kept_seconds: float = KEPT_SECONDS,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
+        self._header = header
+        self._kept_seconds = kept_seconds
+        self._kept_bytes = kept_bytes
+        self._entries: deque[_Entry] = deque()
+        self._bytes = 0
+        self._before: dict[_Key, Any] = {}
+        """The objects as they were when the oldest entry came."""
+        self._begins_at = header.clock
+        self._is_complete = True
+
+    def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        """See `scheduler.daemon.driver.driver.EventLog`."""
+        size = _EVENT_BYTES + len(instructions) * _INSTRUCTION_BYTES
+        if type(event) is ObjectSet:
+            size += _OBJECT_BYTES
+        elif type(event) is Answered:
+            size += _named(event.answer) * _NAME_BYTES
+        self._entries.append(_Entry(event, now, tuple(instructions), size))
+        self._bytes += size
+        if self._bytes > self._kept_bytes or type(event) is Tick:
+            self._forget(now)
+
+    def _forget(self, now: float) -> None:
+        """What is too old or too much goes; of what is too much a bit more, to be rarely here."""
+        entries, before = self._entries, self._before
+        oldest = now - self._kept_seconds
+        size = self._bytes
+        most = self._kept_bytes
+        if size > most:
+            most -= most // _SHARE_AT_ONCE
+        while entries and (size > most or entries[0].now < oldest):
+            entry = entries.popleft()
+            event, self._begins_at = entry.event, entry.now
+            size -= entry.size
+            self._is_complete = False
+            if type(event) is ObjectSet:
+                before[_key_of(event)] = event.object
+            elif type(event) is ObjectGone:
+                before.pop(_key_of(event), None)
+            elif type(event) is Configure and Configured() in entry.instructions:
+                self._header = replace(self._header, configuration=event.configuration)
+        self._bytes = size
+
+    def dump(self) -> bytes:
+        """What is kept, as a file. Safe in a thread of its own after `copy`."""
+        header = replace(self._header, is_complete=self._is_complete)
+        writer = Writer()
+        lines = bytearray()
+        for key, obj in self._before.items():
+            kind = "pods" if isinstance(key, str) else key[0]
+            writer.write(lines, ObjectSet(kind, obj), self._begins_at, ())
+        for entry in self._entries:
+            writer.write(lines, entry.event, entry.now, entry.instructions)
+        return whole_file(header, lines)
+
+    def copy(self) -> "FlightRecorder":
+        """The same, standing still."""
+        still = FlightRecorder(self._header)
+        still._entries = self._entries.copy()
+        still._before = self._before.copy()
+        still._begins_at = self._begins_at
+        still._is_complete = self._is_complete
+        return still
+
+
+def _named(answer: Answer) -> int:
+    """How many nodes or pods an extender's answer names."""
+    match answer:
+        case Filtered(nodes, failed, unresolvable):
+            return len(nodes) + len(failed) + len(unresolvable)
+        case Prioritized(scores):
+            return len(scores)
+        case Preempted(victims):
+            return sum(1 + len(each.uids) for each in victims.values())
+        case NoAnswer():
+            return 1
+
+
+def _key_of(event: ObjectSet | ObjectGone) -> _Key:
+    """Of pods, of which there are most, their UID: a text that is there anyway."""
+    if isinstance(event, ObjectGone):
+        if event.kind == "pods":
+            return event.uid
+        return event.kind, event.namespace, event.name
+    if isinstance(event.object, PodInfo):
+        return event.object.uid
+    return event.kind, *place_of(event.object)

@@ -1,0 +1,69 @@
+"""Rows of outcomes as Parquet, for duckdb and pandas. Imported only where pyarrow is wanted."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
+
+from scheduler.daemon.recording.decisions import Rows
+from scheduler.kernel.engine.outcome import Outcome
+
+GROUP_ROWS: Final = 20_000
+"""So many rows are kept before they are written."""
+
+SCHEMA: Final = pa.schema(
+    {
+        "time": pa.timestamp("us", "UTC"),
+        "clock": pa.float64(),
+        "pod": pa.string(),
+        "uid": pa.string(),
+        "profile": pa.string(),
+        "priority": pa.int64(),
+        "attempt": pa.int64(),
+        "result": pa.string(),
+        "node": pa.string(),
+        "nominatedNode": pa.string(),
+        "nodes": pa.int64(),
+        "feasible": pa.int64(),
+        "score": pa.int64(),
+        "runnerUp": pa.string(),
+        "runnerUpScore": pa.int64(),
+        "reasons": pa.map_(pa.string(), pa.int64()),
+        "plugins": pa.list_(pa.string()),
+        "message": pa.string(),
+        "waitedSeconds": pa.float64(),
+        "attemptSeconds": pa.float64(),
+        "decidingSeconds": pa.float64(),
+    }
+)
+"""The columns in the order of `Outcome`."""
+
+
+class ParquetFile:
+    """What `RowFile` writes with. All of it raises OSError where that cannot be done."""
+
+    def __init__(self, path: Path, rows: Rows) -> None:
+        self._rows = rows
+        self._kept: list[dict[str, Any]] = []
+        self._writer = ParquetWriter(path, SCHEMA, compression="zstd")
+
+    def write(self, outcome: Outcome) -> None:
+        """One more row."""
+        row = msgspec.to_builtins(outcome)
+        row["time"] = self._rows.time_of(outcome)
+        row["reasons"] = list(row["reasons"].items())
+        self._kept.append(row)
+        if len(self._kept) >= GROUP_ROWS:
+            self._write_kept()
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._kept:
+            self._write_kept()
+        self._writer.close()
+
+    def _write_kept(self) -> None:
+        kept, self._kept = self._kept, []
+        self._writer.write_table(pa.Table.from_pylist(kept, SCHEMA))

@@ -1,0 +1,84 @@
+"""The same events to a fresh engine: the same answers?"""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from scheduler.daemon.recording.records import Record, RecordingError, encode_answer
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Configure, Event, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.framework.runtime.shared_states import place_of
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Where an engine did not answer as the recorded one had.
+
+    Attributes:
+        number: of the event, from 1.
+        record: the event and the recorded answer.
+        answer: the other answer, encoded.
+    """
+
+    number: int
+    record: Record
+    answer: bytes
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What came of a replay: how many events, and the first difference if there was one."""
+
+    events: int
+    difference: Difference | None = None
+
+
+def replay(
+    records: Iterable[Record], engine: Engine, seen: Callable[[Record], None] = lambda _: None
+) -> Replayed:
+    """Tell a fresh engine everything, up to the first answer that differs.
+
+    Args:
+        records: from the beginning of a recording.
+        engine: of the recording's configuration and seed.
+        seen: shown each record before the engine is told.
+
+    Raises:
+        RecordingError: a file is damaged, for example after its process was killed. The message
+            also says how many events before that were answered alike.
+    """
+    number = 0
+    try:
+        for number, record in enumerate(records, start=1):
+            seen(record)
+            answer = encode_answer(engine.handle(record.event, record.time))
+            if answer != record.answer:
+                return Replayed(number, Difference(number, record, answer))
+    except RecordingError as problem:
+        raise RecordingError(f"{problem}; {number} events before: identical") from problem
+    return Replayed(number)
+
+
+def restore(records: Iterable[Record], engine: Engine) -> None:
+    """Tell an engine of the cluster only, where a recording does not begin at the start.
+
+    Raises:
+        RecordingError: a file is damaged.
+    """
+    for record in records:
+        if isinstance(record.event, ObjectSet | ObjectGone | Tick | Configure):
+            engine.handle(record.event, record.time)
+
+
+def in_words(event: Event) -> str:
+    """An event on one line, for people."""
+    if isinstance(event, ObjectSet):
+        namespace, name = place_of(event.object)
+        node = getattr(event.object, "node_name", "")
+        place = f" on {node}" if node else ""
+        return f"ObjectSet {event.kind} {namespace}/{name}{place}"
+    if isinstance(event, Configure):
+        names = (profile["schedulerName"] for profile in event.configuration["profiles"])
+        return f"Configure profiles={','.join(names)}"
+    fields = msgspec.structs.asdict(event)
+    fields.pop("pod", None)
+    told = " ".join(f"{name}={value}" for name, value in fields.items())
+    return f"{type(event).__name__} {told}".rstrip()

@@ -1,0 +1,140 @@
+"""What came of the pods of a recording, in numbers: waiting, victims, and how full nodes were."""
+
+from collections.abc import Iterable, Mapping
+from math import ceil
+
+import msgspec
+
+from scheduler.api.resources import PODS
+from scheduler.kernel.snapshot import Snapshot
+
+
+class PodSummary(msgspec.Struct):
+    """What became of one pod.
+
+    Attributes:
+        pod: `namespace/name`.
+        came: when it was first seen waiting, in seconds of the events' clock.
+        node: where it was sent at last, or empty.
+        placed: when.
+    """
+
+    pod: str
+    came: float
+    node: str = ""
+    placed: float = 0.0
+
+    @property
+    def waited(self) -> float | None:
+        """Seconds; None for a pod that waits still."""
+        return self.placed - self.came if self.node else None
+
+
+class Victim(msgspec.Struct, frozen=True):
+    """An evicted pod and its preemptor; both `namespace/name`."""
+
+    pod: str
+    preemptor: str
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """How long pods waited until they were sent to their node, in seconds."""
+
+    mean: float
+    median: float
+    p99: float
+    longest: float
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A number over time: on average, and at most."""
+
+    mean: float
+    most: float
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What one engine made of the pods.
+
+    Attributes:
+        placed: how many were sent to a node.
+        pending: how many never were.
+        waited: how long those that were placed had waited; None without any.
+        victims: the pods that were evicted for others.
+        use: by resource, the share of what all nodes have that pods on them request.
+        nodes: how many nodes had a pod on them.
+    """
+
+    placed: int
+    pending: int
+    waited: Waiting | None
+    victims: tuple[Victim, ...]
+    use: dict[str, Use]
+    nodes: Use
+
+
+class Meter:
+    """Measures how full nodes are; each look counts for the time since the one before."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._sums: dict[str, float] = {}
+        self._most: dict[str, float] = {}
+        self._nodes = 0.0
+        self._most_nodes = 0.0
+
+    def look(self, snapshot: Snapshot, seconds: float) -> None:
+        """Take note of how things are, and have been for so long."""
+        table = snapshot.table
+        rows = table.live_rows()
+        has = [*table.allocatable[:, rows].sum(axis=1).tolist(), table.max_pods[rows].sum().item()]
+        pods = table.pod_count[rows]
+        takes = [*table.requested[:, rows].sum(axis=1).tolist(), pods.sum().item()]
+        names = (*table.resources.values[: len(has) - 1], PODS)
+        self._seconds += seconds
+        for name, whole, taken in zip(names, has, takes, strict=True):
+            if whole > 0:
+                share = taken / whole
+                self._sums[name] = self._sums.get(name, 0.0) + share * seconds
+                self._most[name] = max(share, self._most.get(name, 0.0))
+        used = float((pods > 0).sum())
+        self._nodes += used * seconds
+        self._most_nodes = max(used, self._most_nodes)
+
+    @property
+    def use(self) -> dict[str, Use]:
+        """By resource, its share in use."""
+        seconds = self._seconds or 1.0
+        return {
+            name: Use(round(total / seconds, 4), round(self._most[name], 4))
+            for name, total in self._sums.items()
+        }
+
+    @property
+    def nodes(self) -> Use:
+        """How many nodes have a pod on them."""
+        return Use(round(self._nodes / (self._seconds or 1.0), 1), self._most_nodes)
+
+
+def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter: Meter) -> Summary:
+    """Sum up what one engine did."""
+    waited = [summary.waited for summary in pods]
+    placed = sorted(seconds for seconds in waited if seconds is not None)
+    return Summary(
+        len(placed),
+        len(waited) - len(placed),
+        _waiting(placed),
+        tuple(victims.values()),
+        meter.use,
+        meter.nodes,
+    )
+
+
+def _waiting(seconds: list[float]) -> Waiting | None:
+    if not seconds:
+        return None
+
+    def at(share: float) -> float:
+        return round(seconds[max(0, ceil(share * len(seconds)) - 1)], 6)
+
+    return Waiting(round(sum(seconds) / len(seconds), 6), at(0.5), at(0.99), at(1.0))

@@ -1,0 +1,167 @@
+"""TLS contexts that follow their files: a renewed certificate is served without a restart."""
+
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from scheduler.clock import Clock
+from scheduler.config.options import RunOptions
+from scheduler.daemon.serving.authentication import Authorities
+from scheduler.daemon.serving.certificates import (
+    PairFiles,
+    as_files,
+    read_authorities,
+    self_signed_pair,
+    server_pair_files,
+)
+from scheduler.daemon.serving.errors import ServingError
+from scheduler.daemon.serving.files import FollowedFiles, look_again_and_again
+from scheduler.observability.logs import get_logger
+
+RELOAD_SECONDS: Final = 10.0
+"""How often files are looked at."""
+
+_VERSIONS: Final = {
+    "": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS10": ssl.TLSVersion.TLSv1,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+
+_CIPHERS: Final = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
+}
+"""IANA's names, as the flag takes them, to OpenSSL's. TLS 1.3 suites cannot be chosen."""
+
+_TLS13_PREFIXES: Final = ("TLS_AES_", "TLS_CHACHA20_")
+
+_log = get_logger(__name__)
+
+
+class ServingTls:
+    """The context to listen with, and the authorities that go with it.
+
+    Attributes:
+        context: give this one to the listener; it hands each handshake on to the newest context.
+        authorities: the authorities that sign client certificates, as they are now.
+
+    Raises:
+        ServingError: a file cannot be used, a cipher suite is unknown.
+    """
+
+    def __init__(self, options: RunOptions, clock: Clock) -> None:
+        self._options = options
+        self._files = server_pair_files(options, clock)
+        self._own_pair = None if self._files is not None else self_signed_pair(clock)
+        self._followed = FollowedFiles(self._read_files())
+        self.authorities, self._current = self._build()
+        self.context = self._current
+        self.context.sni_callback = self._use_current
+
+    async def follow_files(self) -> None:
+        """Look at the files again and again; run it as a task, which nothing ends."""
+        await look_again_and_again(
+            self.reload_if_changed,
+            RELOAD_SECONDS,
+            lambda error: _log.error("TLS files cannot be looked at", exc_info=error),
+        )
+
+    def reload_if_changed(self) -> bool:
+        """Take changed files over; what cannot be used is reported and the old stays in use."""
+        if not self._followed.have_changed():
+            return False
+        try:
+            self.authorities, self._current = self._build()
+        except ServingError as error:
+            _log.error(
+                "Changed TLS files cannot be used; serving goes on with the old ones",
+                reason=str(error),
+            )
+            return False
+        _log.info("Took changed TLS files over", v=1)
+        return True
+
+    def _use_current(
+        self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
+    ) -> None:
+        connection.context = self._current
+
+    def _build(self) -> tuple[Authorities, ssl.SSLContext]:
+        options = self._options
+        authorities = Authorities(
+            clients=read_authorities(options.client_ca_file, "client-ca-file"),
+            proxies=read_authorities(
+                options.requestheader_client_ca_file, "requestheader-client-ca-file"
+            ),
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = _VERSIONS[options.tls_min_version]
+        _set_ciphers(context, options.tls_cipher_suites)
+        if self._own_pair is not None:
+            with as_files(self._own_pair) as files:
+                _load_pair(context, files)
+        elif self._files is not None:
+            _load_pair(context, self._files)
+        trusted = (*authorities.clients, *authorities.proxies)
+        if trusted:
+            trust(context, trusted)
+        return authorities, context
+
+    def _read_files(self) -> list[Path]:
+        options = self._options
+        authorities = (options.client_ca_file, options.requestheader_client_ca_file)
+        return [*(self._files or ()), *(Path(path) for path in authorities if path)]
+
+
+def _load_pair(context: ssl.SSLContext, files: PairFiles) -> None:
+    try:
+        context.load_cert_chain(files.certificate, files.key)
+    except FileNotFoundError as error:
+        missing = files.key if files.certificate.exists() else files.certificate
+        raise ServingError(f"TLS certificate: {missing} does not exist") from error
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise ServingError(
+            f"TLS certificate {files.certificate} with key {files.key} cannot be used: {error}"
+        ) from error
+
+
+def trust(context: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
+    """Ask clients for certificates of these authorities.
+
+    Raises:
+        ServingError: one is readable, but not what TLS accepts.
+    """
+    pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in authorities)
+    try:
+        context.load_verify_locations(cadata=pem.decode())
+    except ssl.SSLError as error:
+        raise ServingError(f"certificate authorities cannot be used: {error}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
+    unknown = [n for n in names if n not in _CIPHERS and not n.startswith(_TLS13_PREFIXES)]
+    if unknown:
+        raise ServingError(
+            f"--tls-cipher-suites: unknown: {', '.join(unknown)}; "
+            f"known: {', '.join(sorted(_CIPHERS))}"
+        )
+    chosen = [_CIPHERS[name] for name in names if name in _CIPHERS]
+    if chosen:
+        context.set_ciphers(":".join(chosen))

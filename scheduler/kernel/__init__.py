@@ -1,0 +1,1 @@
+"""Decisions: from events to instructions, without I/O, clock or logs."""

@@ -1,0 +1,17 @@
+"""Room that is taken and that only the scheduler knows of: pods on their way to a node."""
+
+from collections.abc import Iterable
+
+from scheduler.api.pods import PodInfo, occupied_by
+from scheduler.kernel.answers.model import Assumed
+
+
+def assumed_on(pods: Iterable[PodInfo]) -> tuple[Assumed, ...]:
+    """What assumed pods take, by node; `kubectl describe node` counts none of it."""
+    by_node: dict[str, list[PodInfo]] = {}
+    for pod in pods:
+        by_node.setdefault(pod.node_name, []).append(pod)
+    return tuple(
+        Assumed(name, tuple(sorted(pod.key for pod in on_it)), occupied_by(on_it))
+        for name, on_it in sorted(by_node.items())
+    )

@@ -1,0 +1,240 @@
+"""What every filter says about every node, in columns: how many each rejects, which come close.
+
+One pass of each filter over all nodes. Nothing of it is remembered, timed or counted.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.judgement import rejection_of
+from scheduler.kernel.answers.model import Check, NearNode, Rejection
+from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.runtime import Feasibility, Framework
+from scheduler.kernel.framework.runtime.judging import FilterAttempt
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, Verdicts
+from scheduler.kernel.snapshot import Snapshot
+
+NEAREST: Final = 5
+"""As many nodes are told of."""
+
+
+class EveryCheck(msgspec.Struct, frozen=True, eq=False):
+    """All checks about one pod.
+
+    Attributes:
+        pod: the pod.
+        snapshot: the cluster.
+        found: what filtering found once those that reject the pod as a whole are left out.
+        outright: by plugin, the rejection of the pod as a whole.
+        names: of the plugins that reject anything, in the order in which they are asked.
+        rejects: which of them reject which rows; False for rows that are no nodes.
+        verdicts: what each filter said, by name; without those that only PreFilter speaks for.
+        fits_without: by plugin, how many nodes would fit if it alone were gone.
+        world: the cluster with the pods nominated before this one: what numbers are about.
+        attempt: the filters, as PreFilter prepares them for that.
+    """
+
+    pod: PodInfo
+    snapshot: Snapshot
+    found: Feasibility
+    outright: dict[str, Rejection]
+    names: list[str]
+    rejects: NDArray[np.bool_]
+    verdicts: dict[str, Verdicts]
+    fits_without: dict[str, int]
+    world: Snapshot
+    attempt: FilterAttempt | None
+
+    @property
+    def fails(self) -> NDArray[np.intp]:
+        """How many of the checks each row fails."""
+        count: NDArray[np.intp] = self.rejects.sum(axis=0)
+        return count
+
+    def rejected_by(self, name: str) -> NDArray[np.intp]:
+        """The rows that a plugin rejects."""
+        if name not in self.names:
+            return np.zeros(0, np.intp)
+        return np.flatnonzero(self.rejects[self.names.index(name)])
+
+    def rejected_by_none_but(self, *names: str) -> NDArray[np.intp]:
+        """The rows that some of the plugins reject, and no other plugin does."""
+        meant = np.isin(self.names, names)
+        by_these = self.rejects[meant].any(axis=0)
+        return np.flatnonzero(by_these & ~self.rejects[~meant].any(axis=0))
+
+    def obstacles(self, name: str, rows: NDArray[np.intp]) -> tuple[Obstacle, ...]:
+        """What a filter has against some of the rows that it rejects.
+
+        Raises:
+            PluginError: the plugin failed.
+        """
+        attempt = self.attempt
+        for each in () if attempt is None else attempt.filters:
+            if attempt is not None and name == each.name:
+                return tuple(each.obstacles(attempt.state, self.pod, self.world, rows))
+        return ()
+
+
+def every_check(
+    framework: Framework,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    nominated: NominatedPods | None = None,
+    found: Feasibility | None = None,
+) -> EveryCheck:
+    """Ask every filter about every node.
+
+    `found` is what filtering found, where that is known already.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    if found is None:
+        found = framework.aside().find_nodes_that_fit(pod, snapshot, nominated)
+    outright: dict[str, Rejection] = {}
+    aside: set[str] = set()
+    while found.verdicts is None:
+        said = found.pre_filter
+        rejection = rejection_of(said)
+        # Plugins that leave no node between them are all in the way.
+        names_of_it = [said.plugin] if said.plugin else sorted(found.restricting)
+        aside.update(names_of_it)
+        if not _is_told(rejection, outright.values()):
+            outright.update(dict.fromkeys(names_of_it, rejection))
+        found = framework.aside(aside).find_nodes_that_fit(pod, snapshot, nominated)
+    with framework.calls.unmeasured():
+        said_by_all = framework.every_verdict(found, pod, snapshot, nominated)
+    alive = snapshot.table.alive
+    columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
+    verdicts: dict[str, Verdicts] = {}
+    for name, said_here in _said(found, said_by_all):
+        rejected = alive & (said_here.first != FEASIBLE)
+        if outright and rejected.any():
+            first = rejection_of(said_here.status(int(np.flatnonzero(rejected)[0])))
+            if _is_told(first, outright.values()):
+                continue
+        verdicts[name] = said_here
+        columns[name] = rejected
+    looked_at = found.verdicts.rows
+    for name in () if looked_at is None else found.restricting:
+        absent = alive.copy()
+        absent[looked_at] = False
+        columns[name] = columns.get(name, np.zeros_like(alive)) | absent
+    names = [name for name, column in columns.items() if column.any()]
+    rejects = np.array([columns[name] for name in names], np.bool_).reshape(len(names), len(alive))
+    alone = rejects.sum(axis=0) == 1
+    fits_without = dict(zip(names, (rejects & alone).sum(axis=1).tolist(), strict=True))
+    for name in found.restricting.intersection(names):
+        without = framework.aside({name}).find_nodes_that_fit(pod, snapshot, nominated)
+        fits_without[name] = len(without.feasible_rows())
+    before = None if nominated is None else nominated.before(pod, snapshot)
+    world, attempt = snapshot, found.attempt
+    if before is not None:
+        world = snapshot.fork(before.pods_on(snapshot))
+        attempt = framework.aside(aside).find_nodes_that_fit(pod, world).attempt
+    return EveryCheck(
+        pod, snapshot, found, outright, names, rejects, verdicts, fits_without, world, attempt
+    )
+
+
+def _is_told(rejection: Rejection, others: Iterable[Rejection]) -> bool:
+    """Whether another plugin has rejected the pod for the same reason: a claim that is missing.
+
+    Plugins may say before it what they were doing.
+    """
+    return any(
+        len(rejection.reasons) == len(other.reasons)
+        and all(
+            one.endswith(another) or another.endswith(one)
+            for one, another in zip(rejection.reasons, other.reasons, strict=True)
+        )
+        for other in others
+    )
+
+
+def checks_of(every: EveryCheck) -> tuple[Check, ...]:
+    """What each plugin has against how many nodes, the one that rejects most first.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    counts = zip(every.names, every.rejects.sum(axis=1).tolist(), strict=True)
+    return tuple(
+        Check(name, nodes, every.fits_without[name], every.obstacles(name, every.rejected_by(name)))
+        for name, nodes in sorted(counts, key=lambda count: -count[1])
+    )
+
+
+def nearest_nodes(every: EveryCheck) -> tuple[NearNode, ...]:
+    """The nodes that fail fewest checks; of equals those that lack least, then by name.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    table, fails = every.snapshot.table, every.fails
+    rows = np.flatnonzero(table.alive & (fails > 0))
+    keys = fails[rows], shortage(every, rows), table.name_ranks()[rows]
+    rows = rows[_foremost(keys, NEAREST)]
+    return tuple(
+        NearNode(table.names[row], int(fails[row]), tuple(_rejections(every, row)))
+        for row in rows.tolist()
+    )
+
+
+def shortage(every: EveryCheck, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """By row, the largest share of what the pod asks for that the node does not have free."""
+    table = every.world.table
+    shares = np.zeros(len(rows))
+    for name, amount in every.pod.shape.requests.items():
+        column = table.resources.get(name)
+        if amount > 0:
+            free: NDArray[np.float64] | float = 0.0
+            if column is not None:
+                free = table.allocatable[column, rows] - table.requested[column, rows]
+            shares = np.maximum(shares, (amount - free) / amount)
+    return shares
+
+
+def _foremost(keys: Sequence[NDArray[Any]], count: int) -> NDArray[np.intp]:
+    """The positions of the smallest, in order; the first key counts most. Cost: O(n)."""
+    found, tied = np.zeros(0, np.intp), np.arange(len(keys[0]))
+    for key in keys:
+        left, values = count - len(found), key[tied]
+        if len(tied) <= left:
+            break
+        # What is smaller than the last that may be among them is; of its equals the next key tells.
+        last = np.partition(values, left - 1)[left - 1]
+        found = np.concatenate((found, tied[values < last]))
+        tied = tied[values == last]
+    found = np.concatenate((found, tied))
+    return found[np.lexsort([key[found] for key in reversed(keys)])][:count]
+
+
+def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verdicts]]:
+    """What each filter says, with its name."""
+    filters = () if found.attempt is None else found.attempt.filters
+    names = [each.name for each in sorted(filters, key=lambda f: f.index)]
+    return zip(names, every, strict=True)
+
+
+def _rejections(every: EveryCheck, row: int) -> Iterator[Rejection]:
+    """Everything that speaks against one node."""
+    for name, rejects in zip(every.names, every.rejects, strict=True):
+        if not rejects[row]:
+            continue
+        if name in every.outright:
+            yield every.outright[name]
+            continue
+        verdicts = every.verdicts.get(name)
+        status = every.found.absent
+        if verdicts is not None and verdicts.first[row] != FEASIBLE:
+            status = verdicts.status(row)
+        if status is not None:
+            yield Rejection(name, status.code.upstream_name, status.reasons)

@@ -1,0 +1,196 @@
+"""The smallest changes of the cluster that would make a pod fit: of nodes, of their pods."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from scheduler.api.objects import Node, Pod
+from scheduler.api.pods import PodInfo
+from scheduler.api.taints import UNSCHEDULABLE_TAINT
+from scheduler.kernel.answers.checks import EveryCheck, shortage
+from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
+from scheduler.kernel.answers.labels import fewest_labels
+from scheduler.kernel.answers.model import Change
+from scheduler.kernel.answers.trials import Rows, Trials, TrialsSpentError, blank_info, change_of
+from scheduler.kernel.framework.interface import Reads
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.plugins.node_affinity import NodeAffinity
+from scheduler.kernel.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.kernel.plugins.taint_toleration import TaintToleration
+from scheduler.kernel.preemption.budgets import Budgets
+from scheduler.kernel.preemption.candidates import Candidates
+from scheduler.kernel.preemption.dry_run import DryRun
+from scheduler.kernel.preemption.importance import Importance
+from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+_NODES_CLEARED: Final = 32
+"""So many of the nodes that lack least are tried with fewer pods."""
+_NODES_TRIED: Final = 4
+_MOST_VICTIMS: Final = 16
+_ANY_PRIORITY: Final = 2**31
+"""More than any pod has."""
+
+
+def uncordon(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """A cordoned node that nothing else is against."""
+    rows = every.rejected_by_none_but(NodeUnschedulable.NAME, TaintToleration.NAME)
+    rows = np.intersect1d(rows, every.rejected_by(NodeUnschedulable.NAME))
+    for row in rows[:_NODES_TRIED].tolist():
+        node = every.snapshot.node(row)
+        # The control plane keeps a taint with the same meaning in step.
+        taints = [t for t in node.spec.taints if t.key != UNSCHEDULABLE_TAINT.key]
+        opened = replace(node.spec, unschedulable=False, taints=tuple(taints))
+        found = trials.nodes_with(replace(node, spec=opened))
+        if found:
+            yield change_of([Uncordon(node.metadata.name)], found)
+            return
+
+
+def set_labels(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """The fewest labels that a node lacks to be what the pod wants."""
+    rows = every.rejected_by_none_but(NodeAffinity.NAME)
+    for row, edits in fewest_labels(trials.pod, every.snapshot, rows, _NODES_TRIED):
+        node = every.snapshot.node(row)
+
+        def fits(some: Sequence[SetLabel], node: Node = node) -> bool:
+            return len(trials.nodes_with(_labelled(node, some))) > 0
+
+        if edits and fits(edits):
+            needed = trials.needed(edits, fits)
+            yield change_of(needed, trials.nodes_with(_labelled(node, needed)))
+            return
+
+
+def evict(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """The pods that would have to go from one node, whatever their priority."""
+    found = every.found
+    if every.outright or found.attempt is None or found.verdicts is None:
+        return
+    rows = _clearable(every, np.flatnonzero(every.fails))
+    if found.verdicts.rows is not None:
+        rows = np.intersect1d(rows, found.verdicts.rows)
+    rows = rows[np.argsort(shortage(every, rows), kind="stable")[:_NODES_CLEARED]]
+    if not len(rows):
+        return
+    dry_run = DryRun(
+        found.diagnosis(every.snapshot),
+        every.snapshot,
+        Importance(),
+        Budgets(),
+        trials.nominated or NominatedPods(),
+        below=_ANY_PRIORITY,
+    )
+
+    def rows_without(some: Sequence[PodInfo]) -> Rows:
+        return trials.rows(snapshot=every.snapshot.fork(remove=some))
+
+    def fits(some: Sequence[PodInfo]) -> bool:
+        return len(rows_without(some)) > 0
+
+    tried = Candidates(every.snapshot, dry_run.run(rows, len(rows)))
+    fewest = sorted(tried, key=lambda c: (len(c.victims), c.victims[0].priority, c.node_name))
+    for candidate in fewest[:_NODES_TRIED]:
+        if len(candidate.victims) <= _MOST_VICTIMS and fits(candidate.victims):
+            # The most important ones are to stay, if any may.
+            needed = trials.needed(candidate.victims, fits)
+            edits = [EvictPod(v.key, candidate.node_name, v.priority) for v in needed]
+            yield trials.change(edits, rows_without(needed))
+            return
+
+
+def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """A node like the smallest one that would do if it were empty."""
+    rows = _clearable(every, every.snapshot.table.live_rows())
+    for row in _different(every.snapshot, rows)[:_NODES_TRIED].tolist():
+        node = every.snapshot.node(row)
+        found = trials.nodes_with(_like(node, every.snapshot))
+        if found:
+            yield change_of([AddNodes(node.metadata.name, 1)], found)
+            return
+
+
+def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
+    """How many nodes like one are enough for so many pods of one kind, which fit nowhere now.
+
+    The pods are placed one after the other, each where it fits first; another node is added when
+    one fits nowhere. None where that does not help, or where trying ends before all are placed.
+    """
+    world, node = trials.snapshot.fork(), trials.snapshot.node(trials.snapshot.table.row_of[like])
+    nodes = 0
+    try:
+        for number in range(pods):
+            rows = trials.rows(snapshot=world)
+            if not len(rows):
+                nodes += 1
+                added = _like(node, world)
+                world.update([NodeSet(blank_info(added), added)])
+                rows = trials.rows(snapshot=world)
+            if not len(rows):
+                return None
+            name = world.table.names[int(rows[0])]
+            world.update([PodAdded(_numbered(trials.pod, number).on_node(name))])
+    except TrialsSpentError:
+        return None
+    return nodes
+
+
+def _numbered(pod: PodInfo, number: int) -> PodInfo:
+    """A pod like another one."""
+    metadata = pod.pod.metadata
+    told = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
+    other = Pod(told, pod.pod.spec, pod.pod.status, pod.node_name, pod.pod.volumes)
+    return PodInfo(other, pod.shape, pod.label_set)
+
+
+def _different(snapshot: Snapshot, rows: Rows) -> Rows:
+    """Of rows that are alike in what they offer, their taints and their zone one each.
+
+    The smallest first.
+    """
+    table = snapshot.table
+    zones = snapshot.topology(_ZONE).ids[rows]
+    facts = np.vstack((table.allocatable[:, rows], table.taint_set[rows], zones))
+    order = np.lexsort(facts[::-1])
+    is_new = np.ones(len(rows), np.bool_)
+    is_new[1:] = np.any(np.diff(facts[:, order], axis=1) != 0, axis=0)
+    return rows[order[is_new]]
+
+
+def _clearable(every: EveryCheck, rows: Rows) -> Rows:
+    """Those of the rows on which the pod might fit if no other pod ran there."""
+    attempt = every.attempt
+    for each in () if attempt is None else attempt.filters:
+        if each.reads is Reads.NODE:
+            rows = np.setdiff1d(rows, every.rejected_by(each.name))
+    table = every.snapshot.table
+    for name, amount in every.pod.shape.requests.items():
+        column = table.resources.get(name)
+        if column is not None:
+            rows = rows[table.allocatable[column, rows] >= amount]
+    return rows
+
+
+def _labelled(node: Node, edits: Sequence[SetLabel]) -> Node:
+    labels = dict(node.metadata.labels)
+    for edit in edits:
+        if edit.value is None:
+            labels.pop(edit.key, None)
+        else:
+            labels[edit.key] = edit.value
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def _like(node: Node, snapshot: Snapshot) -> Node:
+    """A node of another name that is otherwise the same."""
+    names = (f"{node.metadata.name}-copy-{number}" for number in count(1))
+    name = next(name for name in names if name not in snapshot.table.row_of)
+    labels = dict(node.metadata.labels)
+    if HOSTNAME in labels:
+        labels[HOSTNAME] = name
+    return replace(node, metadata=replace(node.metadata, name=name, uid=name, labels=labels))

@@ -1,0 +1,337 @@
+"""What every plugin says about every node, for every pod on its own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.assumed import assumed_on
+from scheduler.kernel.answers.cluster_changes import nodes_for_all
+from scheduler.kernel.answers.edits import AddNodes
+from scheduler.kernel.answers.extender_results import Asker, ExtenderResults
+from scheduler.kernel.answers.judgement import (
+    TOLD,
+    Judgement,
+    NodeNames,
+    Scored,
+    judgement_of,
+    rejection_of,
+)
+from scheduler.kernel.answers.model import (
+    Assumed,
+    CandidateNode,
+    FeasibleNode,
+    Gate,
+    NextNode,
+    Permitting,
+    Placed,
+    PodAnswer,
+    Preempting,
+    Unserved,
+)
+from scheduler.kernel.answers.trials import Trials
+from scheduler.kernel.answers.why import Depth, Whys
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.algorithm import NoNodesAvailable
+from scheduler.kernel.extender import ExtenderError
+from scheduler.kernel.framework.interface import Reason
+from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError, Verdicts
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.plugins.default_preemption import MESSAGE_PREFIX
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.obstacles import claim_obstacles
+
+_TRIALS_FOR_ALL: Final = 1024
+"""Pods that are alike are placed one by one; of more than some hundreds it is not told."""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """What was asked about a pod, and what filters said."""
+
+    snapshot: Snapshot
+    found: Feasibility
+    every: Sequence[Verdicts] | None
+
+
+class Explainer:
+    """Judges pods, changing nothing: waiting ones, and those with a node as if they had none."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        framework_of: Callable[[PodInfo], Framework],
+        *,
+        all_reasons: bool = False,
+        preempts: bool = False,
+        asker: Asker | None = None,
+        asks_permit: bool = False,
+        unserved: Callable[[PodInfo], Unserved | None] = lambda _: None,
+    ) -> None:
+        """Take what is to be judged.
+
+        Args:
+            engine: what knows the cluster; its snapshot must be up to date.
+            framework_of: the profile that decides about a pod.
+            all_reasons: ask every plugin about every node, beyond the first that rejects it.
+            preempts: name the pods to evict for pods that fit nowhere. This uses the engine's
+                random numbers, which a running scheduler must not share.
+            asker: asks extenders; None leaves them out.
+            asks_permit: say what Permit plugins would do. They may let held pods go, which a
+                running scheduler must not be made to do by a question.
+            unserved: says for pods of other schedulers that none is known to serve them.
+        """
+        self._core = engine.core
+        self._framework_of = framework_of
+        self._all_reasons = all_reasons
+        self._preempts = preempts
+        self._asker = asker
+        self._asks_permit = asks_permit
+        self._unserved = unserved
+        self._asked: _Asked | None = None
+        self._whys = Whys()
+        self._nodes = NodeNames()
+
+    def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:
+        """What the plugins say about one pod."""
+        return self.judge(pod, depth).answer()
+
+    def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> Judgement:
+        """The same, in a form in which equal nodes are one."""
+        framework = self._framework_of(pod)
+        self._asked = None
+        with framework.calls.unmeasured():
+            try:
+                return self._judge(framework, pod, depth)
+            except (PluginError, ExtenderError) as problem:
+                return Judgement(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
+
+    def nodes_for_all(self, pod: PodInfo, answer: PodAnswer, pods: int) -> AddNodes | None:
+        """How many nodes are enough for several pods like one that fits nowhere.
+
+        `answer` is about `pod`, with changes; there are `pods` of that kind.
+        """
+        likes = [
+            edit.like
+            for change in answer.changes or ()
+            for edit in change.edits
+            if isinstance(edit, AddNodes)
+        ]
+        if not likes:
+            return None
+        trials = Trials(
+            self._framework_of(pod), pod, self._core.snapshot, self._core.queue.nominator
+        )
+        trials.left = _TRIALS_FOR_ALL
+        count = nodes_for_all(trials, likes[0], pods)
+        return None if count is None else AddNodes(likes[0], count)
+
+    def forget(self) -> None:
+        """Let go of what `reasons` are about: a fork that is kept is copied when things change."""
+        self._asked = None
+
+    @property
+    def reasons(self) -> Mapping[str, Sequence[Reason]]:
+        """By rejected node, why it cannot take the pod judged last, with the numbers.
+
+        Cost: a call per node.
+        """
+        asked = self._asked
+        if asked is None or asked.found.verdicts is None:
+            return {}
+        verdicts, table = asked.found.verdicts, asked.snapshot.table
+        reasons: dict[str, Sequence[Reason]] = {}
+        for row in table.live_rows().tolist():
+            position = verdicts.position_of(row)
+            if position is not None and verdicts.first[position] == FEASIBLE:
+                continue
+            if asked.every is not None:
+                found: Sequence[Reason] = [r for v in asked.every for r in v.reasons(row)]
+            else:
+                found = () if position is None else verdicts.reasons(position)
+            reasons[table.names[row]] = found
+        return reasons
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> Judgement:
+        summary = PodAnswer(
+            pod.key,
+            framework.profile_name,
+            self._unserved(pod) or UNSET,
+            assumed=self._assumed(pod) or UNSET,
+        )
+        node_name = pod.node_name
+        if node_name:
+            summary = replace(summary, placed=Placed(node_name, fits=False))
+            pod = pod.on_node("")
+        gate = framework.run_pre_enqueue_plugins(pod)
+        if not gate.is_success:
+            return Judgement(_gated(summary, gate))
+        snapshot = self._snapshot_without(pod)
+        if not snapshot.table.count:
+            return Judgement(replace(summary, message=NoNodesAvailable().message))
+        nominated = self._core.queue.nominator
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        every = None
+        if self._all_reasons and found.verdicts is not None:
+            every = framework.every_verdict(found, pod, snapshot, nominated)
+        self._asked = _Asked(snapshot, found, every)
+        results = self._extender_results(pod, found, snapshot)
+        rows = results.rows_of(found, snapshot)
+        if not len(rows):
+            summary = replace(
+                summary,
+                message=found.diagnosis(snapshot, results.refused).message(),
+                preemption=self._preemption(framework, pod, found, results, snapshot),
+            )
+            if not results.refused:
+                summary = self._whys.add(summary, depth, framework, pod, found, snapshot, nominated)
+        catalog = self._core.states.known(VolumeCatalog)
+        if catalog is not None:
+            summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)
+        if found.verdicts is None:
+            return Judgement(replace(summary, pre_filter=rejection_of(found.pre_filter)))
+        scored = results.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
+        judgement = judgement_of(
+            summary,
+            snapshot,
+            self._nodes_of(snapshot),
+            found,
+            scored,
+            every,
+            results.rejections(snapshot),
+        )
+        if not node_name:
+            permit = self._permit(framework, pod, found, judgement)
+            return replace(judgement, summary=replace(judgement.summary, permit=permit))
+        return replace(judgement, summary=replace(summary, placed=_placed(judgement, node_name)))
+
+    def _permit(
+        self, framework: Framework, pod: PodInfo, found: Feasibility, judgement: Judgement
+    ) -> Permitting | UnsetType:
+        """What Permit plugins say to the best node; nothing is reserved there."""
+        best = judgement.best(1)
+        if not (self._asks_permit and best and framework.plugins.permit):
+            return UNSET
+        node = best[0].node
+        status, waits = framework.run_permit_plugins(found.state, pod.on_node(node), node)
+        if status.is_success:
+            return UNSET
+        name = status.code.upstream_name
+        if status.code is Code.WAIT:
+            return Permitting(node, name, tuple(waits), min(waits.values()))
+        return Permitting(node, name, (status.plugin,), reasons=status.reasons)
+
+    def _assumed(self, pod: PodInfo) -> tuple[Assumed, ...]:
+        """The nodes on which most of it is, where other pods are on their way."""
+        found = assumed_on(p for p in self._core.cache.assumed_pods() if p.uid != pod.uid)
+        return tuple(sorted(found, key=lambda each: (-len(each.pods), each.node))[:TOLD])
+
+    def _nodes_of(self, snapshot: Snapshot) -> NodeNames:
+        """Nodes come and go rarely."""
+        if not self._nodes.are_of(snapshot):
+            self._nodes = NodeNames.of(snapshot)
+        return self._nodes
+
+    def _extender_results(
+        self, pod: PodInfo, found: Feasibility, snapshot: Snapshot
+    ) -> ExtenderResults:
+        """What extenders say about the nodes that fit."""
+        if self._asker is None:
+            return ExtenderResults(None, ())
+        names = snapshot.table.names
+        fitting = tuple(names[row] for row in found.feasible_rows().tolist())
+        return ExtenderResults(self._asker.about_nodes(pod, fitting), self._asker.extenders.all)
+
+    def _snapshot_without(self, pod: PodInfo) -> Snapshot:
+        """The cluster as it would be without the pod."""
+        snapshot = self._core.snapshot
+        placed = self._core.cache.seen_by_snapshot(pod.uid)
+        if placed is None or placed.node_name not in snapshot.table.row_of:
+            return snapshot
+        return snapshot.fork(remove=[placed])
+
+    def _preemption(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        found: Feasibility,
+        results: ExtenderResults,
+        snapshot: Snapshot,
+    ) -> Preempting | UnsetType:
+        if not self._preempts:
+            return UNSET
+        diagnosis, asker = found.diagnosis(snapshot, results.refused), self._asker
+        run = framework.run_post_filter_plugins
+        result, status = run(found.state, pod, snapshot, diagnosis)
+        if asker is not None and result is not None and status.is_success:
+            diagnosis.reviewed = asker.about_candidates(pod, tuple(result.candidates), snapshot)
+            if diagnosis.reviewed is not None:
+                result, status = run(found.state, pod, snapshot, diagnosis)
+        if result is None or not status.is_success:
+            return Preempting("", (), (), _preemption_message(status))
+        candidates = [
+            CandidateNode(c.node_name, _keys(c.victims), c.pdb_violations)
+            for c in result.candidates
+        ]
+        candidates.sort(key=lambda candidate: candidate.node)
+        return Preempting(result.nominated_node_name, _keys(result.victims), tuple(candidates), "")
+
+
+def _gated(summary: PodAnswer, gate: Status) -> PodAnswer:
+    if gate.code is Code.ERROR:
+        return replace(summary, error=gate.message)
+    return replace(summary, pre_enqueue=Gate(gate.plugin, gate.reasons))
+
+
+def _scored(
+    framework: Framework,
+    found: Feasibility,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    rows: NDArray[np.intp],
+) -> Scored:
+    if not len(rows):
+        return Scored()
+    table = framework.score_table(found, pod, snapshot, rows)
+    # What plugins gave may be theirs to change.
+    columns = [(name, weight, column.copy()) for name, weight, column in table]
+    return Scored(rows, columns, framework.totals(found, pod, snapshot, rows))
+
+
+def _placed(judgement: Judgement, node_name: str) -> Placed:
+    """How a pod's own node does among the others."""
+    own, best = judgement.about(node_name), judgement.best(2)
+    next_best = next((said for said in best if said.node != node_name), None)
+    after = None if next_best is None else NextNode(next_best.node, next_best.total)
+    if own is None:
+        return Placed(node_name, fits=False, next=after)
+    rank = judgement.rank(own.total)
+    if next_best is None:
+        return Placed(node_name, fits=True, rank=rank, total=own.total)
+    ahead = own.total - next_best.total
+    return Placed(node_name, True, rank, own.total, ahead, after, _lead(own, next_best))  # noqa: FBT003 - a struct's field
+
+
+def _lead(own: FeasibleNode, other: FeasibleNode) -> dict[str, int]:
+    """By plugin, how far one node is ahead of another."""
+    return {
+        name: score.weighted - other.scores[name].weighted for name, score in own.scores.items()
+    }
+
+
+def _keys(pods: Sequence[PodInfo]) -> tuple[str, ...]:
+    return tuple(pod.key for pod in pods)
+
+
+def _preemption_message(status: Status) -> str:
+    """What preemption says, without what other PostFilter plugins say."""
+    own = [reason for reason in status.reasons if reason.startswith(MESSAGE_PREFIX)]
+    return own[0].removeprefix(MESSAGE_PREFIX) if own else status.message

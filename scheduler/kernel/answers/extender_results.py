@@ -1,0 +1,92 @@
+"""What extenders have answered about nodes, in the words of an answer."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.judgement import Scored
+from scheduler.kernel.extender import Advice, Extenders, KnownExtender
+from scheduler.kernel.extender.consultation import SCALE
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime import Feasibility
+from scheduler.kernel.framework.runtime.diagnosis import Reviewed
+from scheduler.kernel.framework.status import EXTENDER, Code, Status
+from scheduler.kernel.snapshot import Snapshot
+
+_SILENT: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
+"""Of a node that was left out without a word."""
+
+
+class Asker(Protocol):
+    """Asks extenders, and waits for what they say."""
+
+    @property
+    def extenders(self) -> Extenders:
+        """All of them."""
+        ...
+
+    def about_nodes(self, pod: PodInfo, names: tuple[str, ...]) -> Advice | None:
+        """What they say about the nodes on which a pod fits; None when it concerns none.
+
+        Raises:
+            ExtenderError: one that cannot be ignored has failed.
+        """
+        ...
+
+    def about_candidates(
+        self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
+    ) -> Reviewed | None:
+        """What they leave of the candidates of a preemption; None when it concerns none."""
+        ...
+
+
+class ExtenderResults:
+    """The advice of extenders about one pod, or none.
+
+    Attributes:
+        refused: by node, what they have against it.
+    """
+
+    def __init__(self, advice: Advice | None, extenders: Sequence[KnownExtender]) -> None:
+        self._advice = advice
+        self._extenders = extenders
+        self.refused: dict[str, Status | None] = {}
+        if advice is not None:
+            left_out = sorted(advice.asked.difference(advice.nodes))
+            self.refused = {name: advice.rejected.get(name) for name in left_out}
+
+    def rows_of(self, found: Feasibility, snapshot: Snapshot) -> NDArray[np.intp]:
+        """The rows on which the pod fits, and that they let pass."""
+        rows = found.feasible_rows()
+        if self._advice is None:
+            return rows
+        row_of = snapshot.table.row_of
+        return np.intersect1d(rows, [row_of[name] for name in self._advice.nodes]).astype(np.intp)
+
+    def rejections(self, snapshot: Snapshot) -> list[tuple[Status, NDArray[np.intp]]]:
+        """Distinct rejections of theirs, each with the rows it is about."""
+        rows_of: dict[Status, list[int]] = {}
+        for name, status in self.refused.items():
+            rows_of.setdefault(status or _SILENT, []).append(snapshot.table.row_of[name])
+        return [(status, np.array(rows, np.intp)) for status, rows in rows_of.items()]
+
+    def scored(self, scored: Scored, snapshot: Snapshot) -> Scored:
+        """Scores with theirs beside those of plugins: up to 100, as those."""
+        advice = self._advice
+        if advice is None or not len(scored.rows):
+            return scored
+        names = [snapshot.table.names[row] for row in scored.rows.tolist()]
+        columns = [
+            (
+                self._extenders[number].name,
+                self._extenders[number].config.weight,
+                np.array([by_node.get(name, 0) * SCALE for name in names]),
+            )
+            for number, by_node in advice.scores.items()
+        ]
+        totals = scored.totals + np.array([advice.totals.get(name, 0) for name in names])
+        return msgspec.structs.replace(scored, columns=(*scored.columns, *columns), totals=totals)

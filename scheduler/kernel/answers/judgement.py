@@ -1,0 +1,289 @@
+"""What a profile says about one pod: about thousands of nodes, most of which are alike."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from itertools import chain
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+from numpy.typing import NDArray
+
+from scheduler.kernel.answers.model import (
+    FeasibleNode,
+    NodeCounts,
+    PluginScore,
+    PodAnswer,
+    RejectedNode,
+    RejectedNodes,
+    Rejection,
+)
+from scheduler.kernel.framework.interface import Scores
+from scheduler.kernel.framework.runtime import Feasibility, Verdicts
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.framework.status import EXTENDER, Status
+from scheduler.kernel.snapshot import Snapshot
+
+TOLD: Final = 5
+"""As many nodes are named where nodes are counted."""
+
+_encode = msgspec.json.Encoder().encode
+_NAMELESS = b'{"node":""'
+_NODES: Final = b'"nodes":[]'
+
+_Verdict: TypeAlias = FeasibleNode | RejectedNode
+_About: TypeAlias = tuple[_Verdict, NDArray[np.intp]]
+"""What is said, without a name, and the rows of the nodes about which it is said."""
+
+
+def _no_rows() -> NDArray[np.intp]:
+    return np.zeros(0, np.intp)
+
+
+class NodeNames(msgspec.Struct, frozen=True):
+    """The nodes of a cluster in the order in which they are told of.
+
+    Attributes:
+        names: sorted.
+        heads: how the JSON about each begins.
+        rows: of the snapshot.
+        places: by row, where it is among the names.
+    """
+
+    names: Sequence[str] = ()
+    heads: Sequence[bytes] = ()
+    rows: NDArray[np.intp] = msgspec.field(default_factory=_no_rows)
+    places: NDArray[np.intp] = msgspec.field(default_factory=_no_rows)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "NodeNames":
+        """Those of a snapshot. Cost: O(n log n)."""
+        table = snapshot.table
+        places, live = table.name_ranks(), table.live_rows()
+        rows = np.empty_like(live)
+        rows[places[live]] = live
+        names = [table.names[row] for row in rows.tolist()]
+        return cls(names, [b'{"node":' + _encode(name) for name in names], rows, places)
+
+    def are_of(self, snapshot: Snapshot) -> bool:
+        """Whether they are those of a snapshot."""
+        return self.places is snapshot.table.name_ranks()
+
+    def place_of(self, name: str) -> int | None:
+        """Where a name is."""
+        place = bisect_left(self.names, name)
+        return place if self.names[place : place + 1] == [name] else None
+
+    def first(self, rows: NDArray[np.intp]) -> tuple[str, ...]:
+        """The first names of some rows."""
+        places = self.places[rows]
+        if len(places) > TOLD:
+            places = np.partition(places, TOLD)[:TOLD]
+        return tuple(self.names[place] for place in np.sort(places).tolist())
+
+
+class Scored(msgspec.Struct, frozen=True):
+    """The scores of the nodes that fit.
+
+    Attributes:
+        rows: of the nodes.
+        columns: name, weight and normalised scores of every plugin that takes part.
+        totals: the weighted sums.
+    """
+
+    rows: NDArray[np.intp] = msgspec.field(default_factory=_no_rows)
+    columns: Sequence[tuple[str, int, Scores]] = ()
+    totals: Scores = msgspec.field(default_factory=lambda: np.zeros(0))
+
+    def about(self, position: int, name: str = "") -> FeasibleNode:
+        """What is said about one of the nodes."""
+        scores = {
+            plugin: PluginScore(int(column[position]), int(column[position]) * weight)
+            for plugin, weight, column in self.columns
+        }
+        return FeasibleNode(name, scores, int(self.totals[position]))
+
+    def verdicts(self) -> Iterator[_About]:
+        """Distinct combinations of scores, each with the rows it is about."""
+        positions_of: dict[tuple[float, ...], list[int]] = {}
+        columns = (self.totals.tolist(), *(column.tolist() for _, _, column in self.columns))
+        for position, combination in enumerate(zip(*columns, strict=True)):
+            positions_of.setdefault(combination, []).append(position)
+        for positions in positions_of.values():
+            yield self.about(positions[0]), self.rows[positions]
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What a profile says about one pod. It stays as it is when the cluster changes.
+
+    Attributes:
+        summary: the answer without its nodes.
+        nodes: those it is about.
+        rejected: distinct rejections, without a name, each with the rows it is about.
+        scored: the nodes that fit.
+    """
+
+    summary: PodAnswer
+    nodes: NodeNames = NodeNames()
+    rejected: Sequence[tuple[RejectedNode, NDArray[np.intp]]] = ()
+    scored: Scored = Scored()
+
+    @property
+    def feasible(self) -> int:
+        """How many nodes fit."""
+        return len(self.scored.rows)
+
+    def answer(self) -> PodAnswer:
+        """The whole of it."""
+        verdicts, of_node = self._verdicts()
+        nodes = tuple(
+            msgspec.structs.replace(verdicts[verdict], node=name)
+            for name, verdict in zip(self.nodes.names, of_node.tolist(), strict=True)
+        )
+        return msgspec.structs.replace(self.summary, nodes=nodes)
+
+    def json(self, nodes: Collection[str] = ()) -> msgspec.Raw:
+        """The same as JSON, with all nodes or some only.
+
+        A verdict is written once, however many nodes it is about.
+        """
+        verdicts, numbers = self._verdicts()
+        heads, of_node = self.nodes.heads, numbers.tolist()
+        if nodes:
+            named = sorted({p for p in map(self.nodes.place_of, nodes) if p is not None})
+            heads, of_node = [heads[place] for place in named], [of_node[place] for place in named]
+        tails = [_encode(verdict).removeprefix(_NAMELESS) + b"," for verdict in verdicts]
+        written = [b""] * (2 * len(of_node))
+        written[::2] = heads
+        written[1::2] = map(tails.__getitem__, of_node)
+        before, _, after = _encode(self.summary).partition(_NODES)
+        if written:
+            written[-1] = written[-1][:-1]
+        return msgspec.Raw(b"".join((before, b'"nodes":[', *written, b"]", after)))
+
+    def short_json(self) -> msgspec.Raw:
+        """The same as JSON with its nodes counted, however many there are."""
+        summary = msgspec.structs.replace(self.summary, counts=self.counts())
+        before, _, after = _encode(summary).partition(_NODES + b",")
+        return msgspec.Raw(before + after)
+
+    def counts(self) -> NodeCounts | UnsetType:
+        """How many nodes fit, and how many do not for which reasons; of no nodes nothing."""
+        if not self.nodes.names:
+            return UNSET
+        rejected: dict[tuple[str, str, tuple[str, ...]], list[NDArray[np.intp]]] = {}
+        for node, rows in self.rejected:
+            # With every rejection told there may be several of the same first one.
+            rejected.setdefault((node.plugin, node.code, node.reasons), []).append(rows)
+        told = [
+            RejectedNodes(sum(map(len, rows)), *said, self.nodes.first(np.concatenate(rows)))
+            for said, rows in rejected.items()
+        ]
+        told.sort(key=lambda each: (-each.nodes, each.examples))
+        best = tuple(self.best(TOLD))
+        return NodeCounts(len(self.nodes.names), self.feasible, best, tuple(told))
+
+    @property
+    def likeness(self) -> Hashable:
+        """Equal where two judgements differ in nothing but the pod's name."""
+        summary = _encode(msgspec.structs.replace(self.summary, pod=""))
+        verdicts, of_node = self._verdicts()
+        return summary, _encode(verdicts), of_node.tobytes()
+
+    def best(self, count: int) -> list[FeasibleNode]:
+        """Some of the nodes that fit, those with the highest total first, equals by name."""
+        names, places = self.nodes.names, self.nodes.places[self.scored.rows]
+        order = np.lexsort((places, -self.scored.totals))
+        return [self.scored.about(i, names[places[i]]) for i in order[:count].tolist()]
+
+    def about(self, name: str) -> FeasibleNode | None:
+        """What is said about a node, if it fits."""
+        place = self.nodes.place_of(name)
+        if place is None:
+            return None
+        found = np.flatnonzero(self.scored.rows == self.nodes.rows[place])
+        return self.scored.about(int(found[0]), name) if len(found) else None
+
+    def rank(self, total: int) -> int:
+        """How many of the nodes that fit have a higher total, and one."""
+        return 1 + int(np.count_nonzero(self.scored.totals > total))
+
+    def _verdicts(self) -> tuple[list[_Verdict], NDArray[np.intp]]:
+        """Each distinct verdict once, and which of them is about which node."""
+        of_row = np.zeros(len(self.nodes.places), np.intp)
+        said: list[_Verdict] = []
+        about: Iterator[_About] = chain(self.rejected, self.scored.verdicts())
+        for node, rows in about:
+            of_row[rows] = len(said)
+            said.append(node)
+        return said, of_row[self.nodes.rows]
+
+
+def judgement_of(
+    summary: PodAnswer,
+    snapshot: Snapshot,
+    nodes: NodeNames,
+    found: Feasibility,
+    scored: Scored,
+    every: Sequence[Verdicts] | None = None,
+    refused: Sequence[tuple[Status, NDArray[np.intp]]] = (),
+) -> Judgement:
+    """Put together what filters and scores said.
+
+    The verdicts of `found` must not be None. `every` is what each filter says by itself, where that
+    was asked for, `refused` what extenders say about rows that filters let pass.
+
+    Raises:
+        PluginError: a plugin that rejects nodes cannot say why.
+    """
+    rejected = tuple(_rejections(found, snapshot, every, refused))
+    return Judgement(summary, nodes, rejected, scored)
+
+
+def rejection_of(status: Status) -> Rejection:
+    """A status for people and programs."""
+    return Rejection(status.plugin, status.code.upstream_name, status.reasons)
+
+
+def _rejections(
+    found: Feasibility,
+    snapshot: Snapshot,
+    every: Sequence[Verdicts] | None,
+    refused: Sequence[tuple[Status, NDArray[np.intp]]],
+) -> Iterator[tuple[RejectedNode, NDArray[np.intp]]]:
+    """Distinct rejections, each with the rows it is about."""
+    verdicts = found.verdicts
+    if verdicts is None:
+        return
+    groups = list(verdicts.groups())
+    if verdicts.rows is not None:
+        groups = [(status, verdicts.rows[positions]) for status, positions in groups]
+        absent = np.setdiff1d(snapshot.table.live_rows(), verdicts.rows)
+        if len(absent):
+            groups.append((found.absent or Status(), absent))
+    groups.extend(refused)
+    for status, rows in groups:
+        node = RejectedNode("", status.plugin, status.code.upstream_name, status.reasons)
+        if not every:
+            yield node, rows
+        else:
+            is_filters = status.plugin not in ("", EXTENDER)
+            by_filter = [] if is_filters else [status]
+            yield from _with_every_rejection(node, rows, by_filter, every)
+
+
+def _with_every_rejection(
+    node: RejectedNode,
+    rows: NDArray[np.intp],
+    known: Sequence[Status],
+    every: Sequence[Verdicts],
+) -> Iterator[tuple[RejectedNode, NDArray[np.intp]]]:
+    """One rejection split by what the other filters say about its rows."""
+    bits = np.array([np.where(v.first[rows] == FEASIBLE, 0, v.bits[rows]) for v in every])
+    _, firsts, of_row = np.unique(bits, axis=1, return_index=True, return_inverse=True)
+    for group, first in enumerate(firsts.tolist()):
+        row = int(rows[first])
+        statuses = [*known, *(v.status(row) for v in every if v.first[row] != FEASIBLE)]
+        rejections = tuple(rejection_of(status) for status in statuses)
+        yield msgspec.structs.replace(node, rejections=rejections), rows[of_row.ravel() == group]

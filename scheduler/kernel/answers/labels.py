@@ -1,0 +1,84 @@
+"""Which labels nodes would need to be what a pod wants: the fewest, node by node."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.objects import NodeSelectorRequirement, NodeSelectorTerm
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.edits import SetLabel
+from scheduler.kernel.plugins.label_obstacles import satisfied
+from scheduler.kernel.plugins.node_predicates import required_terms
+from scheduler.kernel.snapshot import Snapshot
+
+_NOT_TO_BE_SET: Final = frozenset({"kubernetes.io/hostname"})
+_ANY_VALUE: Final = "true"
+_HOPELESS: Final = 1_000
+_IN: Final = "In"
+
+
+def fewest_labels(
+    pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp], most: int
+) -> Iterator[tuple[int, list[SetLabel]]]:
+    """At most `most` rows and the labels they lack, those that lack fewest first."""
+    demanded = [
+        NodeSelectorRequirement(key, _IN, (value,)) for key, value in pod.spec.node_selector.items()
+    ]
+    choices = [[*demanded, *term.match_expressions] for term in _terms(pod)]
+    if not required_terms(pod.spec):
+        choices = [demanded]
+    lacking = np.array([_lacking(choice, snapshot, rows) for choice in choices])
+    if not lacking.size:
+        return
+    best = lacking.min(axis=0)
+    for at in np.argsort(best, kind="stable")[:most].tolist():
+        if best[at] < _HOPELESS:
+            row = int(rows[at])
+            choice = choices[int(lacking[:, at].argmin())]
+            name = snapshot.table.names[row]
+            yield (
+                row,
+                [
+                    SetLabel(name, *_wanted(each))
+                    for each in choice
+                    if not _has(each, snapshot, row)
+                ],
+            )
+
+
+def _lacking(
+    choice: list[NodeSelectorRequirement], snapshot: Snapshot, rows: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """By row, how many requirements the node does not satisfy."""
+    count = np.zeros(len(rows), np.intp)
+    for each in choice:
+        fails = ~satisfied(NodeSelectorTerm((each,)), snapshot)[rows]
+        count += fails * (_HOPELESS if each.key in _NOT_TO_BE_SET else 1)
+    return count
+
+
+def _has(requirement: NodeSelectorRequirement, snapshot: Snapshot, row: int) -> bool:
+    return bool(satisfied(NodeSelectorTerm((requirement,)), snapshot)[row])
+
+
+def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None]:
+    """A label that satisfies the requirement; None where it must not be there."""
+    values = sorted(requirement.values)
+    match requirement.operator:
+        case "In":
+            return requirement.key, values[0]
+        case "Exists":
+            return requirement.key, _ANY_VALUE
+        case "Gt" | "Lt":
+            above = 1 if requirement.operator == "Gt" else -1
+            return requirement.key, str(int(values[0]) + above)
+        case _:
+            return requirement.key, None
+
+
+def _terms(pod: PodInfo) -> tuple[NodeSelectorTerm, ...]:
+    """The required terms that name no node: those that labels can satisfy."""
+    terms = required_terms(pod.spec)
+    return tuple(term for term in terms if term.match_expressions and not term.match_fields)

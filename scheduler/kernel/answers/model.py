@@ -1,0 +1,399 @@
+"""What `stowage explain -o json` and `/debug/explain` print, as types: one shape for all sources.
+
+Field names are part of the interface. A field is optional if not every source knows it, or not
+every caller asks for it. An absent field is left out.
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from scheduler.kernel.answers.edits import Edit
+from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.volumes.obstacles import ClaimObstacle
+
+
+class Wire(msgspec.Struct, frozen=True, rename="camel"):
+    """Common settings of the output types."""
+
+
+class Gate(Wire, frozen=True):
+    """A plugin that keeps the pod out of the queue."""
+
+    plugin: str
+    reasons: tuple[str, ...]
+
+
+class Rejection(Wire, frozen=True):
+    """What one plugin has against the pod, or against one node for it.
+
+    The plugin is empty where PreFilter plugins narrowed the search to other nodes.
+    """
+
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+
+
+class PluginScore(Wire, frozen=True):
+    """What one plugin gives one node."""
+
+    normalized: int
+    weighted: int
+
+
+class FeasibleNode(Wire, frozen=True):
+    """A node that can take the pod, with the scores of every plugin that takes part."""
+
+    node: str
+    scores: dict[str, PluginScore]
+    total: int
+    feasible: bool = True
+
+
+class RejectedNode(Wire, frozen=True):
+    """A node that cannot take the pod, and the first plugin that says so.
+
+    `rejections` is there with `--all-reasons` only: every plugin that rejects the node.
+    """
+
+    node: str
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    feasible: bool = False
+    rejections: tuple[Rejection, ...] | UnsetType = UNSET
+
+
+class CandidateNode(Wire, frozen=True):
+    """A node that could be cleared for the pod, and the pods to evict from it."""
+
+    node: str
+    victims: tuple[str, ...]
+    pdb_violations: int
+
+
+class Preempting(Wire, frozen=True):
+    """The pods to evict, and their node, so that a pod fits that fits nowhere.
+
+    If no pod would be evicted, the message says why, and the node is empty.
+    """
+
+    nominated_node: str
+    victims: tuple[str, ...]
+    candidates: tuple[CandidateNode, ...]
+    message: str
+
+
+class NextNode(Wire, frozen=True):
+    """The best of the other nodes."""
+
+    node: str
+    total: int
+
+
+class Placed(Wire, frozen=True):
+    """Why a pod has the node it has: judged as if it had to be placed again, as things are now.
+
+    Attributes:
+        node: where it is.
+        fits: whether it would fit there (again).
+        rank: 1 where no other node has a higher total; 0 where it does not fit.
+        total: of its node.
+        ahead: by how much that is more than the next node has; negative where that one is better.
+        next: the best of the other nodes that fit, or None.
+        scores: by plugin, how far its node is ahead of the next, weighted.
+    """
+
+    node: str
+    fits: bool
+    rank: int = 0
+    total: int = 0
+    ahead: int = 0
+    next: NextNode | None = None
+    scores: dict[str, int] = {}
+
+
+class Wake(Wire, frozen=True):
+    """What a plugin that rejected a pod waits for."""
+
+    plugin: str
+    events: tuple[str, ...]
+
+
+class Hold(Wire, frozen=True):
+    """A Permit plugin that holds a pod, and when its patience ends (RFC 3339)."""
+
+    plugin: str
+    until: str
+
+
+class StoryEntry(Wire, frozen=True):
+    """One thing that happened to a pod: when (RFC 3339), in which attempt, what."""
+
+    time: str
+    attempt: int
+    what: str
+    detail: str
+
+
+class Whereabouts(Wire, frozen=True, omit_defaults=True):
+    """What only a daemon knows: where a pod is, and how it came there. Times are RFC 3339.
+
+    Attributes:
+        place: `active`, `backoff`, `unschedulable` or `gated` in the queue; on its way to a node
+            the state of its attempt (`held`, `prebinding`, `binding`, ...); `assigned` with a node;
+            `elsewhere` when another scheduler is to place it.
+        leading: whether this instance decides; another one may know better.
+        since: since when it is there.
+        until: when that ends at the latest: the back-off, or the patience with a rejection.
+        attempts: how often a node was looked for.
+        node: the node it is assumed on.
+        nominated_node: the node that is being cleared for it.
+        gated_by: the PreEnqueue plugin that keeps it out of the queue.
+        rejected_by: the plugins that rejected it last.
+        pending_by: the plugins that said Pending last.
+        waits_for: by plugin, the events that may help it.
+        held_by: the Permit plugins that hold it.
+        message: why the last attempt failed.
+        story: what happened lately, oldest first.
+    """
+
+    place: str
+    leading: bool
+    since: str = ""
+    until: str = ""
+    attempts: int = 0
+    node: str = ""
+    nominated_node: str = ""
+    gated_by: str = ""
+    rejected_by: tuple[str, ...] = ()
+    pending_by: tuple[str, ...] = ()
+    waits_for: tuple[Wake, ...] = ()
+    held_by: tuple[Hold, ...] = ()
+    message: str = ""
+    story: tuple[StoryEntry, ...] = ()
+
+
+class Check(Wire, frozen=True):
+    """Why one plugin rejects nodes, whether or not other plugins reject them.
+
+    Attributes:
+        plugin: its name.
+        rejects: how many nodes it rejects.
+        fits_without: how many nodes would fit if it alone were gone.
+        obstacles: what stands in the way there, in numbers and names.
+    """
+
+    plugin: str
+    rejects: int
+    fits_without: int
+    obstacles: tuple[Obstacle, ...]
+
+
+class Unserved(Wire, frozen=True):
+    """A schedulerName that no scheduler is known to serve; the name that may be meant, if any."""
+
+    scheduler_name: str
+    meant: str = ""
+
+
+class Permitting(Wire, frozen=True):
+    """What Permit plugins would do with the pod on its best node.
+
+    Attributes:
+        node: which node.
+        code: `Wait`, or that of the rejection.
+        plugins: those that would hold it, or the one that would reject it.
+        seconds: for how long it would be held at most.
+        reasons: of the rejection.
+    """
+
+    node: str
+    code: str
+    plugins: tuple[str, ...]
+    seconds: float = 0.0
+    reasons: tuple[str, ...] = ()
+
+
+class Assumed(Wire, frozen=True):
+    """Room on a node that is taken by pods of which the API server does not know it yet.
+
+    Attributes:
+        node: which node.
+        pods: those that are bound to it just now, or held on it.
+        requests: what they take, by resource.
+    """
+
+    node: str
+    pods: tuple[str, ...]
+    requests: dict[str, str]
+
+
+class NearNode(Wire, frozen=True):
+    """A node that fails few checks: how many, and what each says."""
+
+    node: str
+    fails: int
+    rejections: tuple[Rejection, ...]
+
+
+class Change(Wire, frozen=True):
+    """Something that would make the pod fit; the engine has tried it.
+
+    Attributes:
+        kind: of all its edits; `several` where they are of several kinds.
+        edits: what to do, all of it.
+        nodes: on how many nodes the pod would fit then.
+        node: one of these.
+    """
+
+    kind: str
+    edits: tuple[Edit, ...]
+    nodes: int
+    node: str
+
+
+class Guess(Wire, frozen=True):
+    """A word that nothing in the cluster has, one letter from one that is there.
+
+    Attributes:
+        path: where it is written.
+        written: the word.
+        meant: the word that is there.
+        nodes: how many nodes have that.
+        fits: on how many nodes the pod would fit if it were written so.
+    """
+
+    path: str
+    written: str
+    meant: str
+    nodes: int
+    fits: int
+
+
+class RejectedNodes(Wire, frozen=True):
+    """Nodes of which the same plugin says the same.
+
+    Attributes:
+        nodes: how many they are.
+        plugin: the first that rejects them; see `Rejection`.
+        code: its code.
+        reasons: its reasons.
+        examples: the first of them by name.
+    """
+
+    nodes: int
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    examples: tuple[str, ...]
+
+
+class NodeCounts(Wire, frozen=True):
+    """What is said about nodes, counted.
+
+    Attributes:
+        nodes: how many there are.
+        feasible: how many of them fit.
+        best: those of them with the highest totals; of equals the first by name.
+        rejected: the others by what is said about them, the most frequent first.
+    """
+
+    nodes: int
+    feasible: int
+    best: tuple[FeasibleNode, ...]
+    rejected: tuple[RejectedNodes, ...]
+
+
+class PodAnswer(Wire, frozen=True):
+    """Everything about one pod.
+
+    `counts` is there only when a daemon answers that was not asked for nodes; `nodes` is not, then.
+    `unserved` is there only where no scheduler is known to serve the pod. `placed` is there only
+    for pods that have a node. `claims` is there only when claims are in the way: which keeps the
+    pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
+    `preemption` is there with `--preempt` only, for pods that fit nowhere. `whereabouts` is there
+    only when a daemon answers, `assumed` when it has other pods on their way to nodes. `error` is
+    there only when a plugin failed.
+    """
+
+    pod: str
+    profile: str
+    unserved: Unserved | UnsetType = UNSET
+    pre_enqueue: Gate | None = None
+    pre_filter: Rejection | None = None
+    nodes: tuple[FeasibleNode | RejectedNode, ...] = ()
+    message: str = ""
+    placed: Placed | UnsetType = UNSET
+    claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
+    permit: Permitting | UnsetType = UNSET
+    assumed: tuple[Assumed, ...] | UnsetType = UNSET
+    preemption: Preempting | UnsetType = UNSET
+    whereabouts: Whereabouts | UnsetType = UNSET
+    counts: NodeCounts | UnsetType = UNSET
+    checks: tuple[Check, ...] | UnsetType = UNSET
+    nearest: tuple[NearNode, ...] | UnsetType = UNSET
+    changes: tuple[Change, ...] | UnsetType = UNSET
+    guesses: tuple[Guess, ...] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class Answer(Wire, frozen=True):
+    """The whole output.
+
+    `warnings` is there only when something about the input looks wrong. `error` is there only when
+    the input as a whole cannot be judged.
+    """
+
+    pods: tuple[PodAnswer, ...] = ()
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class Disagreement(Wire, frozen=True):
+    """A binding of another scheduler that this one would not have made.
+
+    Attributes:
+        pod: `namespace/name`.
+        scheduler: the scheduler that made it.
+        time: when the binding appeared (RFC 3339).
+        result: `unfit` or `lower`.
+        fitting: on how many nodes the pod fits.
+        nominated_node: where it was nominated; if that fits, no other node is looked at.
+        rejection: what speaks against the node, or against the pod as a whole; None where it fits,
+            or where no such node is known.
+        placed: how the node does among the others, as it was before the binding.
+    """
+
+    pod: str
+    scheduler: str
+    time: str
+    result: str
+    fitting: int
+    nominated_node: str
+    rejection: Rejection | None
+    placed: Placed
+
+
+class ShadowSummary(Wire, frozen=True):
+    """How the bindings of other schedulers look.
+
+    Attributes:
+        time: now (RFC 3339).
+        schedulers: the schedulers that are judged by their bindings.
+        seconds: for how long.
+        bindings: how many there were.
+        results: how many of them came to each result; docs/shadow.md says what these mean.
+        open: how many are to be looked at a second time.
+        unjudged: pods with a node that were not judged, by reason.
+        examples: disagreements since the summary before.
+    """
+
+    time: str
+    schedulers: tuple[str, ...]
+    seconds: float
+    bindings: int
+    results: dict[str, int]
+    open: int
+    unjudged: dict[str, int]
+    examples: tuple[Disagreement, ...]

@@ -1,0 +1,167 @@
+"""The orders in which a scheduler may have seen the changes around its binding.
+
+A scheduler counts a pod when it decides. A watch reports the pod when it is bound. For each pod we
+know the two moments between which it was decided. Pods with times that do not overlap came in the
+order of these times. For the others we ask whether the binding is right in some order. The orders
+are that in which they appeared, and that of the queue, with the binding moved to and fro in it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.cache import Cache
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.snapshot import Snapshot
+
+AROUND_SECONDS: Final = 5.0
+"""The longest time of a binding, from the decision until the watch reports it."""
+_MOVES: Final = (*range(1, 22), 34, 55, 89, 144, 233)
+"""By how many other changes a binding is moved: few changes overtake most bindings."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A pod that came to its node, is being deleted, or went.
+
+    Attributes:
+        number: grows from one change to the next; the number of the promise if there was one.
+        pod: which pod, on its node.
+        before: the pod before the change; None for a pod that came.
+        after: the pod after the change; None for a pod that went.
+        since: the change was not decided before, in seconds of the events' clock.
+        until: the change was not decided after; for a pod that leaves, when a scheduler may have
+            heard of it.
+        turn: what orders the queue, and when it came there; None for a pod that did not wait.
+    """
+
+    number: int
+    pod: PodInfo
+    before: PodInfo | None
+    after: PodInfo | None
+    since: float
+    until: float
+    turn: tuple[Any, float] | None = None
+
+    def may_swap(self, other: "Change") -> bool:
+        """Whether it is not known which of the two came first."""
+        return self.since <= other.until and other.since <= self.until
+
+
+_Counted: TypeAlias = frozenset[int]
+"""The numbers of the changes that a scheduler had counted when it made a binding."""
+
+
+def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
+    """What may have been counted when a binding was made, the likeliest first.
+
+    `changes` are all recent changes of pods, before the binding and after it.
+
+    Cost: at most about a hundred ways, O(changes) each.
+    """
+    others = [each for each in changes if each.pod.uid != binding.pod.uid]
+    unsure = {each.number: each for each in others if each.may_swap(binding)}
+    before = frozenset(
+        each.number for each in others if each.number < binding.number and each.number not in unsure
+    )
+    told: set[_Counted] = set()
+    for counted in _ways(binding, sorted(unsure.values(), key=lambda each: each.number)):
+        if counted not in told:
+            told.add(counted)
+            yield before | counted
+
+
+def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
+    """The same, among the changes in unknown order."""
+    numbers = [each.number for each in unsure]
+    appeared = frozenset(number for number in numbers if number < binding.number)
+    # A pod that did not wait has no turn, and counts when it appears.
+    waited = [(each.turn, each.number) for each in unsure if each.turn is not None]
+    turns = [number for _, number in sorted(waited)]
+    direct = appeared.difference(turns)
+    # In the order of arrival: the first pod is not kept waiting for important ones.
+    arrived = [number for _, number in sorted((turn[1], number) for turn, number in waited)]
+    own = len(appeared)
+    own_turn = own_arrival = 0
+    if binding.turn is not None:
+        own_turn = sum(turn < binding.turn for turn, _ in waited)
+        own_arrival = sum(turn[1] < binding.turn[1] for turn, _ in waited)
+    yield appeared
+    yield direct.union(turns[:own_turn])
+    yield direct.union(arrived[:own_arrival])
+    for move in _MOVES:
+        yield frozenset(numbers[: own + move])
+        yield frozenset(numbers[: max(0, own - move)])
+        yield direct.union(turns[: own_turn + move])
+        yield direct.union(turns[: max(0, own_turn - move)])
+    yield frozenset(numbers)
+    yield frozenset()
+    # What leaves its node as empty as may be, and the others as full; and the reverse.
+    node = binding.pod.node_name
+    room = frozenset(
+        each.number for each in unsure if (each.pod.node_name == node) is (each.before is not None)
+    )
+    yield room
+    yield frozenset(numbers) - room
+
+
+def state(
+    binding: Change,
+    changes: Sequence[Change],
+    counted: _Counted,
+    cache: Cache,
+    snapshot: Snapshot,
+) -> tuple[Snapshot, Mapping[str, PodInfo]]:
+    """The cluster as it was if some of the changes had happened, without the pod itself.
+
+    Args:
+        binding: the pod that came to its node.
+        changes: all that happened to pods since it, and shortly before, in order.
+        counted: the numbers of those that had happened.
+        cache: the cluster as it is now.
+        snapshot: the same in columns.
+
+    Returns:
+        The cluster, and the pods that are on their nodes in it and are not yet in the cache.
+    """
+    pods: dict[str, PodInfo | None] = {binding.pod.uid: None}
+    for change in changes:
+        uid = change.pod.uid
+        if uid == binding.pod.uid:
+            continue
+        pods.setdefault(uid, change.before)
+        if change.number in counted:
+            pods[uid] = change.after
+    known = snapshot.table.row_of
+    add: list[PodInfo] = []
+    remove: list[PodInfo] = []
+    early: dict[str, PodInfo] = {}
+    for uid, then in pods.items():
+        now = cache.get_pod(uid)
+        if _counts(then) == _counts(now):
+            continue
+        if then is not None and then.node_name in known:
+            add.append(then)
+            if now is None:
+                early[uid] = then
+        if now is not None and now.node_name in known:
+            remove.append(now)
+    return snapshot.fork(add=add, remove=remove), early
+
+
+def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> NominatedPods:
+    """Nominated pods but those that count as placed already."""
+    if not any(nominated.node_of(uid) for uid in placed):
+        return nominated
+    left = NominatedPods()
+    for node in nominated:
+        for pod in nominated.nominated_pods_for_node(node):
+            if pod.uid not in placed:
+                left.nominate(pod, node)
+    return left
+
+
+def _counts(pod: PodInfo | None) -> tuple[str, bool]:
+    """What of a pod matters here: where it is, and whether it is being deleted."""
+    return ("", False) if pod is None else (pod.node_name, pod.is_terminating)

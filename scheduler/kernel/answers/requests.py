@@ -1,0 +1,58 @@
+"""What a pod requests, as people write it, and the pod that requests less."""
+
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from scheduler.api.objects import Container, PodSpec, Quantity, ResourceRequirements
+from scheduler.api.quantity import MILLI, ceil, parse
+from scheduler.api.resources import CPU
+from scheduler.kernel.answers.edits import LowerRequest
+
+
+def amount_of(edit: LowerRequest) -> int:
+    """How much an edit leaves."""
+    amount = parse(edit.at_most)
+    return ceil(amount * MILLI) if edit.resource == CPU else ceil(amount)
+
+
+def least(spec: PodSpec, resource: str) -> int:
+    """What the pod takes of a resource even if no container requests any: its overhead."""
+    overhead = parse(spec.overhead.get(resource, 0))
+    return ceil(overhead * MILLI) if resource == CPU else ceil(overhead)
+
+
+def with_request(spec: PodSpec, resource: str, amount: int) -> PodSpec:
+    """The specification that requests an amount in all; no less than its overhead.
+
+    The first container requests it, the others and the pod itself nothing.
+    """
+    of_containers = Decimal(amount) / (MILLI if resource == CPU else 1)
+    of_containers -= parse(spec.overhead.get(resource, 0))
+    first, *others = (_without(container, resource) for container in spec.containers)
+    if of_containers > 0:
+        first = _with(first, resource, f"{of_containers:f}")
+    pod_level = spec.resources
+    if pod_level is not None:
+        pod_level = ResourceRequirements(_others(pod_level, resource))
+    return replace(
+        spec,
+        containers=(first, *others),
+        init_containers=tuple(_without(each, resource) for each in spec.init_containers),
+        resources=pod_level,
+    )
+
+
+def _without(container: Container, resource: str) -> Container:
+    return replace(
+        container, resources=ResourceRequirements(_others(container.resources, resource))
+    )
+
+
+def _with(container: Container, resource: str, amount: Quantity) -> Container:
+    requests = {**container.resources.requests, resource: amount}
+    return replace(container, resources=ResourceRequirements(requests))
+
+
+def _others(resources: ResourceRequirements, resource: str) -> dict[str, Quantity]:
+    return {name: amount for name, amount in resources.requests.items() if name != resource}

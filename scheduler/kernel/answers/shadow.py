@@ -1,0 +1,327 @@
+"""Whether another scheduler places pods as this one would: its bindings, judged as they appear.
+
+A binding is judged on the cluster as it was before it. The other scheduler may have seen a slightly
+different cluster. It counts a pod when it decides, we count it when the watch reports it. Each kind
+of object also has a watch of its own. So a binding that does not look right gets a second look when
+all that happened around it is known. The second look counts the pods that came and went meanwhile
+in several ways (`answers/orders.py`). We disagree only if none of these makes it right.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.bindings import (
+    AGREEMENT,
+    DISAGREEMENT,
+    Look,
+    Result,
+    Unjudged,
+    look_at,
+)
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import (
+    Disagreement,
+    FeasibleNode,
+    Placed,
+    RejectedNode,
+    Rejection,
+    ShadowSummary,
+)
+from scheduler.kernel.answers.orders import AROUND_SECONDS, Change, state, ways, without
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
+from scheduler.kernel.framework.runtime import PluginError
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.observability.shadow_metrics import ShadowMetrics
+
+MAX_CHANGES: Final = 16384
+"""Recent changes of pods that are remembered."""
+MAX_OPEN: Final = 256
+"""Bindings that may wait for their second look; beyond that the oldest goes without."""
+LAST_LOOKS: Final = 2000
+"""Second looks at the end; bindings that are left then go without."""
+
+_When: TypeAlias = Callable[[float], str]
+"""A time of the engine's clock as RFC 3339."""
+
+
+class _Open(msgspec.Struct, frozen=True):
+    """A binding that is to be looked at again: the pod as it waited, what it looked like so far."""
+
+    time: float
+    binding: Change
+    waiting: PodInfo
+    result: Result
+    example: Disagreement | None
+
+
+class Shadow:
+    """Judges the bindings of the schedulers that an engine has profiles for.
+
+    Tell it of each event before the engine is told. The engine must decide nothing itself; its
+    snapshot is brought up to date here.
+    """
+
+    def __init__(
+        self, engine: Engine, metrics: ShadowMetrics, when: _When, *, examples: int = 10
+    ) -> None:
+        """Begin; until `begin` is called pods are not judged.
+
+        In a summary so many examples of each kind of disagreement are explained.
+        """
+        self._core = core = engine.core
+        self._metrics = metrics
+        self._when = when
+        self._explainer = Explainer(engine, lambda pod: core.frameworks[pod.spec.scheduler_name])
+        self._began: float | None = None
+        self._changes: deque[Change] = deque(maxlen=MAX_CHANGES)
+        self._number = 0
+        self._promises: dict[str, tuple[Change, PodInfo]] = {}
+        """Waiting pods that have a place already, each with the pod as it was before."""
+        self._ways: Iterator[frozenset[int]] | None = None
+        """In which the oldest that is open has not been looked at; None before the first."""
+        self._open: deque[_Open] = deque()
+        self._places = dict.fromkeys(DISAGREEMENT, examples)
+        self._max_examples = examples
+        self._examples: list[Disagreement] = []
+        for name in core.frameworks:
+            for result in Result:
+                metrics.bindings[result.value, name].inc(0)
+            for reason in Unjudged:
+                metrics.unjudged[reason.value, name].inc(0)
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def begin(self, now: float) -> None:
+        """The engine knows the whole cluster: what comes now is new."""
+        self._began = now
+
+    def note(self, event: Event, now: float) -> None:
+        """Hear of an event before the engine does."""
+        if isinstance(event, ObjectGone) and event.kind == "pods":
+            known = self._core.cache.get_pod(event.uid)
+            if known is not None:
+                self._left(known, None, now)
+            self._break_promise(event.uid, now)
+        elif isinstance(event, ObjectSet) and isinstance(pod := event.object, PodInfo):
+            self._hear(pod, now)
+
+    def look_again(self, now: float) -> bool:
+        """Look once more at a binding around which all is known.
+
+        Returns:
+            Whether there is more to be looked at.
+        """
+        if not (self._open and self._open[0].time + AROUND_SECONDS <= now):
+            since = self._open[0].time if self._open else now
+            while self._changes and self._changes[0].until < since - AROUND_SECONDS:
+                self._changes.popleft()
+            return False
+        self._look_on()
+        return True
+
+    def end(self) -> None:
+        """Come to an end about all of them."""
+        for _ in range(LAST_LOOKS):
+            if self._open:
+                self._look_on()
+        while self._open:
+            self._settle(self._open[0].result)
+
+    def _look_on(self) -> None:
+        """Look at the oldest in one more way."""
+        core, oldest = self._core, self._open[0]
+        changes = self._known_changes()
+        if self._ways is None:
+            self._ways = ways(oldest.binding, changes)
+        counted = next(self._ways, None)
+        if counted is None:
+            self._settle(oldest.result)
+            return
+        core.catch_up()
+        snapshot, early = state(oldest.binding, changes, counted, core.cache, core.snapshot)
+        nominated = without(core.queue.nominator, early)
+        look = self._look(oldest.waiting, oldest.binding.pod.node_name, snapshot, nominated)
+        if look.result in AGREEMENT:
+            self._settle(Result.RACED)
+
+    # --- what is remembered ---------------------------------------------------------------------
+
+    def _known_changes(self) -> list[Change]:
+        return [*(change for change, _ in self._promises.values()), *self._changes]
+
+    def _remember(self, change: Change) -> Change:
+        if len(self._changes) >= MAX_CHANGES:
+            lost = self._changes.popleft()
+            while self._open and self._open[0].time - AROUND_SECONDS <= lost.until:
+                self._settle(self._open[0].result)
+        self._changes.append(change)
+        return change
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _left(self, before: PodInfo, after: PodInfo | None, now: float) -> None:
+        """A pod went, or is being deleted: it holds its room still, and counts no more."""
+        since, until = now - AROUND_SECONDS, now + AROUND_SECONDS
+        self._remember(Change(self._next_number(), before, before, after, since, until))
+
+    def _decided(self, pod: PodInfo, queued: QueuedPodInfo | None, now: float) -> Change:
+        """A pod has a place, or is promised one."""
+        turn, since = None, now
+        if queued is not None:
+            framework = self._core.frameworks[pod.spec.scheduler_name]
+            turn = framework.sort_key(queued), queued.timestamp
+            since = max(queued.timestamp, now - AROUND_SECONDS)
+        return self._remember(Change(self._next_number(), pod, None, pod, since, now, turn))
+
+    def _hear_of_waiting(self, pod: PodInfo, now: float) -> None:
+        """A pod that waits may say where it will be: its place is counted from then on.
+
+        Where the same change says that it cannot be placed, others have to go first: no place yet.
+        """
+        node = pod.pod.status.nominated_node_name
+        promised = self._promises.get(pod.uid)
+        if promised is not None and promised[0].pod.node_name != node:
+            self._break_promise(pod.uid, now)
+        place = self._core.queue.place_of(pod.uid)
+        if not node or promised is not None or place is None:
+            return
+        before = place.queued.pod_info
+        status = before.pod.status
+        if status.nominated_node_name != node and status.conditions == pod.pod.status.conditions:
+            change = self._decided(pod.on_node(node), place.queued, now)
+            self._promises[pod.uid] = change, before
+
+    def _break_promise(self, uid: str, now: float) -> None:
+        promised = self._promises.pop(uid, None)
+        if promised is not None:
+            self._left(promised[0].pod, None, now)
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def _hear(self, pod: PodInfo, now: float) -> None:
+        """A pod is new or has changed; what matters is that it has a node for the first time."""
+        core, scheduler = self._core, pod.spec.scheduler_name
+        known = core.cache.get_pod(pod.uid)
+        if known is not None:
+            if pod.is_terminating and not known.is_terminating:
+                self._left(known, pod, now)
+            return
+        if not pod.node_name:
+            self._hear_of_waiting(pod, now)
+            return
+        place = core.queue.place_of(pod.uid)
+        queued = None if place is None else place.queued
+        waiting = None if queued is None else queued.pod_info
+        promised = self._promises.get(pod.uid)
+        if promised is not None and promised[0].pod.node_name == pod.node_name:
+            binding, waiting = self._promises.pop(pod.uid)
+            self._remember(binding)
+        else:
+            self._break_promise(pod.uid, now)
+            binding = self._decided(pod, queued, now)
+        if scheduler not in core.frameworks:
+            return
+        if self._began is None:
+            self._metrics.unjudged[Unjudged.BEFORE.value, scheduler].inc()
+        elif waiting is None:
+            self._metrics.unjudged[Unjudged.UNSEEN.value, scheduler].inc()
+        else:
+            self._judge(binding, waiting, now)
+
+    def _judge(self, binding: Change, waiting: PodInfo, now: float) -> None:
+        """The first look."""
+        core, node = self._core, binding.pod.node_name
+        core.catch_up()
+        look = self._look(waiting, node, core.snapshot, core.queue.nominator)
+        if look.rank:
+            self._metrics.rank[waiting.spec.scheduler_name].observe(look.rank)
+        if look.result not in DISAGREEMENT:
+            self._count(waiting, look.result)
+            return
+        example = None
+        if self._places[look.result]:
+            self._places[look.result] -= 1
+            example = self._explained(waiting, node, look.result, now)
+        self._open.append(_Open(now, binding, waiting, look.result, example))
+        if len(self._open) > MAX_OPEN:
+            self._settle(self._open[0].result)
+
+    def _settle(self, result: Result) -> None:
+        """All has been thought about the oldest that is open."""
+        self._ways = None
+        seen = self._open.popleft()
+        self._count(seen.waiting, result)
+        if seen.example is None:
+            return
+        if result is Result.RACED:
+            self._places[seen.result] += 1
+        else:
+            self._examples.append(seen.example)
+
+    def _look(self, pod: PodInfo, node: str, snapshot: Snapshot, nominated: NominatedPods) -> Look:
+        framework = self._core.frameworks[pod.spec.scheduler_name]
+        with framework.calls.unmeasured():
+            try:
+                return look_at(framework, pod, node, snapshot, nominated)
+            except PluginError:
+                return Look(Result.FAILED)
+
+    # --- telling --------------------------------------------------------------------------------
+
+    def summary(self, now: float) -> ShadowSummary:
+        """All that was counted, and the disagreements since `forget_examples`."""
+        metrics, names = self._metrics, self._core.frameworks
+        results = {
+            result.value: int(sum(metrics.bindings[result.value, name].value for name in names))
+            for result in Result
+        }
+        unjudged = {
+            reason.value: int(sum(metrics.unjudged[reason.value, name].value for name in names))
+            for reason in Unjudged
+        }
+        return ShadowSummary(
+            time=self._when(now),
+            schedulers=tuple(names),
+            seconds=0.0 if self._began is None else round(now - self._began, 3),
+            bindings=sum(results.values()) + len(self._open),
+            results=results,
+            open=len(self._open),
+            unjudged=unjudged,
+            examples=tuple(self._examples),
+        )
+
+    def forget_examples(self) -> None:
+        """They have been told; others have their places."""
+        self._examples = []
+        self._places = dict.fromkeys(DISAGREEMENT, self._max_examples)
+
+    def _count(self, pod: PodInfo, result: Result) -> None:
+        self._metrics.bindings[result.value, pod.spec.scheduler_name].inc()
+
+    def _explained(self, waiting: PodInfo, node: str, result: Result, now: float) -> Disagreement:
+        judgement = self._explainer.judge(waiting.on_node(node))
+        self._explainer.forget()
+        answer = judgement.answer()
+        own = next((each for each in answer.nodes if each.node == node), None)
+        rejection = answer.pre_filter
+        if isinstance(own, RejectedNode):
+            rejection = Rejection(own.plugin, own.code, own.reasons)
+        return Disagreement(
+            pod=answer.pod,
+            scheduler=waiting.spec.scheduler_name,
+            time=self._when(now),
+            result=result.value,
+            fitting=sum(isinstance(each, FeasibleNode) for each in answer.nodes),
+            nominated_node=waiting.pod.status.nominated_node_name,
+            rejection=rejection,
+            placed=answer.placed or Placed(node, fits=False),
+        )

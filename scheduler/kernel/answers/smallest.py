@@ -1,0 +1,225 @@
+"""The smallest changes of a pod that would make it fit: less to ask for, more to tolerate.
+
+Every change that is told of has been tried. None is told of that has a smaller one of its kind:
+a larger amount, or some of its edits, would not do.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from scheduler.api.objects import PodSpec, Taint, Toleration
+from scheduler.api.resources import quantity
+from scheduler.api.taints import Tolerations
+from scheduler.kernel.answers.checks import EveryCheck, shortage
+from scheduler.kernel.answers.edits import AddToleration, DropRule, Edit, LowerRequest
+from scheduler.kernel.answers.model import Change
+from scheduler.kernel.answers.requests import amount_of, least, with_request
+from scheduler.kernel.answers.rules import rules_of, without_rules
+from scheduler.kernel.answers.trials import Rows, Trials
+from scheduler.kernel.answers.violations import likely_sets
+from scheduler.kernel.framework.obstacles import ResourceObstacle
+from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.kernel.plugins.node_affinity import NodeAffinity
+from scheduler.kernel.plugins.node_ports import NodePorts
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.kernel.plugins.taint_toleration import TaintToleration, untolerated
+
+RULED: Final = (NodeAffinity.NAME, InterPodAffinity.NAME, PodTopologySpread.NAME, NodePorts.NAME)
+"""The plugins that judge what `rules_of` lists."""
+ADJUSTABLE: Final = (NodeResourcesFit.NAME, TaintToleration.NAME, *RULED)
+"""The plugins that other demands of the pod would satisfy."""
+_MOST_RULES: Final = 32
+"""Of a pod with more demands only these are tried."""
+_MOST_TAINT_SETS: Final = 16
+_NODES_TRIED: Final = 4
+
+
+def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """Less of one resource; where none will do alone, less of several."""
+    rows = _with_place(every, every.rejected_by_none_but(NodeResourcesFit.NAME))
+    if not len(rows):
+        return
+    found = False
+    for resource in _wanting(every, rows):
+        change = _lower_one(every, trials, resource)
+        if change is not None:
+            found = True
+            yield change
+    if not found:
+        yield from several(every, trials, (NodeResourcesFit.NAME,))
+
+
+def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """The fewest tolerations that are missing on a node that nothing else is against."""
+    table = every.snapshot.table
+    spec = trials.pod.spec
+    tolerations = Tolerations(spec.tolerations)
+    nodes: dict[tuple[AddToleration, ...], int] = {}
+    rows = every.rejected_by_none_but(TaintToleration.NAME)
+    for number, count in enumerate(np.bincount(table.taint_set[rows]).tolist()):
+        if count:
+            missing = _missing(table.taint_sets.values[number], tolerations)
+            nodes[missing] = nodes.get(missing, 0) + count
+    size = 0
+    for edits in sorted(nodes, key=lambda each: (len(each), -nodes[each]))[:_MOST_TAINT_SETS]:
+        if size and len(edits) > size:
+            return
+        if len(trials.rows(applied(spec, edits))):
+            needed = trials.needed(edits, lambda some: len(trials.rows(applied(spec, some))) > 0)
+            size = len(needed)
+            yield trials.change(needed, trials.rows(applied(spec, needed)))
+
+
+def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """The fewest demands of the pod without which it would fit."""
+    if not len(every.rejected_by_none_but(*RULED)):
+        return
+    spec = trials.pod.spec
+    rules = [rule for rule in rules_of(trials.pod) if rule.plugin in every.names][:_MOST_RULES]
+    for drops, rows in trials.smallest_sets(
+        [rule.drop for rule in rules],
+        lambda some: trials.rows(applied(spec, some)),
+        lambda: likely_sets(rules, trials),
+    ):
+        yield trials.change(drops, rows)
+
+
+def several(
+    every: EveryCheck, trials: Trials, plugins: Sequence[str] = ADJUSTABLE
+) -> Iterator[Change]:
+    """All that one node demands at which only some plugins reject the pod, but no more."""
+    spec = trials.pod.spec
+
+    def try_edits(some: Sequence[Edit]) -> Rows:
+        return trials.rows(applied(spec, some))
+
+    rows = _with_place(every, every.rejected_by_none_but(*plugins))
+    order = np.lexsort((shortage(every, rows), every.fails[rows]))
+    for row in rows[order[:_NODES_TRIED]].tolist():
+        edits = _edits_for(every, trials, row)
+        if not len(try_edits(edits)):
+            continue
+        needed = trials.needed(edits, lambda some: len(try_edits(some)) > 0)
+        for i, edit in enumerate(needed):
+            if isinstance(edit, LowerRequest):
+                others = [*needed[:i], *needed[i + 1 :]]
+                needed[i] = _highest(trials, edit.resource, others, amount_of(edit)) or edit
+        yield trials.change(needed, try_edits(needed))
+        return
+
+
+def applied(spec: PodSpec, edits: Sequence[Edit]) -> PodSpec:
+    """The specification after edits; those of nodes and of other pods change nothing of it."""
+    for edit in edits:
+        if isinstance(edit, LowerRequest):
+            spec = with_request(spec, edit.resource, amount_of(edit))
+    added = [
+        Toleration(edit.key, "Equal", edit.value, edit.effect)
+        for edit in edits
+        if isinstance(edit, AddToleration)
+    ]
+    dropped = {edit.path for edit in edits if isinstance(edit, DropRule)}
+    if added:
+        spec = replace(spec, tolerations=(*spec.tolerations, *added))
+    return without_rules(spec, dropped) if dropped else spec
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> Change | None:
+    """The most of one resource that fits, where something does."""
+    spec = trials.pod.spec
+    rows = trials.rows(with_request(spec, resource, least(spec, resource)))
+    if not len(rows):
+        return None
+    lower = _highest(trials, resource, (), int(_free(every, resource, rows).max()))
+    if lower is None:
+        return None
+    return trials.change([lower], trials.rows(applied(spec, [lower])))
+
+
+def _highest(
+    trials: Trials, resource: str, others: Sequence[Edit], guess: int
+) -> LowerRequest | None:
+    """The most of a resource that fits together with other edits; None where nothing does.
+
+    `others` are made as well; `guess` is likely the right amount, which spares trials.
+    """
+    spec, asked = trials.pod.spec, trials.pod.shape.requests[resource]
+    first = least(spec, resource) - 1
+
+    def lowered(amount: int) -> LowerRequest:
+        return LowerRequest(resource, quantity(resource, asked), quantity(resource, amount))
+
+    def fits(amount: int) -> bool:
+        return len(trials.rows(applied(spec, [*others, lowered(amount)]))) > 0
+
+    # `high` never fits; `low` does, once it is more than `first`.
+    low, high = first, asked
+    for amount in (guess, guess + 1, first + 1):
+        if low < amount < high:
+            low, high = (amount, high) if fits(amount) else (low, amount)
+    while low > first and high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return lowered(low) if low > first else None
+
+
+def _wanting(every: EveryCheck, rows: Rows) -> list[str]:
+    """The resources of which some of the rows have too little."""
+    asked = every.pod.shape.requests
+    obstacles = every.obstacles(NodeResourcesFit.NAME, rows)
+    return [
+        o.resource for o in obstacles if isinstance(o, ResourceObstacle) and o.resource in asked
+    ]
+
+
+def _free(every: EveryCheck, resource: str, rows: Rows) -> NDArray[np.float64]:
+    table = every.world.table
+    column = table.resources.get(resource)
+    if column is None:
+        return np.zeros(len(rows))
+    free: NDArray[np.float64] = table.allocatable[column, rows] - table.requested[column, rows]
+    return free.clip(min=0)
+
+
+def _with_place(every: EveryCheck, rows: Rows) -> Rows:
+    """Those of the rows on which one more pod may run."""
+    table = every.world.table
+    return rows[table.pod_count[rows] < table.max_pods[rows]]
+
+
+# --- one node -----------------------------------------------------------------------------------
+
+
+def _edits_for(every: EveryCheck, trials: Trials, row: int) -> list[Edit]:
+    """What would satisfy all that speaks against a node, maybe more than that."""
+    asked = trials.pod.shape.requests
+    here = np.array([row])
+    edits: list[Edit] = []
+    against = {
+        name for name, rejects in zip(every.names, every.rejects, strict=True) if rejects[row]
+    }
+    if NodeResourcesFit.NAME in against:
+        for resource in _wanting(every, here):
+            amount = max(int(_free(every, resource, here)[0]), least(trials.pod.spec, resource))
+            said = quantity(resource, asked[resource]), quantity(resource, amount)
+            edits.append(LowerRequest(resource, *said))
+    if TaintToleration.NAME in against:
+        table = every.snapshot.table
+        taints = table.taint_sets.values[int(table.taint_set[row])]
+        edits.extend(_missing(taints, Tolerations(trials.pod.spec.tolerations)))
+    ruled = [rule.drop for rule in rules_of(trials.pod) if rule.plugin in against]
+    return [*edits, *ruled[:_MOST_RULES]]
+
+
+def _missing(taints: tuple[Taint, ...], tolerations: Tolerations) -> tuple[AddToleration, ...]:
+    """The tolerations that a pod lacks for some taints."""
+    found = {(t.key, t.value, t.effect) for t in untolerated(taints, tolerations)}
+    return tuple(AddToleration(*each) for each in sorted(found))

@@ -1,0 +1,148 @@
+"""The pod, or the cluster, as it might be: judged by the filters that decide, changing nothing."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+from math import comb
+from typing import Final, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Node, PodSpec
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.kernel.answers.edits import Edit
+from scheduler.kernel.answers.model import Change
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
+
+Rows: TypeAlias = NDArray[np.intp]
+_T = TypeVar("_T")
+
+SEVERAL: Final = "several"
+"""The kind of a change with edits of several kinds."""
+_SETS_TOLD: Final = 3
+"""As many ways of one kind are told of."""
+
+
+class TrialsSpentError(SchedulerError):
+    """There has been enough trying of one kind of change; what is half found is not told of."""
+
+
+class Trials:
+    """Tries what might be, a limited number of times for each kind of change.
+
+    Attributes:
+        pod: as it is.
+        snapshot: the cluster as it is.
+        nominated: pods that wait for a node to be cleared for them.
+        left: how many trials may still be made for the present kind.
+    """
+
+    def __init__(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods | None,
+    ) -> None:
+        self.pod = pod
+        self.snapshot = snapshot
+        self.nominated = nominated
+        self.left = 0
+        self._aside = framework.aside()
+        self._world: Snapshot | None = None
+
+    def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Rows:
+        """The rows on which the pod would fit; none where a plugin fails.
+
+        None stands for what the pod does demand, and for the cluster that is.
+
+        Raises:
+            TrialsSpentError: no more trials may be made.
+        """
+        if self.left <= 0:
+            raise TrialsSpentError
+        self.left -= 1
+        pod = self.pod if spec is None else self.pod.with_spec(spec)
+        world = self.snapshot if snapshot is None else snapshot
+        try:
+            return self._aside.find_nodes_that_fit(pod, world, self.nominated).feasible_rows()
+        except PluginError:
+            return np.zeros(0, np.intp)
+
+    def nodes_with(self, node: Node) -> list[str]:
+        """The nodes on which the pod would fit, were there a new node, or one other than it is."""
+        world = self._world
+        if world is None:
+            world = self._world = self.snapshot.fork()
+        name = node.metadata.name
+        row = world.table.row_of.get(name)
+        before = None if row is None else world.node(row)
+        world.update([NodeSet(blank_info(node), node)])
+        try:
+            return sorted(world.table.names[row] for row in self.rows(snapshot=world).tolist())
+        finally:
+            world.update(
+                [NodeRemoved(name) if before is None else NodeSet(blank_info(before), before)]
+            )
+
+    def change(self, edits: Sequence[Edit], rows: Rows) -> Change:
+        """A change after which the pod fits on some rows."""
+        names = self.snapshot.table.names
+        return change_of(edits, [names[row] for row in rows.tolist()])
+
+    def smallest_sets(
+        self,
+        atoms: Sequence[_T],
+        try_set: Callable[[Sequence[_T]], Rows],
+        likely: Callable[[], Iterable[Sequence[_T]]],
+    ) -> Iterator[tuple[Sequence[_T], Rows]]:
+        """The sets of as few atoms as possible after which there are rows.
+
+        All sets of a size are tried while there are trials left for that; then likely ones only, in
+        the order given, each without what is not needed.
+
+        `try_set` says where the pod fits after a set.
+        """
+        for size in range(1, len(atoms) + 1):
+            if comb(len(atoms), size) > self.left // 2:
+                break
+            found = 0
+            for chosen in combinations(atoms, size):
+                rows = try_set(chosen)
+                if len(rows) and found < _SETS_TOLD:
+                    found += 1
+                    yield chosen, rows
+            if found:
+                return
+        for several in likely():
+            if len(try_set(several)):
+                needed = self.needed(several, lambda some: len(try_set(some)) > 0)
+                yield needed, try_set(needed)
+                return
+
+    def needed(self, atoms: Sequence[_T], fits: Callable[[Sequence[_T]], bool]) -> list[_T]:
+        """Of atoms that do together, those without any one of which it would not do."""
+        kept = list(atoms)
+        for atom in atoms:
+            others = [each for each in kept if each is not atom]
+            if others and fits(others):
+                kept = others
+        return kept
+
+
+def change_of(edits: Sequence[Edit], nodes: Sequence[str]) -> Change:
+    """A change after which the pod fits on some nodes, called by the kind of its edits."""
+    kinds = {edit.kind for edit in edits}
+    kind = kinds.pop() if len(kinds) == 1 else SEVERAL
+    return Change(kind, tuple(edits), len(nodes), min(nodes))
+
+
+def blank_info(node: Node) -> NodeInfo:
+    """A node as the cache has it while no pod runs there."""
+    info = NodeInfo(node.metadata.name)
+    info.node = node
+    return info

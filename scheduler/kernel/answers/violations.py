@@ -1,0 +1,52 @@
+"""Which demands of a pod keep it from which nodes, so that the fewest to drop are found at once."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.answers.edits import DropRule
+from scheduler.kernel.answers.rules import Rule, requirements_of, without_rules
+from scheduler.kernel.answers.trials import Rows, Trials
+from scheduler.kernel.plugins.label_obstacles import satisfied
+
+
+def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRule, ...]]:
+    """The sets of demands that a node violates, the smallest sets first.
+
+    Each demand is judged by itself. So these are the smallest sets there are, where demands do not
+    depend on each other; whether one will do has still to be tried.
+
+    Cost: a trial for each demand on other pods.
+    """
+    spec, table = trials.pod.spec, trials.snapshot.table
+    paths = {rule.drop.path for rule in rules}
+    rows = trials.rows(without_rules(spec, paths))
+    if not len(rows):
+        return
+    violated = np.zeros((len(rules), table.size), np.bool_)
+    of_terms: dict[int, list[int]] = {}
+    requirements = requirements_of(spec)
+    for i, rule in enumerate(rules):
+        known = requirements.get(rule.drop.path)
+        if known is None:
+            violated[i] = True
+            violated[i][trials.rows(without_rules(spec, paths - {rule.drop.path}))] = False
+        else:
+            number, term = known
+            violated[i] = ~satisfied(term, trials.snapshot)
+            if number is not None:
+                of_terms.setdefault(number, []).append(i)
+    _forget_other_terms(violated, list(of_terms.values()))
+    sets = np.unique(violated[:, rows], axis=1).T
+    for chosen in sets[np.argsort(sets.sum(axis=1), kind="stable")]:
+        yield tuple(rules[i].drop for i in np.flatnonzero(chosen).tolist())
+
+
+def _forget_other_terms(violated: NDArray[np.bool_], terms: Sequence[Sequence[int]]) -> None:
+    """Of terms of which one must hold, only the one that a row violates least is to be dropped."""
+    if len(terms) > 1:
+        counts = np.array([violated[list(term)].sum(axis=0) for term in terms])
+        best: Rows = counts.argmin(axis=0)
+        for number, term in enumerate(terms):
+            violated[list(term)] &= best == number

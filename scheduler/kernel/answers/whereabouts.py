@@ -1,0 +1,81 @@
+"""Where a pod is on its way, and how it came there: what only the engine that decides knows."""
+
+from collections.abc import Callable
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.model import Hold, StoryEntry, Wake, Whereabouts
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.queue import Place
+
+ASSIGNED = "assigned"
+ELSEWHERE = "elsewhere"
+
+_When = Callable[[float], str]
+"""A time of the engine's clock as RFC 3339."""
+
+
+def whereabouts_of(pod: PodInfo, engine: Engine, when: _When, *, leading: bool) -> Whereabouts:
+    """Where a pod is.
+
+    The pod is given as the API server has it; `leading` says whether this instance decides.
+    """
+    core, uid = engine.core, pod.uid
+    story = tuple(
+        StoryEntry(when(entry.time), entry.attempt, entry.what, entry.detail)
+        for entry in engine.story(uid)
+    )
+    nominated = core.queue.nominator.node_of(uid) or ""
+    attempt = engine.attempts.of(uid)
+    if attempt is not None:
+        held = core.waiting.get(uid)
+        holds = () if held is None else sorted(held.deadlines.items())
+        return Whereabouts(
+            attempt.state.value,
+            leading,
+            since=when(attempt.since or attempt.start),
+            attempts=attempt.queued.attempts,
+            node=attempt.pod.node_name,
+            nominated_node=nominated,
+            held_by=tuple(Hold(plugin, when(deadline)) for plugin, deadline in holds),
+            message=attempt.doubt,
+            story=story,
+        )
+    place = core.queue.place_of(uid)
+    if place is not None:
+        return _in_queue(place, engine, when, leading=leading, nominated=nominated, story=story)
+    if pod.node_name:
+        return Whereabouts(ASSIGNED, leading, node=pod.node_name, story=story)
+    return Whereabouts(ELSEWHERE, leading, story=story)
+
+
+def _in_queue(
+    place: Place,
+    engine: Engine,
+    when: _When,
+    *,
+    leading: bool,
+    nominated: str,
+    story: tuple[StoryEntry, ...],
+) -> Whereabouts:
+    queued = place.queued
+    rejectors = queued.unschedulable_plugins | queued.pending_plugins
+    if queued.gating_plugin:
+        rejectors = frozenset({queued.gating_plugin})
+    wakes = (
+        Wake(plugin, engine.core.queue.wakers(queued.pod_info, plugin))
+        for plugin in sorted(rejectors)
+    )
+    return Whereabouts(
+        place.name,
+        leading,
+        since=when(queued.timestamp),
+        until=when(place.until) if place.until else "",
+        attempts=queued.attempts,
+        nominated_node=nominated,
+        gated_by=queued.gating_plugin,
+        rejected_by=tuple(sorted(queued.unschedulable_plugins)),
+        pending_by=tuple(sorted(queued.pending_plugins)),
+        waits_for=tuple(wakes) if place.is_waiting else (),
+        message=queued.last_failure,
+        story=story,
+    )

@@ -1,0 +1,149 @@
+"""Why a pod fits nowhere, beyond the first rejection of every node, and what would help.
+
+Judged beside the decisions, on the snapshot as it is: nothing is changed, remembered or counted.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Final, TypeAlias
+from weakref import ref
+
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
+from scheduler.kernel.answers.cluster_changes import add_nodes, evict, set_labels, uncordon
+from scheduler.kernel.answers.model import Change, Guess, PodAnswer
+from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
+from scheduler.kernel.answers.spelling import guesses
+from scheduler.kernel.answers.trials import Trials, TrialsSpentError
+from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.snapshot import Snapshot
+
+MOST_TRIALS: Final = 128
+"""So often the pod is judged as it might be for one kind of change, whatever it is made of."""
+_MOST_KNOWN: Final = 256
+"""Answers kept for pods that are alike."""
+
+_Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[Change]]
+_OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
+_OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_nodes)
+
+
+class Depth(Enum):
+    """How much to find out about a pod that fits nowhere."""
+
+    VERDICTS = 0
+    """The first plugin that rejects each node."""
+    CHECKS = 1
+    """Also the other plugins that do, and the nodes that come close: each filter sees each node."""
+    CHANGES = 2
+    """Also what would help, which takes some ten times as long."""
+
+
+class Whys:
+    """Find out why pods fit nowhere; once for pods that are alike, while nothing changes."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._known: dict[object, PodAnswer] = {}
+
+    def add(
+        self,
+        answer: PodAnswer,
+        depth: Depth,
+        framework: Framework,
+        pod: PodInfo,
+        found: Feasibility,
+        snapshot: Snapshot,
+        nominated: NominatedPods,
+    ) -> PodAnswer:
+        """The answer about a pod that fits nowhere, with all that the depth asks for.
+
+        A plugin that fails adds nothing. If that matters to the verdict, the caller that asks for
+        the verdict is told.
+        """
+        if depth is Depth.VERDICTS:
+            return answer
+        # A weak reference: a fork that is still held must be copied when the cluster changes.
+        state = ref(snapshot), snapshot.epoch, nominated, nominated.version
+        if self._state != state:
+            self._state, self._known = state, {}
+        likeness = _likeness(pod, framework, depth, nominated)
+        known = self._known.get(likeness)
+        if known is None or likeness is None:
+            try:
+                known = explained(depth, framework, pod, snapshot, nominated, found)
+            except PluginError:
+                return answer
+            if len(self._known) < _MOST_KNOWN:
+                self._known[likeness] = known
+        return replace(
+            answer,
+            checks=known.checks,
+            nearest=known.nearest,
+            changes=known.changes,
+            guesses=known.guesses,
+        )
+
+
+def explained(
+    depth: Depth,
+    framework: Framework,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    nominated: NominatedPods | None = None,
+    found: Feasibility | None = None,
+) -> PodAnswer:
+    """Why a pod fits nowhere, and what would help.
+
+    Cost: one pass of each filter, and more if PreFilter rejects the pod as a whole. Without `found`
+    also one look at the cluster. Each kind of change takes at most `MOST_TRIALS` further looks.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    every = every_check(framework, pod, snapshot, nominated, found)
+    answer = PodAnswer(pod.key, framework.profile_name)
+    answer = replace(answer, checks=checks_of(every), nearest=nearest_nodes(every))
+    if depth is not Depth.CHANGES:
+        return answer
+    trials = Trials(framework, pod, snapshot, nominated)
+    changes = tuple(smallest_changes(every, trials))
+    return replace(answer, changes=changes, guesses=tuple(_guesses(trials)))
+
+
+def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    """Give changes kind by kind; mixed changes of the pod only if no single kind would do."""
+    found = False
+    for kind in _OF_THE_POD:
+        for change in _of_kind(kind, every, trials):
+            found = True
+            yield change
+    if not found:
+        yield from _of_kind(several, every, trials)
+    for kind in _OF_THE_CLUSTER:
+        yield from _of_kind(kind, every, trials)
+
+
+def _of_kind(kind: _Kind, every: EveryCheck, trials: Trials) -> Iterator[Change]:
+    trials.left = MOST_TRIALS
+    try:
+        yield from kind(every, trials)
+    except TrialsSpentError:
+        return
+
+
+def _guesses(trials: Trials) -> Iterator[Guess]:
+    trials.left = MOST_TRIALS
+    return guesses(trials)
+
+
+def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:
+    """A key that is equal for pods with the same answer; None for a pod with its own answer."""
+    if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
+        return None
+    metadata, nominated_to = pod.pod.metadata, pod.pod.status.nominated_node_name
+    of_pod = pod.shape, pod.label_set, pod.namespace, metadata.owner_references, nominated_to
+    return framework, depth, of_pod

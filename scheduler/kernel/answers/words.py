@@ -1,0 +1,218 @@
+"""Obstacles, changes and guesses as short sentences."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, assert_never
+
+from scheduler.api.objects import Taint
+from scheduler.api.taints import taint_text
+from scheduler.kernel.answers.edits import (
+    AddNodes,
+    AddToleration,
+    DropRule,
+    Edit,
+    EvictPod,
+    LowerRequest,
+    SetLabel,
+    Uncordon,
+)
+from scheduler.kernel.answers.model import Change, Guess, NearNode
+from scheduler.kernel.answers.report import amount_for_people
+from scheduler.kernel.answers.requests import amount_of
+from scheduler.kernel.framework.obstacles import (
+    LabelObstacle,
+    Obstacle,
+    PodOnNode,
+    PodTermObstacle,
+    PortObstacle,
+    ResourceObstacle,
+    SpreadObstacle,
+    TaintObstacle,
+)
+
+_DOMAINS_SHOWN: Final = 6
+_PATHS: Final = (
+    (".requiredDuringSchedulingIgnoredDuringExecution", ""),
+    ("spec.affinity.", ""),
+    ("spec.", ""),
+)
+"""What goes from a path that people know anyway."""
+
+
+def obstacle_text(obstacle: Obstacle) -> str:
+    """What stands in the way, in one line."""
+    match obstacle:
+        case ResourceObstacle():
+            return _resource(obstacle)
+        case TaintObstacle():
+            return f"taint {obstacle.taint} on {nodes_text(obstacle.nodes)}"
+        case LabelObstacle():
+            return _label(obstacle)
+        case PodTermObstacle():
+            return _pod_term(obstacle)
+        case SpreadObstacle():
+            return _spread(obstacle)
+        case PortObstacle():
+            port = f"{obstacle.port}/{obstacle.protocol}"
+            on = nodes_text(obstacle.nodes)
+            return f"host port {port} is held on {on}{_examples(obstacle.pods, obstacle.count)}"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def change_text(change: Change) -> str:
+    """What to do, and on how many nodes the pod fits then."""
+    if change.kind == "evictPod":
+        what = _evictions(change.edits)
+    else:
+        what = ", and ".join(edit_text(edit) for edit in change.edits)
+    where = change.node if change.nodes == 1 else f"{change.nodes} nodes, such as {change.node}"
+    if any(isinstance(edit, AddNodes) for edit in change.edits):
+        return what
+    return f"{what}: then it fits on {where}"
+
+
+def guess_text(guess: Guess) -> str:
+    """What may have been meant."""
+    fits = f" Then it fits on {nodes_text(guess.fits)}." if guess.fits else ""
+    have = "1 node has" if guess.nodes == 1 else f"{guess.nodes} nodes have"
+    asked = f'is "{guess.meant}" meant, which {have}?'
+    return f'no node has "{guess.written}" ({short_path(guess.path)}): {asked}{fits}'
+
+
+def near_text(near: NearNode) -> str:
+    """A node, and all that it has against the pod."""
+    reasons = "; ".join(
+        f"{each.plugin}: {', '.join(each.reasons)}" if each.reasons else each.plugin
+        for each in near.rejections
+    )
+    return f"{near.node}: {reasons}"
+
+
+def nodes_text(count: int) -> str:
+    """How many nodes."""
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def lead_text(scores: Mapping[str, int]) -> str:
+    """By which plugins one node is ahead of another, the greatest difference first."""
+    leads = sorted(scores.items(), key=lambda item: (-abs(item[1]), item[0]))
+    return ", ".join(f"{plugin} {lead:+d}" for plugin, lead in leads if lead)
+
+
+def short_path(path: str) -> str:
+    """A path without what is the same in all paths."""
+    for part, instead in _PATHS:
+        path = path.replace(part, instead)
+    return path
+
+
+# --- obstacles ------------------------------------------------------------------------------------
+
+
+def _resource(found: ResourceObstacle) -> str:
+    if found.resource == "pods":
+        return f"no place for another pod on {nodes_text(found.nodes)}"
+    asked = amount_for_people(found.resource, found.requested)
+    missing = amount_for_people(found.resource, found.missing)
+    text = (
+        f"{asked} {found.resource} asked for: {nodes_text(found.nodes)} short, "
+        f"by {missing} on the nearest ({found.nearest})"
+    )
+    if found.hopeless == found.nodes:
+        return f"{text}; too small even when empty"
+    return f"{text}; {found.hopeless} too small even when empty" if found.hopeless else text
+
+
+def _label(found: LabelObstacle) -> str:
+    values = f" {', '.join(found.values)}" if found.values else ""
+    text = f"{short_path(found.path)} asks for {found.key} {found.operator}{values}: "
+    if not found.having:
+        return f"{text}no node has such a label"
+    text += f"{nodes_text(found.nodes)} not so"
+    if found.found:
+        have = ", ".join(f"{each.value} ({each.nodes})" for each in found.found)
+        text += f"; nodes have {have}"
+    return text
+
+
+def _pod_term(found: PodTermObstacle) -> str:
+    per, on = found.topology_key, nodes_text(found.nodes)
+    examples = _examples(found.pods, found.count)
+    if found.rule == "existingAntiAffinity":
+        pods = "1 pod keeps" if found.count == 1 else f"{found.count} pods keep"
+        return f"{pods} away from their {per} what is {found.selector}: {on}{examples}"
+    where = short_path(found.path)
+    if found.rule == "antiAffinity":
+        return f"{where} keeps away from {found.selector} per {per}: {on}{examples}"
+    text = f"{where} wants to be with {found.selector} per {per}: not on {on}"
+    if found.missing_key:
+        text += f", {found.missing_key} of which lack the label"
+    return f"{text}; {'no such pod runs' if not found.count else 'there are'}{examples}"
+
+
+def _spread(found: SpreadObstacle) -> str:
+    text = (
+        f"{short_path(found.path) or 'the profile'} spreads {found.selector} per "
+        f"{found.topology_key}, maxSkew {found.max_skew}: {nodes_text(found.nodes)} rejected"
+    )
+    if found.missing_key:
+        text += f", {found.missing_key} lack the label"
+    if found.domain_count < found.min_domains:
+        text += f"; {found.domain_count} domains of at least {found.min_domains}"
+    if found.domains:
+        shown = found.domains[:_DOMAINS_SHOWN]
+        counts = ", ".join(f"{each.domain} {each.pods}" for each in shown)
+        more = found.domain_count - len(shown)
+        text += f"; pods: {counts}{f' and {more} more domains' if more > 0 else ''}"
+        worst = max(each.skew_with_pod for each in found.domains)
+        text += f"; the skew would be up to {worst}"
+    return text
+
+
+def _examples(pods: Sequence[PodOnNode], count: int) -> str:
+    if not pods:
+        return ""
+    named = ", ".join(f"{each.pod} on {each.node}" for each in pods[:2])
+    return f" ({named}{f' and {count - 2} more' if count > 2 else ''})"  # noqa: PLR2004 - two are named
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def edit_text(edit: Edit) -> str:
+    """What to do."""
+    match edit:
+        case LowerRequest():
+            amount = amount_of(edit)
+            told = amount_for_people(edit.resource, amount, rounds_down=True)
+            at_most = f"at most {told}" if amount else "no"
+            return f"request {at_most} {edit.resource} instead of {_asked(edit)}"
+        case AddToleration():
+            return f"tolerate {taint_text(Taint(edit.key, edit.value, edit.effect))}"
+        case DropRule():
+            return f"drop {short_path(edit.path)} ({edit.text})"
+        case SetLabel():
+            # As kubectl has it.
+            label = f"{edit.key}-" if edit.value is None else f"{edit.key}={edit.value}"
+            return f"label node {edit.node} {label}"
+        case Uncordon():
+            return f"uncordon {edit.node}"
+        case EvictPod():
+            return f"evict {edit.pod}"
+        case AddNodes():
+            count = "a node" if edit.count == 1 else f"{edit.count} nodes"
+            return f"add {count} like {edit.like}"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _evictions(edits: Sequence[Edit]) -> str:
+    victims = [edit for edit in edits if isinstance(edit, EvictPod)]
+    named = ", ".join(edit.pod for edit in victims)
+    highest = max(edit.priority for edit in victims)
+    return f"evict {named} from {victims[0].node} (priority up to {highest})"
+
+
+def _asked(edit: LowerRequest) -> str:
+    asked = LowerRequest(edit.resource, edit.requested, edit.requested)
+    return amount_for_people(edit.resource, amount_of(asked))

@@ -1,0 +1,19 @@
+"""What runs where, including what is only assumed to run there.
+
+The cache is the truth the snapshot follows. It knows no plugins, no queue and no API.
+"""
+
+from scheduler.kernel.cache.cache import Cache, CacheInvariantError, Rebuilt
+from scheduler.kernel.cache.comparer import CacheComparer, RowComparison, compare_rows
+from scheduler.kernel.cache.states import PodEvent, PodState
+
+__all__ = [
+    "Cache",
+    "CacheComparer",
+    "CacheInvariantError",
+    "PodEvent",
+    "PodState",
+    "Rebuilt",
+    "RowComparison",
+    "compare_rows",
+]

@@ -1,0 +1,309 @@
+"""Nodes, the pods on them, and what changed since the snapshot last asked.
+
+Source: kubernetes pkg/scheduler/backend/cache/cache.go v1.36.
+Differs: sums over pods are kept by the snapshot only; changes go to it as a list, so that taking
+them over costs O(changes).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.kernel.cache.states import TRANSITIONS, PodEvent, PodState
+from scheduler.kernel.snapshot import (
+    Change,
+    NamespaceChanged,
+    NodeRemoved,
+    NodeSet,
+    PodAdded,
+    PodRelabelled,
+    PodRemoved,
+    PodUpdated,
+    Snapshot,
+)
+
+_MANY_CHANGES: Final = 2048
+"""So many are taken over in about 10 ms."""
+
+
+class CacheInvariantError(SchedulerError):
+    """A contradiction of our own, such as assuming a pod twice."""
+
+
+class Rebuilt(msgspec.Struct, frozen=True):
+    """The snapshot had to be built anew.
+
+    Attributes:
+        problem: what raised when a change was taken over.
+        left_out: what cannot be taken over at all, with what raised.
+    """
+
+    problem: Exception
+    left_out: tuple[tuple[Change, Exception], ...] = ()
+
+
+class Cache:
+    """The truth about what runs where.
+
+    Attributes:
+        nodes: by name, ghosts (deleted nodes with pods left) included.
+        namespaces: their labels, by name.
+        rebuilds: how often the snapshot had to be built anew.
+        changes: what the snapshot has not taken over; for reading. A new list once it has.
+        version: grows with every change of what plugins read in the snapshot. A newer version of a
+            pod that counts as before is none.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeInfo] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.rebuilds = 0
+        self.version = 0
+        self._node_count = 0
+        """Those of `nodes` that are no ghosts."""
+        self._pods: dict[str, PodInfo] = {}
+        """By UID, on the nodes where they run or are assumed to run."""
+        self._assumed: set[str] = set()
+        """Those that the API server has not confirmed."""
+        self.changes: list[Change] = []
+
+    # --- pods -----------------------------------------------------------------------------------
+
+    def assume_pod(self, pod: PodInfo) -> None:
+        """The pod is going to run on the node it names.
+
+        Raises:
+            CacheInvariantError: the cache has the pod already.
+        """
+        uid = pod.uid
+        self._next_state(uid, PodEvent.ASSUME)
+        self._pods[uid] = pod
+        self._assumed.add(uid)
+        self._place(pod, uid)
+
+    def forget_pod(self, pod: PodInfo) -> bool:
+        """The pod is not going to run there after all; says whether anything was given back."""
+        uid = pod.uid
+        if uid not in self._assumed:
+            return False
+        self._next_state(uid, PodEvent.FORGET)
+        self._drop(uid)
+        return True
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """The API server says the pod runs on the node it names; confirms an assumed pod.
+
+        The pod may sit on another node than assumed: the API server is right.
+        """
+        self._confirm(pod, PodEvent.ADD)
+
+    def update_pod(self, pod: PodInfo) -> None:
+        """The API server has a newer version of the pod."""
+        self._confirm(pod, PodEvent.UPDATE)
+
+    def remove_pod(self, pod: PodInfo) -> None:
+        """The pod is deleted, or has ended."""
+        uid = pod.uid
+        if uid in self._pods:
+            self._next_state(uid, PodEvent.REMOVE)
+            self._drop(uid)
+
+    def get_pod(self, uid: str) -> PodInfo | None:
+        """The pod as the cache has it."""
+        return self._pods.get(uid)
+
+    def seen_by_snapshot(self, uid: str) -> PodInfo | None:
+        """The pod as the snapshot has it, which does not know yet what changed since.
+
+        Cost: O(changes since the last update).
+        """
+        for change in self.changes:
+            if isinstance(change, PodAdded | PodRemoved) and change.pod.uid == uid:
+                return change.pod if isinstance(change, PodRemoved) else None
+            if isinstance(change, PodRelabelled) and change.pod.uid == uid:
+                return change.old
+        return self.get_pod(uid)
+
+    def state_of(self, uid: str) -> PodState:
+        """Where a pod stands."""
+        if uid in self._assumed:
+            return PodState.ASSUMED
+        return PodState.ADDED if uid in self._pods else PodState.ABSENT
+
+    def is_assumed_pod(self, uid: str) -> bool:
+        """Whether the pod is assumed and not confirmed."""
+        return uid in self._assumed
+
+    # --- nodes and namespaces -------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> None:
+        """A node is new or has changed."""
+        info = self._node_info(node.metadata.name)
+        returning = info.node is None
+        info.node = node
+        self._note(NodeSet(info, node))
+        if returning:
+            self._node_count += 1
+            self.changes.extend(PodAdded(pod) for pod in info.pods.values())
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone; it stays as a ghost while pods still name it."""
+        info = self.nodes.get(name)
+        if info is None or info.node is None:
+            return
+        self.changes.extend(PodRemoved(pod) for pod in info.pods.values())
+        self._note(NodeRemoved(name))
+        info.node = None
+        self._node_count -= 1
+        if not info.pods:
+            del self.nodes[name]
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """A namespace is new or its labels have changed."""
+        self.namespaces[name] = labels
+        self._note(NamespaceChanged(name, labels))
+
+    def remove_namespace(self, name: str) -> None:
+        """A namespace is gone."""
+        self.namespaces.pop(name, None)
+        self._note(NamespaceChanged(name, None))
+
+    # --- for others -----------------------------------------------------------------------------
+
+    @property
+    def has_many_changes(self) -> bool:
+        """Whether it is time for `update_snapshot`, lest it has very much to do at once."""
+        return len(self.changes) >= _MANY_CHANGES
+
+    def update_snapshot(self, snapshot: Snapshot) -> Rebuilt | None:
+        """Hand over what changed since the last call.
+
+        When a change raises, the snapshot is built anew from what is here, so that neither that
+        change nor those after it are lost.
+
+        Cost: O(changes).
+        """
+        snapshot.trim()
+        if not self.changes:
+            return None
+        changes, self.changes = self.changes, []
+        try:
+            snapshot.update(changes)
+        except Exception as problem:  # noqa: BLE001 - a decision on half a change would be wrong
+            return self.rebuild(snapshot, problem)
+        return None
+
+    def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
+        """Build the snapshot anew, because it cannot be trusted any more."""
+        self.rebuilds += 1
+        self.version += 1
+        self.changes = []
+        return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))
+
+    def contents(self) -> Iterator[Change]:
+        """The changes that build a snapshot of what is here."""
+        for name, labels in self.namespaces.items():
+            yield NamespaceChanged(name, labels)
+        for info in self.nodes.values():
+            if info.node is not None:
+                yield NodeSet(info, info.node)
+                yield from map(PodAdded, info.pods.values())
+
+    def node_count(self) -> int:
+        """Nodes, ghosts left out."""
+        return self._node_count
+
+    def pod_count(self) -> int:
+        """Pods, assumed ones included."""
+        return len(self._pods)
+
+    def assumed_pod_count(self) -> int:
+        """Pods that are assumed and not confirmed."""
+        return len(self._assumed)
+
+    def assumed_pods(self) -> list[PodInfo]:
+        """Pods that are assumed and not confirmed: the API server has them on no node."""
+        return [self._pods[uid] for uid in self._assumed]
+
+    @property
+    def uids(self) -> Collection[str]:
+        """Of all pods."""
+        return self._pods.keys()
+
+    def pods(self) -> dict[str, tuple[PodInfo, PodState]]:
+        """All pods by UID with their states."""
+        return {uid: (pod, self.state_of(uid)) for uid, pod in self._pods.items()}
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _confirm(self, pod: PodInfo, event: PodEvent) -> None:
+        uid = pod.uid
+        self._next_state(uid, event)
+        old = self._pods.get(uid)
+        self._pods[uid] = pod
+        if old is None:
+            self._place(pod, uid)
+            return
+        self._assumed.discard(uid)
+        if _takes_alike(old, pod):
+            info = self.nodes[pod.node_name]
+            info.pods[uid] = pod
+            if info.node is not None:
+                alike = old.label_set is pod.label_set
+                if alike:
+                    self.changes.append(PodUpdated(pod))
+                else:
+                    self._note(PodRelabelled(old, pod))
+        else:
+            self._take_away(old)
+            self._place(pod, uid)
+
+    def _drop(self, uid: str) -> None:
+        self._assumed.discard(uid)
+        self._take_away(self._pods.pop(uid))
+
+    def _place(self, pod: PodInfo, uid: str) -> None:
+        info = self._node_info(pod.pod.node_name)
+        info.pods[uid] = pod
+        if info.node is not None:
+            self._note(PodAdded(pod))
+
+    def _take_away(self, pod: PodInfo) -> None:
+        info = self.nodes[pod.node_name]
+        del info.pods[pod.uid]
+        if info.node is not None:
+            self._note(PodRemoved(pod))
+        elif not info.pods:
+            del self.nodes[pod.node_name]
+
+    def _note(self, change: Change) -> None:
+        self.version += 1
+        self.changes.append(change)
+
+    def _node_info(self, name: str) -> NodeInfo:
+        info = self.nodes.get(name)
+        if info is None:
+            info = self.nodes[name] = NodeInfo(name)
+        return info
+
+    def _next_state(self, uid: str, event: PodEvent) -> PodState:
+        state = self.state_of(uid)
+        following = TRANSITIONS.get((state, event))
+        if following is None:
+            raise CacheInvariantError(f"pod {uid} is {state.value}: cannot {event.value} it")
+        return following
+
+
+def _takes_alike(old: PodInfo, new: PodInfo) -> bool:
+    """Whether the columns of the snapshot hold for both versions of a pod, but for its labels."""
+    return (
+        old.node_name == new.node_name
+        and old.shape is new.shape
+        and old.is_terminating == new.is_terminating
+        and old.namespace == new.namespace
+    )

@@ -1,0 +1,181 @@
+"""Holds the cache and the queue against what the informers know.
+
+Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheComparer, CacheDumper) v1.36.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo, occupied_by
+from scheduler.kernel.cache.cache import Cache
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.recount import wrong_sums
+from scheduler.observability.dumps import REST, Entries
+
+_AT_ONCE: Final = 1000
+"""Objects that are looked at before others may run: about a millisecond."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What differs; everything empty means that cache and API server agree.
+
+    Attributes:
+        missed_nodes: the API server has them, the cache does not.
+        redundant_nodes: the other way round.
+        missed_pods: pods neither in the cache nor in the queue.
+        redundant_pods: pods in the cache that the API server does not know.
+    """
+
+    missed_nodes: tuple[str, ...]
+    redundant_nodes: tuple[str, ...]
+    missed_pods: tuple[str, ...]
+    redundant_pods: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differs."""
+        return not any(msgspec.structs.astuple(self))
+
+
+class RowComparison(msgspec.Struct, frozen=True):
+    """What is wrong with the sums of some rows.
+
+    Attributes:
+        wrong: in words.
+        next_row: where to go on; 0 once all rows have been looked at.
+    """
+
+    wrong: tuple[str, ...]
+    next_row: int
+
+
+class CacheComparer:
+    """Compares and dumps on demand (SIGUSR2, /debug/cache).
+
+    Each object is held against what is known of it in one moment, so the cluster may change while
+    others are looked at.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        nodes: Mapping[str, Node],
+        pods: Mapping[str, PodInfo],
+        *,
+        is_wanted: Callable[[PodInfo], bool],
+        is_queued: Callable[[str], bool],
+    ) -> None:
+        """Make a comparer.
+
+        Args:
+            cache: what is held against the API server.
+            nodes: as the API server has them, by name.
+            pods: the same, by `namespace/name`.
+            is_wanted: whether a pod belongs into cache or queue.
+            is_queued: whether a pod of this UID waits, or is being decided about.
+        """
+        self._cache = cache
+        self._nodes = nodes
+        self._pods = pods
+        self._is_wanted = is_wanted
+        self._is_queued = is_queued
+
+    def compare(self) -> Comparison:
+        """What the cache and queue have too much or too little, in one step."""
+        found = {
+            what: tuple(sorted(name for name in names if isinstance(name, str)))
+            for what, names in self.differences().items()
+        }
+        return Comparison(**found)
+
+    def differences(self) -> dict[str, Iterator[object]]:
+        """The same by the fields of `Comparison`, in steps: names, and `REST` between them."""
+        return {
+            "missed_nodes": _found(self._nodes, self._missed_node),
+            "redundant_nodes": _found(self._cache.nodes, self._redundant_node),
+            "missed_pods": _found(self._pods, self._missed_pod),
+            "redundant_pods": _found(self._cache.uids, self._redundant_pod),
+        }
+
+    def dump(self) -> Mapping[str, object]:
+        """The cache for people and for JSON; see `scheduler.observability.dumps`."""
+        return {
+            "nodes": Entries(self.nodes()),
+            "assumedPods": self._cache.assumed_pod_count(),
+            "comparison": self.differences(),
+        }
+
+    def nodes(self) -> Iterator[tuple[str, object]]:
+        """Each node for people, by name."""
+        nodes = self._cache.nodes
+        for name in sorted(nodes):
+            info = nodes.get(name)
+            if info is None:
+                continue  # gone while others were written
+            state_of = self._cache.state_of
+            pods = {pod.key: state_of(uid).value for uid, pod in info.pods.items()}
+            shown: dict[str, object] = {"ghost": info.node is None, "pods": pods}
+            assumed = [pod for uid, pod in info.pods.items() if self._cache.is_assumed_pod(uid)]
+            if assumed:
+                shown["assumed"] = occupied_by(assumed)
+            yield name, shown
+
+    def _missed_node(self, name: str) -> str:
+        return name if name in self._nodes and not self._has_node(name) else ""
+
+    def _redundant_node(self, name: str) -> str:
+        return name if name not in self._nodes and self._has_node(name) else ""
+
+    def _has_node(self, name: str) -> bool:
+        info = self._cache.nodes.get(name)
+        return info is not None and info.node is not None
+
+    def _missed_pod(self, key: str) -> str:
+        pod = self._pods.get(key)
+        if pod is None or not self._is_wanted(pod):
+            return ""
+        is_known = self._cache.get_pod(pod.uid) is not None or self._is_queued(pod.uid)
+        return "" if is_known else pod.uid
+
+    def _redundant_pod(self, uid: str) -> str:
+        pod = self._cache.get_pod(uid)
+        if pod is None:
+            return ""
+        there = self._pods.get(pod.key)
+        return "" if there is not None and there.uid == uid and self._is_wanted(there) else uid
+
+
+def _found(keys: Iterable[str], name_of_wrong: Callable[[str], str]) -> Iterator[object]:
+    for number, key in enumerate(list(keys)):
+        if number % _AT_ONCE == _AT_ONCE - 1:
+            yield REST
+        if name := name_of_wrong(key):
+            yield name
+
+
+def compare_rows(cache: Cache, snapshot: Snapshot, start: int, count: int) -> RowComparison:
+    """Hold the sums of some rows of the snapshot against the pods that the cache has there.
+
+    The snapshot must have taken over all changes. Beginning at row 0 and going on at `next_row`
+    looks at all nodes, a few at a time.
+    """
+    table = snapshot.table
+    end = min(start + count, table.size)
+    wrong: list[str] = []
+    for row in range(start, end):
+        name = table.names[row]
+        info = cache.nodes.get(name)
+        if name and (info is None or info.node is None):
+            wrong.append(f"{name}: not a node")
+        elif info is not None:
+            pods = info.pods.values()
+            wrong.extend(f"{name}: {text}" for text in wrong_sums(snapshot, row, pods))
+    if end == table.size:
+        missing = cache.node_count() - table.count
+        end = 0
+        if missing:
+            wrong.append(f"{missing} nodes have no row")
+    return RowComparison(tuple(wrong), end)

@@ -1,0 +1,256 @@
+"""Where one pod goes: pure decision over a snapshot.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod,
+numFeasibleNodesToFind, prioritizeNodes) v1.36.
+Differs: all nodes are looked at unless percentageOfNodesToScore is set.
+"""
+
+from random import Random
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.extender import Advice
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.runtime import Diagnosis, Feasibility, Framework, Verdicts
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.runtime.scoring import Best
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.snapshot import Snapshot
+
+MIN_FEASIBLE_NODES_TO_FIND: Final = 100
+"""Sampling never stops before this many. Source: minFeasibleNodesToFind."""
+
+_ALL_NODES: Final = 100
+"""Percent."""
+
+
+class ScheduleResult(msgspec.Struct):
+    """A node for a pod.
+
+    Attributes:
+        state: the attempt's state, for Reserve and what follows.
+        suggested_host: the node.
+        row: the node's.
+        evaluated_nodes: nodes looked at.
+        feasible_nodes: nodes that fit.
+        best: what it was chosen from; valid until the snapshot changes.
+        stands: what was found out, where the class of the pod alone has decided.
+    """
+
+    state: CycleState
+    suggested_host: str
+    row: int
+    evaluated_nodes: int
+    feasible_nodes: int
+    best: Best
+    stands: Feasibility | None = None
+
+
+class Unschedulable(msgspec.Struct):
+    """No node fits.
+
+    Attributes:
+        state: the attempt's state, for PostFilter.
+        diagnosis: why.
+        unasked: nodes that fit, and that extenders were not asked about.
+    """
+
+    state: CycleState
+    diagnosis: Diagnosis
+    unasked: int = 0
+
+
+class NodesToAskAbout(msgspec.Struct, frozen=True):
+    """What extenders are asked about.
+
+    Attributes:
+        names: the nodes.
+        is_alone: whether it is but the one that the pod is nominated to.
+        is_sample: whether there are others that fit, and that are not looked at.
+    """
+
+    names: tuple[str, ...]
+    is_alone: bool
+    is_sample: bool
+
+
+class NoNodesAvailable(msgspec.Struct):
+    """The cluster has no nodes."""
+
+    message: str = "no nodes available to schedule pods"
+
+
+class SchedulingAlgorithm:
+    """Chooses nodes; remembers only where sampling goes on.
+
+    Attributes:
+        next_start_node_index: where in the node order the next sample starts.
+        percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
+    """
+
+    def __init__(self, random: Random, percentage_of_nodes_to_score: int = 0) -> None:
+        self._random = random
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.next_start_node_index = 0
+
+    def schedule_pod(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods | None = None,
+    ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+        """The node for the pod, or why there is none.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        if not snapshot.table.count:
+            return NoNodesAvailable()
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        percentage = self._percentage_in(framework)
+        rows = None
+        if percentage or pod.pod.status.nominated_node_name:
+            rows = nominated_row(found, pod, snapshot)
+            if rows is None:
+                rows = self._sampled(found, snapshot, percentage)
+        best = framework.best_nodes(found, pod, snapshot, rows)
+        if not best.feasible:
+            return Unschedulable(found.state, found.diagnosis(snapshot))
+        result = self._pick(found.state, best, snapshot)
+        if found.is_row_local and best.is_of_class:
+            result.stands = found
+        return result
+
+    def schedule_alike(
+        self, framework: Framework, found: Feasibility, snapshot: Snapshot
+    ) -> ScheduleResult | None:
+        """The node for one more pod like the one before, as of the columns of their class.
+
+        Args:
+            framework: the profile.
+            found: what was found out about one of them; see `ScheduleResult.stands`.
+            snapshot: the cluster; it need not know yet where the others went.
+
+        Returns:
+            None where no node fits any more.
+        """
+        framework.classes.hits += 1
+        best = framework.best_of_class(found.pod_class, snapshot)
+        return self._pick(CycleState(found.state), best, snapshot) if best.feasible else None
+
+    def nodes_to_ask_about(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods | None,
+        *,
+        tries_nominated: bool,
+    ) -> NodesToAskAbout:
+        """The nodes among which extenders have a say; none where no node fits.
+
+        Args:
+            framework: the profile.
+            pod: the pod.
+            snapshot: the cluster.
+            nominated: see `Framework.find_nodes_that_fit`.
+            tries_nominated: whether the nominated node is looked at alone, if it fits.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        rows = nominated_row(found, pod, snapshot) if tries_nominated else None
+        is_alone = rows is not None
+        if rows is None:
+            rows = self._sampled(found, snapshot, self._percentage_in(framework))
+        is_sample = not is_alone and len(rows) < len(found.feasible_rows())
+        names = snapshot.table.names
+        return NodesToAskAbout(tuple([names[row] for row in rows.tolist()]), is_alone, is_sample)
+
+    def schedule_advised(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        nominated: NominatedPods | None,
+        advice: Advice,
+    ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+        """The node for the pod after extenders were asked: what fits now, of what they let pass.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        table = snapshot.table
+        if not table.count:
+            return NoNodesAvailable()
+        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        feasible, row_of = found.feasible_rows(), table.row_of
+        allowed = np.array([row_of[name] for name in advice.nodes if name in row_of], np.intp)
+        rows = np.intersect1d(feasible, allowed)
+        totals, names = advice.totals, table.names
+        bonus = np.array([totals.get(names[row], 0) for row in rows.tolist()], np.int64)
+        best = framework.best_nodes(found, pod, snapshot, rows, bonus)
+        if best.feasible:
+            return self._pick(found.state, best, snapshot)
+        refused: dict[str, Status | None] = dict.fromkeys(advice.asked.difference(advice.nodes))
+        refused.update(advice.rejected)
+        unasked = sum(names[row] not in advice.asked for row in feasible.tolist())
+        return Unschedulable(found.state, found.diagnosis(snapshot, refused), unasked)
+
+    def _pick(self, state: CycleState, best: Best, snapshot: Snapshot) -> ScheduleResult:
+        """One of the best nodes, by chance."""
+        table, rows, at = snapshot.table, best.rows, 0
+        if len(rows) > 1:
+            at = int(self._random.random() * len(rows))
+        row = rows.item(at)
+        return ScheduleResult(state, table.names[row], row, table.count, best.feasible, best)
+
+    def _percentage_in(self, framework: Framework) -> int:
+        """What percentage of nodes is enough in a profile; 0 when all are looked at."""
+        own = framework.percentage_of_nodes_to_score
+        percentage = self.percentage_of_nodes_to_score if own is None else own
+        return percentage if percentage < _ALL_NODES else 0
+
+    def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
+        """What fits, or a sample of it if sampling is on."""
+        rows, verdicts = found.feasible_rows(), found.verdicts
+        if not percentage or verdicts is None or verdicts.rows is not None:
+            return rows
+        return self._sample(verdicts, snapshot, percentage)
+
+    def _sample(self, verdicts: Verdicts, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
+        """The first feasible nodes from a rotating start over the zone-interleaved order."""
+        order = snapshot.node_order()
+        wanted = num_feasible_nodes_to_find(len(order), percentage)
+        rotated = np.roll(order, -(self.next_start_node_index % len(order)))
+        feasible_at = np.flatnonzero(verdicts.first[rotated] == FEASIBLE)[:wanted]
+        looked_at = int(feasible_at[-1]) + 1 if len(feasible_at) == wanted else len(order)
+        self.next_start_node_index = (self.next_start_node_index + looked_at) % len(order)
+        return rotated[feasible_at]
+
+
+def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:
+    """The node the pod is nominated to, if it fits: then no other is looked at."""
+    row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
+    if row is None or row not in found.feasible_rows():
+        return None
+    return np.array([row], np.intp)
+
+
+def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
+    """How many feasible nodes are enough.
+
+    Args:
+        num_all_nodes: nodes in the cluster.
+        percentage: percentageOfNodesToScore, 1 to 100.
+    """
+    if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND or percentage >= _ALL_NODES:
+        return num_all_nodes
+    return max(num_all_nodes * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)

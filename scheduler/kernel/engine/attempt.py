@@ -1,0 +1,286 @@
+"""One attempt to schedule, and its life as a table.
+
+Everything about what may follow what is here; what is done on the way is in `attempts`. This file
+knows no queue, no cache and no plugins.
+"""
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.kernel.engine.story import Entry
+from scheduler.kernel.extender import Consultation, Question, Review
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.diagnosis import Reviewed
+from scheduler.kernel.framework.types import QueuedPodInfo
+
+
+class AttemptError(SchedulerError):
+    """A contradiction of our own: something happened to an attempt that cannot happen to it."""
+
+
+class AttemptState(Enum):
+    """Where an attempt stands."""
+
+    POPPED = "popped"
+    """A node is being looked for."""
+    ASKING = "asking"
+    """Extenders are being asked, or it waits for its turn to ask them."""
+    ASSUMED = "assumed"
+    """The pod counts as running on its node."""
+    RESERVED = "reserved"
+    """Reserve plugins have been asked to keep something for it, all or some of them."""
+    HELD = "held"
+    """A Permit plugin holds it."""
+    PREBINDING = "prebinding"
+    """PreBind plugins are at work."""
+    BINDING = "binding"
+    """The binding is on its way to the API server."""
+    UNSURE = "unsure"
+    """The binding had no clear answer: the place is kept until a read or the watch decides."""
+    BOUND = "bound"
+    """The API server has accepted the binding, and the watch has not told us yet."""
+    CONFIRMED = "confirmed"
+    """The end: the API server says that the pod runs on its node."""
+    FAILED = "failed"
+    """The end: everything is given back, and the pod is in the queue again."""
+    GONE = "gone"
+    """The end: everything is given back, and the pod needs no node (from us) any more."""
+
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
+
+
+STATE_WORDS: Final = {state: state.value for state in AttemptState}
+"""Looked up for each step of each pod; the values of members are worked out in Python."""
+
+
+class AttemptEvent(Enum):
+    """What can happen to an attempt."""
+
+    ASK = "ask"
+    FIT = "fit"
+    RESERVE = "reserve"
+    WAIT = "wait"
+    PREPARE = "prepare"
+    BIND = "bind"
+    DOUBT = "doubt"
+    ACCEPT = "accept"
+    CONFIRM = "confirm"
+    FAIL = "fail"
+    LEAVE = "leave"
+
+    # Members are themselves; the hash of their names would be worked out in Python each time.
+    __hash__ = object.__hash__
+
+
+class Taken(Enum):
+    """What an attempt may have taken, and must give back."""
+
+    ROOM = "room"
+    """Its place in the cache."""
+    RESERVATIONS = "reservations"
+    """What Reserve plugins keep."""
+    HOLD = "hold"
+    """Its entry among the pods that Permit holds."""
+    WORK = "work"
+    """Questions to extenders, PreBind or Bind under way."""
+
+
+_S, _E = AttemptState, AttemptEvent
+
+TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
+    (_S.POPPED, _E.FIT): _S.ASSUMED,
+    (_S.POPPED, _E.ASK): _S.ASKING,
+    (_S.ASKING, _E.ASK): _S.ASKING,
+    (_S.ASKING, _E.FIT): _S.ASSUMED,
+    (_S.ASSUMED, _E.RESERVE): _S.RESERVED,
+    (_S.RESERVED, _E.WAIT): _S.HELD,
+    (_S.RESERVED, _E.PREPARE): _S.PREBINDING,
+    (_S.RESERVED, _E.BIND): _S.BINDING,
+    (_S.HELD, _E.PREPARE): _S.PREBINDING,
+    (_S.HELD, _E.BIND): _S.BINDING,
+    (_S.PREBINDING, _E.BIND): _S.BINDING,
+    (_S.BINDING, _E.ACCEPT): _S.BOUND,
+    (_S.BINDING, _E.DOUBT): _S.UNSURE,
+    (_S.UNSURE, _E.ACCEPT): _S.BOUND,
+    # The watch may be faster than the answer to our own request.
+    (_S.BINDING, _E.CONFIRM): _S.CONFIRMED,
+    (_S.UNSURE, _E.CONFIRM): _S.CONFIRMED,
+    (_S.BOUND, _E.CONFIRM): _S.CONFIRMED,
+    **{
+        (state, _E.FAIL): _S.FAILED
+        for state in (
+            _S.POPPED,
+            _S.ASKING,
+            _S.ASSUMED,
+            _S.RESERVED,
+            _S.HELD,
+            _S.PREBINDING,
+            _S.BINDING,
+            _S.UNSURE,
+        )
+    },
+    # The pod is gone, is being deleted, was bound by another client, or was never bound although
+    # the API server had said so.
+    **{
+        (state, _E.LEAVE): _S.GONE
+        for state in (
+            _S.POPPED,
+            _S.ASKING,
+            _S.HELD,
+            _S.PREBINDING,
+            _S.BINDING,
+            _S.UNSURE,
+            _S.BOUND,
+        )
+    },
+}
+"""Every pair that may happen. A pair that is missing is a contradiction of our own."""
+
+TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
+    _S.POPPED: (),
+    _S.ASKING: (Taken.WORK,),
+    _S.ASSUMED: (Taken.ROOM,),
+    _S.RESERVED: (Taken.RESERVATIONS, Taken.ROOM),
+    _S.HELD: (Taken.HOLD, Taken.RESERVATIONS, Taken.ROOM),
+    _S.PREBINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
+    _S.BINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
+    _S.UNSURE: (Taken.RESERVATIONS, Taken.ROOM),
+    _S.BOUND: (Taken.RESERVATIONS, Taken.ROOM),
+}
+"""What FAIL and LEAVE give back, by the state they find, in this order."""
+
+UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
+"""States that begin and end in one step; nothing outside the step is told of the place."""
+
+REVOCABLE: Final = frozenset({_S.ASKING, _S.HELD, _S.PREBINDING})
+"""No binding has left: the API server need not hear that the pod does not go on."""
+
+
+class Hearing(msgspec.Struct):
+    """Extenders and one attempt.
+
+    Attributes:
+        open: questions that have no answer yet, by number.
+        nodes: about the nodes it fits on; None when only preemption concerns an extender.
+        is_sample: whether they were asked about a sample of these nodes.
+        begun: how often they were asked from the beginning.
+        review: about the nodes that could be cleared.
+        reviewed: what came of that.
+    """
+
+    open: dict[int, Question] = {}
+    nodes: Consultation | None = None
+    is_sample: bool = False
+    begun: int = 0
+    review: Review | None = None
+    reviewed: Reviewed | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What a node was chosen from, or would have been.
+
+    Attributes:
+        nodes: how many were looked at.
+        feasible: how many of them fit.
+        score: the total of the node; None where it was the only one.
+        runner_up: the best of the others.
+        runner_up_score: its total.
+    """
+
+    nodes: int
+    feasible: int
+    score: int | None = None
+    runner_up: str | None = None
+    runner_up_score: int | None = None
+
+
+class Attempt(msgspec.Struct):
+    """One or several pods on their way from the queue to a node, all or none of them.
+
+    Attributes:
+        id: tells attempts apart; grows.
+        framework: the profile that decides.
+        members: the pods as they were popped.
+        start: when the attempt began, in seconds of the events' clock.
+        state: where it stands.
+        since: since when.
+        cycle_state: what the plugins remember of it; None before a node was found.
+        placed: the members on their (assumed) nodes, in the same order; empty before.
+        doubt: why it is not known whether the pods are bound.
+        asked_at: when the API server was last asked about it; 0 for never.
+        choice: what the node was chosen from; None without a consumer of outcomes.
+        deciding_seconds: how long it took to choose, or to find that there is none.
+        hearing: the questions to extenders and their answers; None while none was asked.
+        binder: the number of the extender that is to bind it; None for the profile's plugins.
+        is_nominated: whether the API server was told where it is expected to go.
+    """
+
+    id: int
+    framework: Framework
+    members: tuple[QueuedPodInfo, ...]
+    start: float
+    state: AttemptState = AttemptState.POPPED
+    since: float = 0.0
+    cycle_state: CycleState | None = None
+    placed: tuple[PodInfo, ...] = ()
+    doubt: str = ""
+    asked_at: float = 0.0
+    choice: Choice | None = None
+    deciding_seconds: float = 0.0
+    hearing: Hearing | None = None
+    binder: int | None = None
+    is_nominated: bool = False
+
+    @property
+    def queued(self) -> QueuedPodInfo:
+        """Its first member."""
+        return self.members[0]
+
+    @property
+    def pod(self) -> PodInfo:
+        """The newest that is known of its first member, on its node if it has one."""
+        return self.placed[0] if self.placed else self.members[0].pod_info
+
+    @property
+    def state_of_plugins(self) -> CycleState:
+        """What the plugins remember; only after a node was found.
+
+        Raises:
+            AttemptError: none was.
+        """
+        if self.cycle_state is None:
+            raise AttemptError(f"attempt {self.id} has no node yet")
+        return self.cycle_state
+
+    def advance(self, event: AttemptEvent, now: float, detail: str) -> Entry:
+        """Come to the state that follows.
+
+        Args:
+            event: what happens.
+            now: when, in seconds of the events' clock.
+            detail: why, or empty.
+
+        Returns:
+            What there is to tell: with no other detail, the node if there is one.
+
+        Raises:
+            AttemptError: this cannot happen now.
+        """
+        following = TRANSITIONS.get((self.state, event))
+        if following is None:
+            raise AttemptError(
+                f"attempt {self.id} of pod {self.pod.key} is {self.state.value}: "
+                f"cannot {event.value}"
+            )
+        self.state, self.since = following, now
+        # The UID of a pod does not change on its way to a node.
+        pod = (self.placed[0] if self.placed else self.members[0].pod_info).pod
+        return Entry(
+            now, pod.metadata.uid, self.id, STATE_WORDS[following], detail or pod.node_name
+        )

@@ -1,0 +1,366 @@
+"""From what the API server says to cache, queue and attempts.
+
+Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from scheduler.api.objects import Namespace, Node
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.cache import PodState
+from scheduler.kernel.engine.attempt import REVOCABLE
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.events import ObjectGone
+from scheduler.kernel.engine.evicting import Evicting
+from scheduler.kernel.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NAMESPACE_ADD,
+    NAMESPACE_KIND,
+    NAMESPACE_UPDATE,
+    NODE_ADD,
+    NODE_DELETE,
+    NODE_KIND,
+    POD_KIND,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
+    ActionType,
+    ClusterEvent,
+    ObjectKind,
+)
+from scheduler.kernel.framework.property_changes import (
+    node_scheduling_properties_change,
+    pod_scheduling_properties_change,
+)
+from scheduler.kernel.framework.runtime.shared_states import place_of
+
+T = TypeVar("T")
+
+
+class PodChanges:
+    """Pods with a node go to the cache, pods of our profiles without one to the queue."""
+
+    def __init__(self, core: Core, attempts: Attempts, evicting: Evicting) -> None:
+        """Take what is changed.
+
+        Args:
+            core: the engine's state.
+            attempts: those under way.
+            evicting: told of pods that are gone, are being deleted or no longer wait, before the
+                event wakes any pod.
+        """
+        self._core = core
+        self._attempts = attempts
+        self._read: dict[str, PodInfo] = {}
+        """Pods that were read, until the watch has come as far: what it brings late is over."""
+        self._evicting = evicting
+
+    def set(self, new: PodInfo) -> None:
+        """A pod is new, or is now like this."""
+        core, uid = self._core, new.uid
+        read = self._read.pop(uid, None)
+        if read is not None and _is_older(new, read):
+            self._read[uid] = read
+            return
+        if new.is_terminating:
+            self._evicting.leaving(uid)
+        else:
+            self._evicting.stays(uid)
+        if core.cache.state_of(uid) is PodState.ADDED:
+            if new.node_name:
+                self._update_assigned(new)
+                return
+            # The API server has lost its memory (restored from a backup): it is right all the same.
+            self._end(uid)
+        if new.node_name:
+            self._add_assigned(new)
+            return
+        self._tell_states(new)
+        if self._is_ours(new):
+            old = core.queue.get(uid)
+            attempt = self._attempts.of(uid)
+            if attempt is not None:
+                self._update_assumed(old, new)
+            elif old is None:
+                self._timed(UNSCHEDULED_POD_ADD, core.queue.add, new)
+            else:
+                self._update_unscheduled(old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """A pod is gone, or has ended."""
+        self._read.pop(event.uid, None)
+        self._tell_states_of_end(event)
+        self._end(event.uid)
+
+    def _end(self, uid: str) -> None:
+        core = self._core
+        self._evicting.gone(uid)
+        assigned = core.cache.get_pod(uid)
+        attempt = self._attempts.of(uid)
+        if attempt is not None:
+            core.queue.delete(attempt.queued.pod_info)
+            self._attempts.leave(attempt, "deleted")
+        elif assigned is not None:
+            core.cache.remove_pod(assigned)
+            self._wake(ASSIGNED_POD_DELETE, assigned, None)
+        else:
+            waiting = core.queue.get(uid)
+            if waiting is not None:
+                self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
+                if waiting.pod.status.nominated_node_name:
+                    self._free_nomination(waiting)
+
+    def read(self, attempt_id: int, pod: PodInfo | None) -> None:
+        """Take over a pod that was read because its binding was in doubt; None if it is gone."""
+        attempt = self._attempts.in_doubt(attempt_id)
+        if attempt is None:
+            return
+        if pod is None:
+            known = attempt.pod
+            self.gone(ObjectGone("pods", known.namespace, known.name, known.uid))
+            return
+        if not pod.node_name:
+            self._attempts.not_bound(attempt)
+        self.set(pod)
+        self._read[pod.uid] = pod
+
+    def profiles_gone(self, names: Collection[str]) -> None:
+        """Forget the pods of some profiles.
+
+        A pod on its way to a node goes on, but only to that node.
+        """
+        core = self._core
+        waiting = [pod for pod in core.queue.pending_pods() if _is_of(pod, names)]
+        on_their_way = (queued.pod_info for attempt in self._attempts for queued in attempt.members)
+        for pod in (*waiting, *(pod for pod in on_their_way if _is_of(pod, names))):
+            # As a victim it is not leaving: the watch is still to show that.
+            self._evicting.drop(pod.uid)
+            core.queue.delete(pod)
+
+    def _is_ours(self, pod: PodInfo) -> bool:
+        return pod.spec.scheduler_name in self._core.frameworks
+
+    def _add_assigned(self, pod: PodInfo) -> None:
+        """The pod has a node now: the one that we chose, or another."""
+        core = self._core
+        attempt = self._attempts.of(pod.uid)
+        if attempt is not None and attempt.pod.node_name == pod.node_name:
+            core.cache.add_pod(pod)
+            if attempt.state in REVOCABLE:
+                self._attempts.leave(attempt, "bound by somebody else")
+            else:
+                self._timed(UNSCHEDULED_POD_DELETE, self._attempts.confirmed, attempt)
+        else:
+            if attempt is not None:
+                self._attempts.leave(attempt, f"bound to {pod.node_name} by somebody else")
+            waiting = core.queue.get(pod.uid)
+            core.cache.add_pod(pod)
+            if waiting is not None:
+                self._evicting.drop(pod.uid)
+                self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
+        self._tell_states(pod)
+        self._wake(ASSIGNED_POD_ADD, None, pod)
+
+    def _update_assigned(self, new: PodInfo) -> None:
+        core = self._core
+        old = core.cache.get_pod(new.uid)
+        core.cache.update_pod(new)
+        self._tell_states(new)
+        if old is None:
+            return
+        if old.is_terminating and not new.is_terminating:
+            # The API server was restored from a backup. The pod stays, so the pods nominated to its
+            # node wait in vain.
+            nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
+            core.queue.activate([pod.uid for pod in nominated])
+        for event in pod_scheduling_properties_change(old, new):
+            self._wake(event, old, new)
+
+    def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
+        """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
+        if self._core.queue.is_in_flight(new.uid):
+            # There is no old one when its profile was gone for a while.
+            self._core.queue.update(old or new, new)
+        attempt = self._attempts.of(new.uid)
+        if new.is_terminating and attempt is not None and attempt.state in REVOCABLE:
+            self._attempts.leave(attempt, "being deleted")
+
+    def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
+        core = self._core
+        start = core.stopwatch()
+        core.queue.update(old, new)
+        before = old.pod.status.nominated_node_name
+        if before and before != new.pod.status.nominated_node_name:
+            self._free_nomination(old)
+        seconds = core.stopwatch() - start
+        core.metrics.event_handling_duration[UNSCHEDULED_POD_UPDATE.label].observe(seconds)
+        for event in pod_scheduling_properties_change(old, new):
+            if event.label != UNSCHEDULED_POD_UPDATE.label:
+                core.metrics.event_handling_duration[event.label].observe(seconds)
+
+    def _free_nomination(self, pod: PodInfo) -> None:
+        """The place a pod was nominated to is free for other pods that are no more important.
+
+        Differs: upstream also tries the pod itself again. Its own nomination was never in its way.
+        """
+        self._core.queue.move_all_to_active_or_backoff_queue(
+            ASSIGNED_POD_DELETE, pod, None, but=pod.uid, max_priority=pod.priority
+        )
+
+    def _tell_states(self, new: PodInfo) -> None:
+        """Tell plugins of a pod, after its attempt gave its resources back or was confirmed.
+
+        For plugins, a pod is gone if it lost its node or has a successor of the same name.
+        """
+        states = self._core.states
+        if not states.hear_of(POD_KIND):
+            return
+        old = states.lister(POD_KIND).get(new.name, new.namespace)
+        if old is not None and (old.uid != new.uid or (old.node_name and not new.node_name)):
+            tell_states(self._core, POD_KIND, old, None)
+            old = None
+        tell_states(self._core, POD_KIND, old, new)
+
+    def _tell_states_of_end(self, event: ObjectGone) -> None:
+        states = self._core.states
+        if states.hear_of(POD_KIND):
+            old = states.lister(POD_KIND).get(event.name, event.namespace)
+            if old is not None and old.uid == event.uid:
+                tell_states(self._core, POD_KIND, old, None)
+
+    def _wake(self, event: ClusterEvent, old: object, new: object) -> None:
+        wake(self._core, event, old, new)
+
+    def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:
+        core = self._core
+        start = core.stopwatch()
+        method(about)
+        core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
+
+
+def _is_of(pod: PodInfo, profiles: Collection[str]) -> bool:
+    return pod.spec.scheduler_name in profiles
+
+
+def _is_older(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether a version of a pod comes before another.
+
+    Source: KEP-5504, resource versions are numbers that grow; others are never older.
+    """
+    version, read = pod.pod.metadata.resource_version, other.pod.metadata.resource_version
+    return version.isdecimal() and read.isdecimal() and int(version) < int(read)
+
+
+class NodeChanges:
+    """Nodes go to the cache; each of their changes may wake pods."""
+
+    def __init__(self, core: Core, attempts: Attempts) -> None:
+        self._core = core
+        self._attempts = attempts
+
+    def set(self, new: Node) -> None:
+        """A node is new or has changed; a heartbeat that changes nothing we read is nothing."""
+        core = self._core
+        info = core.cache.nodes.get(new.metadata.name)
+        old = None if info is None else info.node
+        if old is None:
+            core.cache.set_node(new)
+            tell_states(core, NODE_KIND, None, new)
+            wake(core, NODE_ADD, None, new)
+        elif (old.spec, old.status) != (new.spec, new.status) or not _same_labels(old, new):
+            core.cache.set_node(new)
+            tell_states(core, NODE_KIND, old, new)
+            for event in node_scheduling_properties_change(old, new):
+                wake(core, event, old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """A node is gone."""
+        core = self._core
+        info = core.cache.nodes.get(event.name)
+        if info is not None and info.node is not None:
+            node = info.node
+            core.cache.remove_node(event.name)
+            self._attempts.node_gone(event.name)
+            tell_states(core, NODE_KIND, node, None)
+            wake(core, NODE_DELETE, node, None)
+
+
+class NamespaceChanges:
+    """Labels of namespaces go to the cache, for namespace selectors; a change may wake pods.
+
+    Differs: upstream wakes no pod, so a pod that only the change helps waits for another event.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._namespaces: dict[str, Namespace] = {}
+
+    def set(self, new: Namespace) -> None:
+        """A namespace is new or has changed."""
+        name, labels = new.metadata.name, new.metadata.labels
+        old = self._namespaces.get(name)
+        self._namespaces[name] = new
+        if old is None or old.metadata.labels != labels:
+            self._core.cache.set_namespace(name, labels)
+            tell_states(self._core, NAMESPACE_KIND, old, new)
+            event = NAMESPACE_ADD if old is None else NAMESPACE_UPDATE
+            self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """A namespace is gone."""
+        old = self._namespaces.pop(event.name, None)
+        if old is not None:
+            self._core.cache.remove_namespace(event.name)
+            tell_states(self._core, NAMESPACE_KIND, old, None)
+
+
+def tell_states(core: Core, kind: ObjectKind, old: object, new: object) -> None:
+    """Pass a change to shared states and listers, if a plugin declared the kind."""
+    if core.states.hear_of(kind):
+        for problem in core.states.object_changed(kind, old, new):
+            core.report("Plugin failed", "", problem)
+
+
+def wake(core: Core, event: ClusterEvent, old: object, new: object) -> None:
+    """Wake the pods that a change of a pod or node may help; only these are timed, as upstream."""
+    start = core.stopwatch()
+    core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+    core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
+
+
+def _same_labels(old: Node, new: Node) -> bool:
+    return (
+        old.metadata.labels == new.metadata.labels
+        and old.metadata.annotations == new.metadata.annotations
+    )
+
+
+class OtherChanges:
+    """Objects that only plugins read.
+
+    Their changes go to the shared states and listers of plugins, and may wake pods.
+    """
+
+    def __init__(self, core: Core, kind: ObjectKind) -> None:
+        self._core = core
+        self._kind = kind
+
+    def set(self, new: Any) -> None:
+        """An object is new, or is now like this."""
+        namespace, name = place_of(new)
+        old = self._core.states.lister(self._kind).get(name, namespace)
+        self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
+
+    def gone(self, event: ObjectGone) -> None:
+        """An object is gone."""
+        old = self._core.states.lister(self._kind).get(event.name, event.namespace)
+        if old is not None:
+            self._tell(ActionType.DELETE, old, None)
+
+    def _tell(self, action: ActionType, old: Any, new: Any) -> None:
+        tell_states(self._core, self._kind, old, new)
+        event = ClusterEvent(self._kind.event_resource, action)
+        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)

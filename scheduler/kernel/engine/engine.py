@@ -1,0 +1,336 @@
+"""The engine: one event at a time, each with its time, and what is to be done about it."""
+
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.types import Extender
+from scheduler.errors import SchedulerError, encodable
+from scheduler.kernel.cache import Cache
+from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.changes import NamespaceChanges, NodeChanges, OtherChanges, PodChanges
+from scheduler.kernel.engine.core import TRACE_LINES, Core, EventTime
+from scheduler.kernel.engine.events import (
+    Activate,
+    Allowed,
+    Answered,
+    BindFailed,
+    Bound,
+    Configure,
+    Decide,
+    Event,
+    Evicted,
+    EvictFailed,
+    ObjectGone,
+    ObjectSet,
+    PodRead,
+    PreBound,
+    ReadFailed,
+    Rejected,
+    Say,
+    Tick,
+    TookLong,
+)
+from scheduler.kernel.engine.evicting import Evicting
+from scheduler.kernel.engine.failure import reference
+from scheduler.kernel.engine.held import Settled, WaitingPods
+from scheduler.kernel.engine.instructions import Configured, Instruction, Tell
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.engine.profiles import (
+    Rules,
+    RulesOf,
+    build_queue,
+    no_other_rules,
+    queue_profiles,
+)
+from scheduler.kernel.engine.story import Entry, Story
+from scheduler.kernel.engine.validation import validate_engine
+from scheduler.kernel.extender import Extenders
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import Backing
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.queue import QueueSettings
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.observability.engine_metrics import EngineMetrics
+from scheduler.observability.extender_metrics import ExtenderMetrics
+from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.observability.tracing import CycleTracer
+
+SETTLED_AT_ONCE: Final = 16
+"""So many pods go on at once that Permit no longer holds; each may ask hints about 256 events."""
+
+
+class Changes(Protocol):
+    """Takes over what happens to the objects of one kind."""
+
+    def set(self, new: Any) -> None:
+        """An object is new, or is now like this."""
+        ...
+
+    def gone(self, event: ObjectGone) -> None:
+        """An object is gone."""
+        ...
+
+
+class EngineSettings(msgspec.Struct, frozen=True):
+    """What an engine is told at its start.
+
+    Attributes:
+        seed: of the chance that breaks ties.
+        percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
+        queue: times of the queue.
+        extenders: webhooks that have a say in where pods go.
+        is_validating: whether every invariant is checked after every event; for tests.
+    """
+
+    seed: int = 0
+    percentage_of_nodes_to_score: int = 0
+    queue: QueueSettings = QueueSettings()
+    extenders: tuple[Extender, ...] = ()
+    is_validating: bool = False
+
+
+class Engine:
+    """Everything that changes over time, and the rules by which it does.
+
+    Same events, same times, same seed: same instructions.
+
+    Attributes:
+        core: the state; for reading.
+        attempts: the attempts under way; for reading.
+        from_outside: takes the events that plugins post while the engine handles none (PreBind,
+            Bind); the driver passes them to `handle`.
+    """
+
+    def __init__(  # noqa: PLR0913 - what differs between a daemon, a file and a test
+        self,
+        frameworks: Mapping[str, Framework],
+        settings: EngineSettings,
+        *,
+        backing: Backing,
+        states: SharedStates,
+        kinds: Mapping[str, ObjectKind] | None = None,
+        tracer: CycleTracer | None = None,
+        take_outcome: TakeOutcome | None = None,
+        stopwatch: Callable[[], float] = lambda: 0.0,
+        rules_of: RulesOf = no_other_rules,
+    ) -> None:
+        """Make an engine that knows no cluster yet.
+
+        Args:
+            frameworks: the profiles by scheduler name.
+            settings: seed and times.
+            backing: what plugins see of the engine; filled in here.
+            states: what plugins share and list.
+            kinds: by plural, the kinds that plugins read.
+            tracer: hears of each cycle.
+            take_outcome: takes a row of data for each attempt that ends.
+            stopwatch: a running clock to measure with; no decision depends on it.
+            rules_of: what another configuration would mean.
+        """
+        time = EventTime()
+        self._inbox: deque[Event] = deque()
+        self._is_handling = False
+        self.from_outside: Callable[[Event], None] = self._inbox.append
+        self._settings = settings
+        self._rules_of = rules_of
+        self._backing = backing
+        random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
+        self.core = Core(
+            frameworks=frameworks,
+            cache=Cache(),
+            snapshot=Snapshot(),
+            queue=build_queue(frameworks, time, settings.queue, QueueMetrics(backing.metrics)),
+            states=states,
+            waiting=WaitingPods(self._post),
+            algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
+            extenders=Extenders(settings.extenders),
+            metrics=EngineMetrics(backing.metrics),
+            extender_metrics=ExtenderMetrics(backing.metrics),
+            tracer=tracer,
+            take_outcome=take_outcome,
+            stopwatch=stopwatch,
+            time=time,
+            story=Story(),
+            out=[],
+        )
+        self.attempts = Attempts(
+            self.core,
+            lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
+        )
+        self._evicting = Evicting(self.core, self.attempts)
+        self._pods = pods = PodChanges(self.core, self.attempts, self._evicting)
+        self._changes: dict[str, Changes] = {
+            **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
+            # These replace `OtherChanges` for kinds that plugins declared: they tell the plugins of
+            # changes as well.
+            "pods": pods,
+            "nodes": NodeChanges(self.core, self.attempts),
+            "namespaces": NamespaceChanges(self.core),
+        }
+        states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
+        self._introduce(backing, random)
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            ObjectSet: lambda e: self._changes[e.kind].set(e.object),
+            ObjectGone: lambda e: self._changes[e.kind].gone(e),
+            Decide: lambda _: self.attempts.decide(),
+            Tick: lambda _: self._tick(),
+            Bound: lambda e: self.attempts.bound(e.attempt),
+            BindFailed: lambda e: self.attempts.bind_failed(
+                e.attempt, e.message, is_certain=e.is_certain
+            ),
+            Answered: lambda e: self.attempts.answered(e.question, e.answer),
+            PreBound: lambda e: self.attempts.pre_bound(e.attempt, e.problem),
+            PodRead: lambda e: pods.read(e.attempt, e.pod),
+            ReadFailed: lambda _: None,
+            Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
+            Rejected: self.attempts.rejected,
+            Evicted: lambda e: self._evicting.evicted(e.uid, was_there=e.was_there),
+            EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
+            Activate: lambda e: self.core.queue.activate(e.uids),
+            Say: lambda e: self.core.out.append(e.tell),
+            TookLong: lambda e: self.attempts.took_long(e.uid, e.seconds),
+            Configure: lambda e: self._configure(e.configuration),
+        }
+
+    def _introduce(self, backing: Backing, random: Random) -> None:
+        """Show plugins what they may see."""
+        backing.frameworks = self.core.frameworks
+        backing.snapshot = self.core.snapshot
+        backing.nominator = self.core.queue.nominator
+        backing.waiting = self.core.waiting
+        backing.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
+        backing.tell = self._tell
+        backing.random = random
+        backing.now = self.core.time.monotonic
+
+    def handle(self, event: Event, now: float) -> Sequence[Instruction]:
+        """Take over one event, and say what is to be done.
+
+        Never raises: what goes wrong is told by a `Report`.
+
+        Args:
+            event: what happened.
+            now: when, in seconds of a clock that never goes back.
+        """
+        core = self.core
+        core.time.now = now
+        out: list[Instruction] = []
+        core.out = out
+        self._is_handling = True
+        self._handle(event)
+        settled = core.waiting.settled
+        turns = SETTLED_AT_ONCE
+        while self._inbox or (settled and turns):
+            if self._inbox:
+                self._handle(self._inbox.popleft())
+            else:
+                turns -= 1
+                self._call(self.attempts.go_on, next(iter(settled.values())))
+        self._is_handling = False
+        if core.cache.has_many_changes:
+            core.catch_up()
+        if self._settings.is_validating:
+            self.validate()
+        return out
+
+    def _handle(self, event: Event) -> None:
+        self._call(self._handlers[type(event)], event)
+
+    def _call(self, handler: Callable[[Any], None], about: Event | Settled) -> None:
+        try:
+            handler(about)
+        except Exception as problem:  # noqa: BLE001 - one object must never stop the others
+            trace = traceback.format_exc(-TRACE_LINES)
+            kind = about.kind if isinstance(about, ObjectSet | ObjectGone) else ""
+            message = f"Error handling {type(about).__name__}"
+            core = self.core
+            core.report(message, kind, problem, trace=trace)
+
+    # --- looking in -----------------------------------------------------------------------------
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether `Decide` would find a pod to try, or something else to do."""
+        return self.core.queue.has_ready or self.attempts.has_turn
+
+    def story(self, uid: str) -> list[Entry]:
+        """What happened to a pod lately."""
+        return self.core.story.of(uid)
+
+    def validate(self) -> None:
+        """Check every invariant. Cost: O(everything).
+
+        Raises:
+            SchedulerError: one does not hold.
+        """
+        validate_engine(self.core, self.attempts, self._evicting)
+
+    def _post(self, event: Event) -> None:
+        """Take up what a plugin wants, after the event at hand."""
+        if self._is_handling:
+            self._inbox.append(event)
+        else:
+            self.from_outside(event)
+
+    def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
+        """An event of a plugin."""
+        controller = pod.spec.scheduler_name
+        told = Tell(
+            reference(pod),
+            encodable(reason),
+            "Scheduling",
+            encodable(note),
+            controller,
+            event_type=encodable(event_type),
+        )
+        self._post(Say(told))
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def _configure(self, configuration: dict[str, Any]) -> None:
+        """Decide by another configuration from the next attempt on, or by none of it.
+
+        Attempts under way end as they began; waiting pods keep their story. The pods of profiles
+        that are gone are forgotten; those of new ones must be told of again.
+        """
+        core = self.core
+        try:
+            rules = self._rules_of(configuration)
+            profiles = queue_profiles(rules.frameworks)
+        except SchedulerError as problem:
+            core.out.append(Configured(str(problem)))
+            return
+        gone = core.frameworks.keys() - rules.frameworks.keys()
+        self._pods.profiles_gone(gone)
+        self._evicting.drop_all()
+        self._decide_by(rules)
+        first = next(iter(rules.frameworks.values()))
+        core.queue.configure(first.sort_key, profiles, rules.backoff)
+        self.attempts.sort_anew()
+        core.out.append(Configured())
+
+    def _decide_by(self, rules: Rules) -> None:
+        core = self.core
+        core.frameworks = self._backing.frameworks = rules.frameworks
+        core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
+
+    def _tick(self) -> None:
+        """Let back-off and patience end; take over what changed, so that the next attempt need not.
+
+        Back-off ends at whole seconds of the clock, as upstream's does.
+        """
+        core = self.core
+        core.queue.flush_backoff_completed()
+        core.queue.flush_unschedulable_leftover()
+        self.attempts.tick()
+        self._evicting.tick()
+        core.catch_up()
+        core.audit()

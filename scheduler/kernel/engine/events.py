@@ -1,0 +1,173 @@
+"""What the engine is told. Events are plain values: they can be written down and read back."""
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from scheduler.kernel.engine.instructions import Tell
+from scheduler.kernel.extender import Answer
+
+
+class _Event(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Common settings of events."""
+
+
+class ObjectSet(_Event, frozen=True):
+    """An object of the cluster is new, or is now like this.
+
+    Attributes:
+        kind: the plural, as in `scheduler.daemon.informers.kinds`: `pods`.
+        object: the object; a pod is a `PodInfo`.
+    """
+
+    kind: str
+    object: Any
+
+
+class ObjectGone(_Event, frozen=True):
+    """An object is gone, or no longer concerns scheduling."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class Decide(_Event, frozen=True):
+    """There is time for one more decision."""
+
+
+class Tick(_Event, frozen=True):
+    """Time has passed: to be told every second, and when a `WakeMeAt` asks for it."""
+
+
+class Bound(_Event, frozen=True):
+    """The API server, or a Bind plugin, has bound the pod of an attempt."""
+
+    attempt: int
+
+
+class BindFailed(_Event, frozen=True):
+    """The pod of an attempt is not bound, as far as is known.
+
+    Attributes:
+        attempt: which one.
+        message: why, for people.
+        is_certain: False when the request may have been carried out all the same.
+    """
+
+    attempt: int
+    message: str
+    is_certain: bool = True
+
+
+class Answered(_Event, frozen=True):
+    """The answer to `Ask`, by the number of the question."""
+
+    question: int
+    answer: Answer
+
+
+class PreBound(_Event, frozen=True):
+    """The PreBind plugins of an attempt are done; with a problem it must not be bound."""
+
+    attempt: int
+    problem: str = ""
+
+
+class PodRead(_Event, frozen=True):
+    """The answer to `ReadPod`: the pod, or None when it does not exist (under this UID)."""
+
+    attempt: int
+    pod: Any = None
+
+
+class ReadFailed(_Event, frozen=True):
+    """`ReadPod` had no answer."""
+
+    attempt: int
+
+
+class Allowed(_Event, frozen=True):
+    """A Permit plugin lets a pod go that it held."""
+
+    uid: str
+    plugin: str
+
+
+class Rejected(_Event, frozen=True):
+    """A plugin turns away a pod that Permit holds."""
+
+    uid: str
+    plugin: str
+    message: str
+
+
+class Evicted(_Event, frozen=True):
+    """A victim is being deleted, or was gone already.
+
+    Attributes:
+        uid: of the victim.
+        was_there: whether this very pod was found.
+    """
+
+    uid: str
+    was_there: bool = True
+
+
+class EvictFailed(_Event, frozen=True):
+    """A victim could not be deleted."""
+
+    uid: str
+    message: str
+
+
+class Activate(_Event, frozen=True):
+    """A plugin wants waiting pods to be tried at once."""
+
+    uids: tuple[str, ...]
+
+
+class Say(_Event, frozen=True):
+    """A plugin wants people to be told something."""
+
+    tell: Tell
+
+
+class Configure(_Event, frozen=True):
+    """There is another configuration: answered by `Configured`.
+
+    Attributes:
+        configuration: the whole of it in plain values, as `config.write.to_object` gives it.
+    """
+
+    configuration: dict[str, Any]
+
+
+class TookLong(_Event, frozen=True):
+    """The decision about a pod took this thread so many seconds of processor time."""
+
+    uid: str
+    seconds: float
+
+
+Event: TypeAlias = (
+    ObjectSet
+    | ObjectGone
+    | Decide
+    | Tick
+    | Bound
+    | BindFailed
+    | Answered
+    | PreBound
+    | PodRead
+    | ReadFailed
+    | Allowed
+    | Rejected
+    | Evicted
+    | EvictFailed
+    | Activate
+    | Say
+    | TookLong
+    | Configure
+)

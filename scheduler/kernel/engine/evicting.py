@@ -1,0 +1,262 @@
+"""Preemption carried out: victims are evicted, and the preemptor is held back meanwhile.
+
+Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync,
+PreemptPod) v1.36.
+Differs: a victim is evicted once, however many preemptors wait for it; victims differ by UID.
+An API server that is restored from a backup forgets evictions: the scheduler asks for them again.
+If a preemptor is gone or has lost its place, its victims that are not evicted yet stay.
+After a failure the preemptor backs off. Upstream tries it at once, and so without end when a right
+is missing.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.written import Condition
+from scheduler.kernel.engine.attempt import REVOCABLE
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.failure import Failure, preempted
+from scheduler.kernel.engine.instructions import Evict, PatchStatus, Report
+from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.preemption import Evictions
+
+UNSEEN_SECONDS: Final = 15.0
+"""An eviction that no watch has shown for so long is asked for again: API servers can lose it."""
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
+
+
+class _Run(msgspec.Struct):
+    """What is under way for one preemptor.
+
+    Attributes:
+        preemptor: the pod that needs the room.
+        start: when it began, in seconds of the events' clock.
+        first: UIDs of the victims that have not been seen leaving, but for the last.
+        last: the least important victim; it goes when all the others do.
+        is_last_leaving: whether it does already.
+        has_failed: whether a victim could not be evicted: the last one is left alone.
+    """
+
+    preemptor: PodInfo
+    start: float
+    first: set[str]
+    last: PodInfo
+    is_last_leaving: bool = False
+    has_failed: bool = False
+
+
+class Evicting:
+    """All evictions under way.
+
+    An answer only says that the API server has received an eviction. The preemptor waits until the
+    watch shows the victim leaving. Before that, it would see the victim staying and choose again.
+    """
+
+    def __init__(self, core: Core, attempts: Attempts) -> None:
+        self._core = core
+        self._attempts = attempts
+        self._runs: dict[str, _Run] = {}
+        """By preemptor."""
+        self._wanted: dict[str, list[str]] = {}
+        """The preemptors that wait for each victim to leave."""
+        self._asked: dict[str, tuple[PodInfo, PodInfo]] = {}
+        """Victims without an answer to their eviction, each with its preemptor."""
+        self._accepted: dict[str, tuple[PodInfo, float]] = {}
+        """Victims that the API server has evicted and the watch has not shown leaving, the oldest
+        first, each with the time of the answer."""
+        self._leaving: set[str] = set()
+        """Victims that the watch has shown leaving, and that are not gone yet."""
+
+    def begin(self, preemptor: PodInfo, result: PostFilterResult) -> None:
+        """Evict the victims that are not terminating already."""
+        victims = [victim for victim in result.victims if not victim.is_terminating]
+        if not victims:
+            return
+        core = self._core
+        core.metrics.preemption_victims.observe(len(result.victims))
+        self.drop(preemptor.uid)
+        self._clear_nominations(result.cleared)
+        to_evict = [victim for victim in victims if not self._taken_back(preemptor, victim)]
+        if not to_evict:
+            return
+        *first, last = to_evict
+        run = _Run(preemptor, core.now, {victim.uid for victim in first}, last)
+        self._runs[preemptor.uid] = run
+        self._evictions().begin(preemptor.uid)
+        for victim in to_evict:
+            self._wanted.setdefault(victim.uid, []).append(preemptor.uid)
+        for victim in first or [last]:
+            self._evict(victim, preemptor)
+
+    def evicted(self, uid: str, *, was_there: bool) -> None:
+        """The API server has deleted a victim, now or earlier."""
+        victim, preemptor = self._asked.pop(uid, (None, None))
+        if victim is None or preemptor is None:
+            return
+        if was_there:
+            self._core.out.append(preempted(victim, preemptor))
+        if uid in self._leaving:
+            return
+        if uid in self._wanted or self._core.cache.get_pod(uid) is not None:
+            # Also if no preemptor waits for it any more: the next one need not ask again. Also if
+            # the victim has lost its place meanwhile: the watch is still to show it leaving.
+            self._accepted[uid] = (victim, self._core.now)
+
+    def failed(self, uid: str, message: str) -> None:
+        """A victim could not be evicted."""
+        victim, preemptor = self._asked.pop(uid, (None, None))
+        if victim is None or preemptor is None:
+            return
+        self._core.out.append(Report("Eviction failed", victim.key, message))
+        self._settle(uid, has_failed=True)
+
+    def leaving(self, uid: str) -> None:
+        """A pod is gone or being deleted, whatever deleted it."""
+        if uid in self._asked or self._accepted.pop(uid, None) is not None:
+            self._leaving.add(uid)
+        self.drop(uid)
+        self._settle(uid)
+
+    def stays(self, uid: str) -> None:
+        """A pod is not being deleted; one that was has been restored, and can be evicted again."""
+        self._leaving.discard(uid)
+
+    def gone(self, uid: str) -> None:
+        """A pod is gone; until then, an evicted pod is not evicted again.
+
+        Deletion under way is no end: the cache does not show it while the pod is assumed.
+        """
+        self.leaving(uid)
+        self._leaving.discard(uid)
+
+    def tick(self) -> None:
+        """Ask again for evictions that no watch has shown, if a preemptor still waits for them."""
+        while self._accepted:
+            uid, (victim, since) = next(iter(self._accepted.items()))
+            if since + UNSEEN_SECONDS > self._core.now:
+                break
+            del self._accepted[uid]
+            for preemptor in self._wanted.get(uid, ())[:1]:
+                self._evict(victim, self._runs[preemptor].preemptor)
+
+    def drop(self, preemptor: str) -> None:
+        """End the preemption for a pod; evictions that were not asked for do not happen."""
+        run = self._runs.pop(preemptor, None)
+        if run is None:
+            return
+        self._evictions().end(preemptor)
+        self._core.queue.open_gate(preemptor)
+        for victim in (*run.first, run.last.uid):
+            waiting = self._wanted.get(victim)
+            if waiting is None:
+                continue
+            waiting.remove(preemptor)
+            if not waiting:
+                del self._wanted[victim]
+
+    def drop_all(self) -> None:
+        """Let all preemptors go: the plugins of a new configuration may not hold them back."""
+        for preemptor in list(self._runs):
+            self.drop(preemptor)
+
+    def problems(self) -> Iterator[str]:
+        """The violated invariants, in words."""
+        if self._evictions().under_way != self._runs.keys():
+            yield "the preemptors that are held back are not those whose victims are to leave"
+        wanted: dict[str, set[str]] = {}
+        for uid, run in self._runs.items():
+            if self._core.queue.get(uid) is None:
+                yield f"victims are evicted for {run.preemptor.key}, which does not wait"
+            for victim in run.first or {run.last.uid}:
+                if not self._is_evicted(victim):
+                    yield f"{run.preemptor.key} waits for {victim}, which nobody evicts"
+            awaited = run.first if run.is_last_leaving else run.first | {run.last.uid}
+            for victim in awaited:
+                wanted.setdefault(victim, set()).add(uid)
+        if wanted != {victim: set(uids) for victim, uids in self._wanted.items()}:
+            yield "who waits for which victim is noted twice, and differs"
+
+    # --- helpers --------------------------------------------------------------------------------
+
+    def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
+        """Ask for an eviction, unless one is under way."""
+        if self._is_evicted(victim.uid):
+            return
+        self._asked[victim.uid] = (victim, preemptor)
+        condition = _condition(victim, preemptor.spec.scheduler_name)
+        self._core.out.append(
+            Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)
+        )
+
+    def _is_evicted(self, uid: str) -> bool:
+        return uid in self._asked or uid in self._accepted or uid in self._leaving
+
+    def _settle(self, uid: str, *, has_failed: bool = False) -> None:
+        """Go on with the preemptors that waited for a victim."""
+        for preemptor in self._wanted.pop(uid, ()):
+            run = self._runs[preemptor]
+            run.has_failed |= has_failed
+            run.first.discard(uid)
+            run.is_last_leaving |= uid == run.last.uid
+            if run.first:
+                continue
+            if run.is_last_leaving or run.has_failed:
+                self._end(run, uid)
+            else:
+                self._evict(run.last, run.preemptor)
+
+    def _end(self, run: _Run, victim: str) -> None:
+        """Let a preemptor go; after a failure it is tried again when it has backed off."""
+        core = self._core
+        self.drop(run.preemptor.uid)
+        result = "error" if run.has_failed else "success"
+        core.metrics.preemption_goroutines_execution[result].inc()
+        core.metrics.preemption_goroutines_duration[result].observe(core.now - run.start)
+        if run.has_failed:
+            core.queue.try_again(run.preemptor.uid)
+        elif core.cache.get_pod(victim) is None:
+            # It lost its place before it was gone: no end of a running pod wakes the preemptor.
+            core.queue.activate([run.preemptor.uid])
+
+    def _taken_back(self, preemptor: PodInfo, victim: PodInfo) -> bool:
+        """Whether the victim could be stopped before the API server knew of it."""
+        attempt = self._attempts.of(victim.uid)
+        if attempt is None or attempt.state not in REVOCABLE:
+            return False
+        self._core.out.append(preempted(victim, preemptor, in_memory=True))
+        self._attempts.fail(attempt, Failure("preempted"))
+        return True
+
+    def _clear_nominations(self, pods: tuple[PodInfo, ...]) -> None:
+        """Clear the nominations of less important pods: the place would not be there for them."""
+        for pod in pods:
+            self.drop(pod.uid)
+            self._core.queue.add_nominated_pod(pod, "")
+            self._core.out.append(
+                PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name="")
+            )
+
+    def _evictions(self) -> Evictions:
+        return self._core.states.shared(Evictions, "")
+
+
+def _condition(victim: PodInfo, profile: str) -> Condition | None:
+    """The condition to write to the victim's status; None when the status has it."""
+    message = f"{profile}: preempting to accommodate a higher priority pod"
+    conditions = victim.pod.status.conditions
+    known = next((c for c in conditions if c.type == DISRUPTION_TARGET), None)
+    wanted = ("True", PREEMPTION_BY_SCHEDULER, message)
+    if known is not None and (known.status, known.reason, known.message) == wanted:
+        return None
+    return Condition(
+        DISRUPTION_TARGET,
+        *wanted,
+        has_moved=known is None or known.status != "True",
+        observed_generation=victim.pod.metadata.generation,
+    )

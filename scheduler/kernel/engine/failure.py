@@ -1,0 +1,204 @@
+"""The failure of an attempt, and the events and status patches of pods.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updatePod) v1.36.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.written import WARNING, Condition, ObjectReference
+from scheduler.errors import in_words
+from scheduler.kernel.engine.algorithm import NoNodesAvailable
+from scheduler.kernel.engine.instructions import POD_SCHEDULED, PatchStatus, Tell
+from scheduler.kernel.framework.runtime import Diagnosis
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.framework.types import Excess
+from scheduler.kernel.queue import Rejection
+
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why an attempt failed.
+
+    Attributes:
+        message: for people; what the event and the condition say.
+        is_rejection: whether the pod was rejected; False for an unexpected error.
+        unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
+        pending_plugins: the plugins that returned Pending.
+        nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
+        fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
+        excess: why no node could ever hold the pod, if that is so.
+        reasons: how many nodes each reason rejects.
+    """
+
+    message: str
+    is_rejection: bool = False
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    nominated_node_name: str | None = ""
+    fits_nowhere: bool = False
+    excess: Excess | None = None
+    reasons: Mapping[str, int] = {}
+
+    @property
+    def reason(self) -> str:
+        """The reason of the condition."""
+        return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
+
+
+def failure_of(
+    diagnosis: Diagnosis,
+    nominated_node_name: str | None = "",
+    excess: Excess | None = None,
+    *,
+    is_heard: bool = False,
+) -> Failure:
+    """The failure of a pod that fits on no node.
+
+    Args:
+        diagnosis: why.
+        nominated_node_name: see `Failure`.
+        excess: see `Failure`.
+        is_heard: whether extenders were asked: they may answer differently for an equal pod.
+    """
+    return Failure(
+        diagnosis.message(),
+        is_rejection=True,
+        unschedulable_plugins=diagnosis.unschedulable_plugins,
+        pending_plugins=diagnosis.pending_plugins,
+        nominated_node_name=nominated_node_name,
+        fits_nowhere=not nominated_node_name and not is_heard,
+        excess=excess,
+        reasons=diagnosis.reason_counts(),
+    )
+
+
+def failure_like(rejection: Rejection) -> Failure:
+    """The failure of a pod that shares the rejection of an equal one."""
+    return Failure(
+        rejection.message,
+        is_rejection=True,
+        unschedulable_plugins=rejection.unschedulable_plugins,
+        excess=rejection.excess,
+    )
+
+
+def no_nodes(result: NoNodesAvailable) -> Failure:
+    """The failure of a pod when there are no nodes.
+
+    No plugin rejected the pod, so the queue tries it again after back-off.
+    """
+    return Failure(result.message, is_rejection=True)
+
+
+def rejected_by(status: Status) -> Failure:
+    """The failure of a pod that a plugin rejected after a node was chosen.
+
+    Source: schedule_one.go: a FitError over that one node.
+    """
+    if not status.is_rejection:
+        return Failure(status.message)
+    pending = status.code is Code.PENDING
+    plugins = frozenset({status.plugin} if status.plugin else ())
+    return Failure(
+        f"0/1 nodes are available: {', '.join(f'1 {reason}' for reason in status.reasons)}.",
+        is_rejection=True,
+        unschedulable_plugins=frozenset() if pending else plugins,
+        pending_plugins=plugins if pending else frozenset(),
+        reasons=dict.fromkeys(status.reasons, 1),
+    )
+
+
+def unexpected(problem: Exception) -> Failure:
+    """The failure of an attempt that met an unexpected exception."""
+    return Failure(f"{type(problem).__name__}: {in_words(problem)}")
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def reference(pod: PodInfo) -> ObjectReference:
+    """The pod as the object of an event."""
+    meta = pod.pod.metadata
+    return ObjectReference(
+        "Pod", meta.name, meta.namespace, meta.uid, resource_version=meta.resource_version
+    )
+
+
+def failed_scheduling(pod: PodInfo, note: str) -> Tell:
+    """The event of a pod that could not be placed."""
+    controller = pod.spec.scheduler_name
+    return Tell(
+        reference(pod), "FailedScheduling", "Scheduling", note, controller, event_type=WARNING
+    )
+
+
+def scheduled(pod: PodInfo) -> Tell:
+    """The event of a pod that is bound."""
+    return Tell(
+        reference(pod),
+        "Scheduled",
+        "Binding",
+        f"Successfully assigned {pod.key} to {pod.node_name}",
+        pod.spec.scheduler_name,
+        is_repeatable=False,
+    )
+
+
+def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -> Tell:
+    """The event of a pod that has to go."""
+    note = f"Preempted by pod {preemptor.uid} on node {victim.node_name}"
+    return Tell(
+        reference(victim),
+        "Preempted",
+        "Preempting",
+        f"{note} (in kube-scheduler memory)." if in_memory else note,
+        preemptor.spec.scheduler_name,
+        related=reference(preemptor),
+        is_repeatable=in_memory,
+    )
+
+
+def nomination(pod: PodInfo) -> PatchStatus | None:
+    """The status patch that nominates a pod to its node; None when the status has it."""
+    if pod.pod.status.nominated_node_name == pod.node_name:
+        return None
+    return PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name=pod.node_name)
+
+
+def status_patch(
+    pod: PodInfo, failure: Failure, *, is_nominated: bool = False
+) -> PatchStatus | None:
+    """The status patch for a failed attempt; None when the status has it all.
+
+    Args:
+        pod: the pod.
+        failure: what the status is to show.
+        is_nominated: whether a nomination may be on its way that the status does not show yet.
+    """
+    nominated = failure.nominated_node_name
+    if nominated == pod.pod.status.nominated_node_name and not is_nominated:
+        nominated = None
+    condition = _changed_condition(pod, failure)
+    if condition is None and nominated is None:
+        return None
+    return PatchStatus(pod.namespace, pod.name, pod.uid, condition, nominated)
+
+
+def _changed_condition(pod: PodInfo, failure: Failure) -> Condition | None:
+    conditions = pod.pod.status.conditions
+    known = next((c for c in conditions if c.type == POD_SCHEDULED), None)
+    wanted = ("False", failure.reason, failure.message)
+    if known is not None and (known.status, known.reason, known.message) == wanted:
+        return None
+    return Condition(
+        POD_SCHEDULED,
+        *wanted,
+        has_moved=known is None or known.status != "False",
+        observed_generation=pod.pod.metadata.generation,
+    )

@@ -1,0 +1,253 @@
+"""Questions of attempts to extenders: their order, and what the answers change.
+
+At most `MAX_ASKING` attempts ask at a time. A slow extender must not have all pods of the queue
+before it, each with its list of nodes. The other attempts wait in line, the most important first.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, Hearing
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.instructions import Ask, Report
+from scheduler.kernel.extender import Answer, Consultation, ExtenderError, Question, Review, Verb
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime.diagnosis import Reviewed
+
+MAX_ASKING: Final = 64
+"""Attempts that ask extenders at a time."""
+
+IN_LINE: Final = "waits for its turn"
+SKIPPED: Final = "Extender failed; going on without its answer"
+LEFT_ALONE: Final = "Extender keeps being late; it is not asked for a while"
+
+
+class Hearings:
+    """All attempts that ask extenders, or wait for their turn.
+
+    Attributes:
+        extenders: all that are configured.
+    """
+
+    def __init__(self, core: Core, advance: Callable[[Attempt, AttemptEvent, str], None]) -> None:
+        self._core = core
+        self._advance = advance
+        self.extenders: Final = core.extenders
+        self._asking: set[int] = set()
+        """The attempts that ask now."""
+        self._line: list[tuple[Any, int, Attempt]] = []
+        """The others by importance, as a heap; those that have ended stay until they come up."""
+        self._waiting: set[int] = set()
+        """Those in the line that have not ended."""
+        self._open: dict[int, Attempt] = {}
+        """Attempts by the number of each question that has no answer yet."""
+        self._last_question = 0
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether an attempt in the line may go on."""
+        return bool(self._waiting) and len(self._asking) < MAX_ASKING
+
+    def counts(self) -> tuple[int, int]:
+        """Attempts that ask, and attempts in the line."""
+        return len(self._asking), len(self._waiting)
+
+    def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
+        """The numbers of the extenders that filter or prioritize nodes for a pod."""
+        return self.extenders.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
+
+    def is_in_line(self, attempt: Attempt) -> bool:
+        """Whether an attempt waits for its turn."""
+        return attempt.id in self._waiting
+
+    def take_turn(self, attempt: Attempt) -> bool:
+        """Let an attempt ask if there is room; else it waits in line.
+
+        An attempt in line keeps no results about nodes: it begins anew at its turn.
+        """
+        if attempt.id in self._asking:
+            return True
+        if len(self._asking) < MAX_ASKING:
+            self._asking.add(attempt.id)
+            return True
+        attempt.hearing = None
+        heappush(self._line, (self._key(attempt), attempt.id, attempt))
+        self._waiting.add(attempt.id)
+        self._core.queue.done_scheduling_cycle(attempt.pod.uid)
+        self._advance(attempt, AttemptEvent.ASK, IN_LINE)
+        return False
+
+    def next_in_line(self) -> Attempt | None:
+        """The most important attempt that may go on, if there is one."""
+        while self._line and len(self._asking) < MAX_ASKING:
+            _, number, attempt = heappop(self._line)
+            if number in self._waiting:
+                self._waiting.discard(number)
+                self._asking.add(number)
+                self._core.queue.begin_scheduling_cycle(attempt.pod.uid)
+                return attempt
+        return None
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def ask_about_nodes(self, attempt: Attempt, *, tries_nominated: bool) -> bool:
+        """Ask about the nodes that fit; says whether an answer is to be waited for.
+
+        Args:
+            attempt: the attempt; the questions are about its pod.
+            tries_nominated: whether the node it is nominated to is asked about alone, if it fits.
+        """
+        core = self._core
+        if not self.extenders.all:
+            return False
+        asked = self.about_nodes(attempt.pod)
+        if not asked or not core.snapshot.table.count:
+            return False
+        found = core.algorithm.nodes_to_ask_about(
+            attempt.framework,
+            attempt.pod,
+            core.snapshot,
+            core.queue.nominator,
+            tries_nominated=tries_nominated,
+        )
+        if not found.names:
+            return False
+        hearing = attempt.hearing = attempt.hearing or Hearing()
+        hearing.begun += 1
+        hearing.is_sample = found.is_sample
+        hearing.nodes = Consultation(self.extenders, asked, found.names, is_alone=found.is_alone)
+        return self._ask_next(attempt, hearing)
+
+    def ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
+        """Ask extenders for the victims to evict.
+
+        Returns:
+            Whether the attempt waits for an answer or for its turn.
+        """
+        hearing = attempt.hearing
+        asked = self.extenders.asked(attempt.pod, Verb.PREEMPT)
+        if not asked or not candidates or (hearing is not None and hearing.reviewed is not None):
+            return False
+        if not self.take_turn(attempt):
+            return True
+        hearing = attempt.hearing = hearing or Hearing()
+        hearing.review = Review(self.extenders, asked, candidates)
+        return self._ask_next(attempt, hearing)
+
+    def _ask_next(self, attempt: Attempt, hearing: Hearing) -> bool:
+        """Ask what comes next; says whether there is anything."""
+        asking = hearing.review or hearing.nodes
+        questions = asking.next_questions(self._core.now) if asking is not None else []
+        for question in questions:
+            self._send(attempt, hearing, question)
+        if questions:
+            names = [self.extenders.all[question.extender].name for question in questions]
+            told = f"{questions[0].verb.value} {', '.join(names)}"
+            self._advance(attempt, AttemptEvent.ASK, told)
+        return bool(questions)
+
+    def _send(self, attempt: Attempt, hearing: Hearing, question: Question) -> None:
+        self._last_question += 1
+        number, count = self._last_question, len(question.nodes or question.candidates)
+        hearing.open[number] = question
+        self._open[number] = attempt
+        ask = Ask(attempt.id, number, question.extender, question.verb, count)
+        self._core.out.append(ask)
+
+    def question(self, number: int) -> tuple[Question, PodInfo] | None:
+        """The question for an extender, and its pod; None when no attempt waits for the answer."""
+        attempt = self._open.get(number)
+        if attempt is None or attempt.hearing is None:
+            return None
+        return attempt.hearing.open[number], attempt.pod
+
+    def asked_by(self, number: int) -> Attempt | None:
+        """The attempt that waits for the answer to a question; None when it comes too late."""
+        return self._open.get(number)
+
+    # --- answers --------------------------------------------------------------------------------
+
+    def hear(self, attempt: Attempt, hearing: Hearing, number: int, answer: Answer) -> bool:
+        """Take over an answer; says whether there is nothing more to wait for.
+
+        Raises:
+            ExtenderError: an extender that cannot be ignored has failed to filter.
+        """
+        del self._open[number]
+        question = hearing.open.pop(number)
+        self._note(question.extender, answer)
+        problem = self._take_over(hearing, question, answer)
+        if problem:
+            self.went_on_without(attempt, question.extender, problem)
+        if hearing.open or self._ask_next(attempt, hearing):
+            return False
+        if hearing.review is not None:
+            hearing.reviewed = Reviewed(hearing.review.candidates)
+            hearing.review = None
+        elif hearing.nodes is not None and hearing.nodes.is_alone and hearing.nodes.leaves_nothing:
+            # The nominated node will not do: all the others are asked about.
+            self._core.catch_up()
+            return not self.ask_about_nodes(attempt, tries_nominated=False)
+        return True
+
+    def _take_over(self, hearing: Hearing, question: Question, answer: Answer) -> str:
+        if hearing.review is None:
+            return "" if hearing.nodes is None else hearing.nodes.take(question, answer)
+        try:
+            return hearing.review.take(question, answer, self._pods_on)
+        except ExtenderError as problem:
+            # No victims, and a sentence about it; the attempt fails as it would have.
+            hearing.reviewed = Reviewed(problem=str(problem))
+            hearing.review = None
+            return ""
+
+    def _pods_on(self, node_name: str) -> Mapping[str, PodInfo] | None:
+        info = self._core.cache.nodes.get(node_name)
+        return None if info is None or info.node is None else info.pods
+
+    def _note(self, extender: int, answer: Answer) -> None:
+        """An extender has answered, or has not."""
+        core = self._core
+        if self.extenders.note(extender, answer, core.now):
+            name = self.extenders.all[extender].name
+            core.extender_metrics.left_alone[name].inc()
+            core.out.append(Report(LEFT_ALONE, problem=name))
+
+    def went_on_without(self, attempt: Attempt, extender: int, problem: str) -> None:
+        """Report that an attempt goes on without the answer of an extender that failed."""
+        name = self.extenders.all[extender].name
+        self._core.out.append(Report(SKIPPED, attempt.pod.key, f"{name}: {problem}"))
+
+    def binder(self, attempt: Attempt) -> int | None:
+        """The extender that is to bind an attempt's pod; None for the profile's plugins."""
+        if not self.extenders.all:
+            return None
+        number = self.extenders.binder(attempt.pod)
+        skipped = number is not None and self.extenders.is_skipped(number, self._core.now)
+        return None if skipped else number
+
+    def forget(self, attempt: Attempt) -> None:
+        """An attempt asks no more."""
+        if not self.extenders.all:
+            return
+        if attempt.hearing is not None:
+            for number in attempt.hearing.open:
+                self._open.pop(number, None)
+        self._asking.discard(attempt.id)
+        self._waiting.discard(attempt.id)
+        if not self._waiting:
+            self._line.clear()
+
+    def sort_anew(self) -> None:
+        """Let the line be in the order of the profiles that are in force now.
+
+        Cost: O(pods in the line).
+        """
+        self._line = [(self._key(each), each.id, each) for _, _, each in self._line]
+        heapify(self._line)
+
+    def _key(self, attempt: Attempt) -> Any:
+        first = next(iter(self._core.frameworks.values()))
+        return attempt.queued.is_slow, first.sort_key(attempt.queued)

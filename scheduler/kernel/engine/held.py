@@ -1,0 +1,134 @@
+"""Pods that a Permit plugin holds.
+
+Source: kubernetes pkg/scheduler/framework/runtime/waiting_pods_map.go v1.36.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.duration import format_duration
+from scheduler.errors import encodable
+from scheduler.kernel.engine.events import Allowed, Event, Rejected
+
+
+class WaitingPod:
+    """A pod that has a node and waits for every pending plugin to allow it.
+
+    Attributes:
+        pod: the pod, assumed on its node.
+        attempt: the number of the pod's attempt.
+        since: when the waiting began.
+        deadlines: when the timeout of each plugin ends that has not allowed the pod yet.
+    """
+
+    __slots__ = ("_timeouts", "attempt", "deadlines", "pod", "since")
+
+    def __init__(
+        self, pod: PodInfo, attempt: int, timeouts: Mapping[str, float], now: float
+    ) -> None:
+        self.pod = pod
+        self.attempt = attempt
+        self.since = now
+        self._timeouts = dict(timeouts)
+        self.deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
+
+    @property
+    def pending_plugins(self) -> list[str]:
+        """The plugins that have not allowed the pod yet."""
+        return sorted(self.deadlines)
+
+    @property
+    def deadline(self) -> float:
+        """When the first of their timeouts ends."""
+        return min(self.deadlines.values())
+
+    def timed_out(self, now: float) -> Rejected | None:
+        """The rejection by the first plugin that has timed out, if any."""
+        plugin, deadline = min(self.deadlines.items(), key=lambda item: (item[1], item[0]))
+        if deadline > now:
+            return None
+        waited = format_duration(self._timeouts[plugin])
+        message = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
+        return Rejected(self.pod.uid, plugin, message)
+
+
+class Settled(NamedTuple):
+    """A pod that is no longer held.
+
+    Attributes:
+        waiting: the pod.
+        rejection: why it is not to be bound; None when it is.
+    """
+
+    waiting: WaitingPod
+    rejection: Rejected | None
+
+
+class WaitingPods:
+    """All pods held by Permit plugins, of all profiles, by UID; plugins see this.
+
+    A pod is *settled*, and no longer held, when all plugins allowed it or one rejected it. It goes
+    on when its turn comes. So the end of a large group takes no long step. A later `allow` or
+    `reject` for a settled pod costs nothing.
+
+    Attributes:
+        settled: the pods that go on, by UID, in the order in which they were settled.
+        deciding: UID of the pod that is being decided about, and may be held afterwards.
+
+    Args:
+        post: where `allow` and `reject` go; the engine takes them up after the event at hand.
+    """
+
+    def __init__(self, post: Callable[[Event], None]) -> None:
+        self._post = post
+        self._pods: dict[str, WaitingPod] = {}
+        self.settled: dict[str, Settled] = {}
+        self.deciding = ""
+
+    def add(
+        self, pod: PodInfo, attempt: int, timeouts: Mapping[str, float], now: float
+    ) -> WaitingPod:
+        """Hold a pod; time limits in seconds by plugin."""
+        waiting = self._pods[pod.uid] = WaitingPod(pod, attempt, timeouts, now)
+        return waiting
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """A held pod."""
+        return self._pods.get(uid)
+
+    def allow(self, uid: str, plugin: str) -> bool:
+        """Allow a pod on behalf of one plugin; returns whether the pod is held."""
+        return self._say(uid, Allowed(uid, plugin))
+
+    def reject(self, uid: str, plugin: str, message: str) -> bool:
+        """Reject a pod; returns whether the pod is held."""
+        return self._say(uid, Rejected(uid, plugin, encodable(message)))
+
+    def _say(self, uid: str, event: Allowed | Rejected) -> bool:
+        is_held = uid in self._pods
+        if is_held or uid == self.deciding:
+            self._post(event)
+        return is_held
+
+    def settle(self, uid: str, rejection: Rejected | None = None) -> None:
+        """End the hold of a pod, which goes on when its turn comes; harmless if it is not held.
+
+        Args:
+            uid: of the pod.
+            rejection: why it is not to be bound, if that is so.
+        """
+        waiting = self._pods.pop(uid, None)
+        if waiting is not None:
+            self.settled[uid] = Settled(waiting, rejection)
+
+    def remove(self, uid: str) -> WaitingPod | None:
+        """Forget a held or settled pod."""
+        settled = self.settled.pop(uid, None)
+        return self._pods.pop(uid, None) if settled is None else settled.waiting
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self._pods.values()))

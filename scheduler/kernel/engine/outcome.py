@@ -1,0 +1,149 @@
+"""The outcomes of attempts as data: one row for each attempt, to count and compare later.
+
+The engine builds rows only when a consumer is registered. Field names are part of the interface;
+docs/decisions.md defines them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
+from scheduler.kernel.engine.attempt import Attempt, Choice
+from scheduler.kernel.engine.failure import Failure
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.snapshot import Snapshot
+
+_NO_FAILURE: Final = Failure("")
+
+
+class Outcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
+    """How one attempt ended.
+
+    Attributes:
+        clock: when, in seconds of the events' clock.
+        pod: `namespace/name`.
+        uid: of the pod.
+        profile: the profile that decided.
+        priority: of the pod.
+        attempt: how often a node was looked for, this time included.
+        result: `scheduled`, `unschedulable`, `error`, or `gone` where the pod needed none any more.
+        node: where it is bound, or was to be; None where none was found.
+        nominated_node: which node is being cleared for it.
+        nodes: how many nodes were looked at.
+        feasible: how many of them fit.
+        score: the total of the node; None where it was the only one.
+        runner_up: the best of the others.
+        runner_up_score: its total.
+        reasons: how many nodes each reason rejects.
+        plugins: the plugins that rejected the pod.
+        message: why there is no node, as people are told.
+        waited_seconds: from when the pod was first ready until the attempt began.
+        attempt_seconds: from there to the end.
+        deciding_seconds: of these, to choose a node; None where that is not measured.
+    """
+
+    clock: float
+    pod: str
+    uid: str
+    profile: str
+    priority: int
+    attempt: int
+    result: str
+    node: str | None = None
+    nominated_node: str | None = None
+    nodes: int | None = None
+    feasible: int | None = None
+    score: int | None = None
+    runner_up: str | None = None
+    runner_up_score: int | None = None
+    reasons: Mapping[str, int] = {}
+    plugins: tuple[str, ...] = ()
+    message: str = ""
+    waited_seconds: float | None = None
+    attempt_seconds: float = 0.0
+    deciding_seconds: float | None = None
+
+
+TakeOutcome: TypeAlias = Callable[[Outcome], None]
+"""Takes each outcome as it comes about; quick, and never raises."""
+
+
+def choice_of(
+    decision: ScheduleResult | Unschedulable | NoNodesAvailable, snapshot: Snapshot
+) -> Choice:
+    """What a decision was made from, before the snapshot changes.
+
+    Cost: O(nodes), in columns.
+    """
+    table = snapshot.table
+    if not isinstance(decision, ScheduleResult):
+        return Choice(table.count, 0)
+    best = decision.best
+    totals, candidates = best.totals, best.candidates
+    if totals is None:
+        return Choice(table.count, best.feasible)
+    row = table.row_of[decision.suggested_host]
+    own = row if candidates is None else int((candidates == row).argmax())
+    same = sum([raw.constant for raw in best.left_out])
+    score = int(totals[own] + same)
+    if best.feasible == 1:
+        return Choice(table.count, 1, score)
+    equals = best.rows
+    if len(equals) > 1:
+        # A tie: the first of the others that are as good.
+        next_row = int(equals[0] if equals[0] != row else equals[1])
+        return Choice(table.count, best.feasible, score, table.names[next_row], score)
+    # The best before it and the best after it, without a copy.
+    halves = ((0, totals[:own]), (own + 1, totals[own + 1 :]))
+    others = [start + int(half.argmax()) for start, half in halves if len(half)]
+    after = max(others, key=totals.__getitem__)
+    name = table.names[after if candidates is None else int(candidates[after])]
+    return Choice(table.count, best.feasible, score, name, int(totals[after] + same))
+
+
+def outcome_of(
+    queued: QueuedPodInfo,
+    result: str,
+    now: float,
+    *,
+    attempt: Attempt | None = None,
+    failure: Failure | None = None,
+) -> Outcome:
+    """How an attempt ended.
+
+    Args:
+        queued: the pod as it was popped.
+        result: see `Outcome`.
+        now: in seconds of the events' clock.
+        attempt: None where an equal pod was rejected and nothing has happened since.
+        failure: why it failed, if it did.
+    """
+    pod, ready = queued.pod_info, queued.initial_attempt_timestamp
+    start = now if attempt is None else attempt.start
+    choice = None if attempt is None else attempt.choice
+    failure = failure or _NO_FAILURE
+    plugins = failure.unschedulable_plugins | failure.pending_plugins
+    return Outcome(
+        clock=now,
+        pod=pod.key,
+        uid=pod.uid,
+        profile=pod.spec.scheduler_name,
+        priority=pod.priority,
+        attempt=queued.attempts,
+        result=result,
+        node=None if attempt is None else attempt.pod.node_name or None,
+        nominated_node=failure.nominated_node_name or None,
+        nodes=None if choice is None else choice.nodes,
+        feasible=None if choice is None else choice.feasible,
+        score=None if choice is None else choice.score,
+        runner_up=None if choice is None else choice.runner_up,
+        runner_up_score=None if choice is None else choice.runner_up_score,
+        reasons=failure.reasons,
+        plugins=tuple(sorted(plugins)) if plugins else (),
+        message=failure.message,
+        waited_seconds=None if ready is None else start - ready,
+        attempt_seconds=now - start,
+        deciding_seconds=None if attempt is None else attempt.deciding_seconds or None,
+    )

@@ -1,0 +1,98 @@
+"""What is always true of the engine, checked."""
+
+from collections.abc import Iterator
+
+from scheduler.errors import SchedulerError
+from scheduler.kernel.cache import PodState
+from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.evicting import Evicting
+
+_PLACES = {
+    AttemptState.HELD: (PodState.ASSUMED,),
+    AttemptState.PREBINDING: (PodState.ASSUMED,),
+    AttemptState.BINDING: (PodState.ASSUMED,),
+    AttemptState.UNSURE: (PodState.ASSUMED,),
+    AttemptState.BOUND: (PodState.ASSUMED,),
+}
+"""How the cache knows the pods of an attempt between two events."""
+
+
+class EngineInvariantError(SchedulerError):
+    """The engine contradicts itself; a programming error."""
+
+
+def validate_engine(core: Core, attempts: Attempts, evicting: Evicting) -> None:
+    """Check what is always true between two events.
+
+    Raises:
+        SchedulerError: something is not; the message lists all that is wrong.
+    """
+    core.queue.validate()
+    problems = [*_attempts(core, attempts), *_assumed(core, attempts), *_held(core, attempts)]
+    problems.extend(evicting.problems())
+    problems.extend(_unserved(core))
+    if problems:
+        raise EngineInvariantError("; ".join(problems))
+
+
+def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
+    for attempt in attempts:
+        key = attempt.pod.key
+        if attempt.state is AttemptState.ASKING:
+            yield from _asking(core, attempts, attempt)
+            continue
+        if attempt.state in UNDECIDED or attempt.state not in _PLACES:
+            yield f"attempt {attempt.id} of {key} was left in {attempt.state.value}"
+            continue
+        for pod in attempt.placed:
+            if core.cache.state_of(pod.uid) not in _PLACES[attempt.state]:
+                yield f"{key} is {attempt.state.value} and has no place in the cache"
+            in_flight = core.queue.is_in_flight(pod.uid)
+            if in_flight is (attempt.state is AttemptState.BOUND):
+                yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
+
+
+def _asking(core: Core, attempts: Attempts, attempt: Attempt) -> Iterator[str]:
+    """An attempt that asks extenders has no place yet; it waits for an answer or its turn."""
+    key, uid = attempt.pod.key, attempt.pod.uid
+    if attempt.placed or core.cache.get_pod(uid) is not None:
+        yield f"{key} is asking, and has a place in the cache"
+    if not core.queue.is_in_flight(uid):
+        yield f"{key} is asking, and not in flight"
+    questions = () if attempt.hearing is None else attempt.hearing.open
+    if not questions and not attempts.is_in_line(attempt):
+        yield f"{key} is asking nothing, and waits for no turn"
+    if any(attempts.question(number) is None for number in questions):
+        yield f"{key} asks what nobody knows of"
+
+
+def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
+    """Room is assumed for attempts only, and pods are in flight for attempts only."""
+    assumed = {uid for uid, (_, state) in core.cache.pods().items() if state is PodState.ASSUMED}
+    wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
+    for uid in assumed - wanted:
+        yield f"pod {uid} is assumed by nobody"
+    members = sum(len(attempt.members) for attempt in attempts)
+    if core.queue.counts().in_flight > members:
+        yield "pods are in flight that no attempt is about"
+
+
+def _unserved(core: Core) -> Iterator[str]:
+    """Pods of profiles that are gone do not wait."""
+    for pod in core.queue.pending_pods():
+        if pod.spec.scheduler_name not in core.frameworks:
+            yield f"{pod.key} waits for {pod.spec.scheduler_name}, which is no profile"
+
+
+def _held(core: Core, attempts: Attempts) -> Iterator[str]:
+    held = {waiting.pod.uid for waiting in core.waiting} | core.waiting.settled.keys()
+    wanted = {
+        pod.uid
+        for attempt in attempts
+        if attempt.state is AttemptState.HELD
+        for pod in attempt.placed
+    }
+    if held != wanted:
+        yield f"held pods {sorted(held)} are not those of held attempts {sorted(wanted)}"

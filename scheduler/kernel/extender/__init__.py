@@ -1,0 +1,38 @@
+"""Scheduler extenders: the requests they get, and what their answers mean.
+
+Pure: requests and answers are values, bodies are bytes. `client.extenders` sends them, the engine
+decides when.
+
+Source: kubernetes pkg/scheduler/extender.go, staging/src/k8s.io/kube-scheduler/extender/v1 (v1.36).
+"""
+
+from scheduler.kernel.extender.consultation import Advice, Consultation, ExtenderError
+from scheduler.kernel.extender.extenders import Extenders, KnownExtender
+from scheduler.kernel.extender.questions import (
+    Answer,
+    Filtered,
+    MetaVictims,
+    NoAnswer,
+    Preempted,
+    Prioritized,
+    Question,
+    Verb,
+)
+from scheduler.kernel.extender.review import Review
+
+__all__ = [
+    "Advice",
+    "Answer",
+    "Consultation",
+    "ExtenderError",
+    "Extenders",
+    "Filtered",
+    "KnownExtender",
+    "MetaVictims",
+    "NoAnswer",
+    "Preempted",
+    "Prioritized",
+    "Question",
+    "Review",
+    "Verb",
+]

@@ -1,0 +1,144 @@
+"""The extenders of a configuration, which of them take a pod, and which are suspended for a while.
+
+Source: kubernetes pkg/scheduler/scheduler.go (buildExtenders), extender.go (IsInterested) v1.36.
+Differs: an ignorable extender that keeps being late is not asked for a while. Upstream waits for
+it with every pod.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.types import Extender
+from scheduler.kernel.extender.questions import Answer, NoAnswer, Verb
+
+LATE_IN_A_ROW: Final = 3
+"""So many late answers in a row, and an ignorable extender is left alone."""
+SKIP_SECONDS: Final = 30.0
+"""For how long. After that one more late answer is enough."""
+
+
+class KnownExtender(msgspec.Struct, frozen=True):
+    """One extender.
+
+    Attributes:
+        config: what is configured.
+        place: its number in the configuration.
+        name: its URL without the password that may be in it.
+        managed: the resources it cares for; empty for all pods.
+    """
+
+    config: Extender
+    place: int
+    name: str
+    managed: frozenset[str]
+
+    def verb(self, verb: Verb) -> str:
+        """The path that a verb has here; empty when it is not to be asked for."""
+        if verb is Verb.FILTER:
+            return self.config.filter_verb
+        if verb is Verb.PRIORITIZE:
+            return self.config.prioritize_verb
+        return self.config.preempt_verb
+
+    def url(self, path: str) -> str:
+        """Where a verb is served, for people."""
+        return f"{self.name.rstrip('/')}/{path}"
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether the pod asks for anything that the extender cares for.
+
+        Upstream looks at limits as well; the API server copies a limit to a request that is missing
+        (`SetDefaults_Pod`).
+        """
+        if not self.managed:
+            return True
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        return any(not self.managed.isdisjoint(c.resources.requests) for c in containers)
+
+
+class _Patience(msgspec.Struct):
+    """How an extender has answered lately.
+
+    Attributes:
+        late: late answers in a row.
+        skipped_until: when it may be asked again, in seconds of the events' clock.
+    """
+
+    late: int = 0
+    skipped_until: float = 0.0
+
+
+class Extenders:
+    """All extenders in the order in which they are asked: those that cannot be ignored first.
+
+    Attributes:
+        all: the extenders; their place here is the number they are called by.
+    """
+
+    def __init__(self, configs: Sequence[Extender] = ()) -> None:
+        known = [
+            KnownExtender(
+                config,
+                place,
+                without_password(config.url_prefix),
+                frozenset(resource.name for resource in config.managed_resources),
+            )
+            for place, config in enumerate(configs)
+        ]
+        self.all = tuple(sorted(known, key=lambda each: each.config.ignorable))
+        self._patience = [_Patience() for _ in known]
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    def asked(self, pod: PodInfo, *verbs: Verb) -> tuple[int, ...]:
+        """The extenders that serve one of the verbs and take the pod."""
+        if not self.all:
+            return ()
+        return tuple(
+            number
+            for number, extender in enumerate(self.all)
+            if any(map(extender.verb, verbs)) and extender.is_interested(pod)
+        )
+
+    def binder(self, pod: PodInfo) -> int | None:
+        """The extender that binds a pod; None for the profile's own plugins."""
+        for number, extender in enumerate(self.all):
+            if extender.config.bind_verb and extender.is_interested(pod):
+                return number
+        return None
+
+    def is_skipped(self, number: int, now: float) -> bool:
+        """Whether an extender is left alone at present."""
+        return now < self._patience[number].skipped_until
+
+    def note(self, number: int, answer: Answer, now: float) -> bool:
+        """Take note of how an extender answered; says whether it is left alone from now on."""
+        patience = self._patience[number]
+        if not isinstance(answer, NoAnswer) or not answer.is_late:
+            patience.late = 0
+            return False
+        patience.late += 1
+        if not self.all[number].config.ignorable or patience.late < LATE_IN_A_ROW:
+            return False
+        if now < patience.skipped_until:
+            # It was asked before that.
+            return False
+        patience.late = LATE_IN_A_ROW - 1
+        patience.skipped_until = now + SKIP_SECONDS
+        return True
+
+
+def without_password(url: str) -> str:
+    """A URL without credentials, for logs and files."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # The call itself fails with a clear message.
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host)) if host != parts.netloc else url

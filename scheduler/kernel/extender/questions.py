@@ -1,0 +1,86 @@
+"""What an extender is asked, and what it may answer. Answers can be written down and read back."""
+
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from scheduler.kernel.framework.interface import Candidate
+
+
+class Verb(Enum):
+    """What can be asked of an extender beside binding."""
+
+    FILTER = "filter"
+    PRIORITIZE = "prioritize"
+    PREEMPT = "preempt"
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One request.
+
+    Attributes:
+        extender: its number among all.
+        verb: what is asked.
+        nodes: which nodes a pod may go to, as far as is known (filter, prioritize).
+        candidates: which nodes could be cleared for it (preempt).
+    """
+
+    extender: int
+    verb: Verb
+    nodes: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+
+
+class _Answer(msgspec.Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """Common settings of answers."""
+
+
+class Filtered(_Answer, frozen=True):
+    """Which nodes the pod may go to.
+
+    Attributes:
+        nodes: names, as they were answered.
+        failed: by node, why not; removing other pods might help.
+        unresolvable: by node, why not; removing other pods cannot help.
+    """
+
+    nodes: tuple[str, ...]
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+
+
+class Prioritized(_Answer, frozen=True):
+    """How good nodes are: names and scores, as they were answered."""
+
+    scores: tuple[tuple[str, int], ...]
+
+
+class MetaVictims(_Answer, frozen=True):
+    """The victims on one node, by UID, and the number of them that violate a budget."""
+
+    uids: tuple[str, ...]
+    pdb_violations: int = 0
+
+
+class Preempted(_Answer, frozen=True):
+    """The candidate nodes of a preemption, with the victims on each."""
+
+    victims: dict[str, MetaVictims]
+
+
+class NoAnswer(_Answer, frozen=True):
+    """An extender said that it failed, said nothing, or nothing that can be read.
+
+    Attributes:
+        problem: why, for people.
+        is_late: whether the time for an answer was over.
+        is_certain: False when what was asked for may have been done all the same.
+    """
+
+    problem: str
+    is_late: bool = False
+    is_certain: bool = True
+
+
+Answer: TypeAlias = Filtered | Prioritized | Preempted | NoAnswer

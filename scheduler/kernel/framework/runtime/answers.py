@@ -1,0 +1,315 @@
+"""What plugins may answer, and what they must not; one check per kind of answer.
+
+A check takes the answer and the arguments of the call, and gives the answer back. It raises for
+what must not be; `PluginCalls` makes a `PluginError` of it that names plugin and point.
+"""
+
+import math
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from scheduler.errors import encodable
+from scheduler.kernel.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.kernel.framework.interface import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    Bits,
+    Counting,
+    PostFilterResult,
+    PreFilterResult,
+    Reason,
+    Scores,
+)
+from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.status import REJECTIONS, SKIP, SUCCESS, Code, Status
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+R = TypeVar("R")
+
+Args: TypeAlias = tuple[Any, ...]
+Check: TypeAlias = Callable[[Any, Args], R]
+Codes: TypeAlias = frozenset[Code]
+
+OK_OR_NOT: Final[Codes] = REJECTIONS | {Code.SUCCESS, Code.ERROR}
+PRE_FILTER: Final[Codes] = frozenset(
+    {Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+)
+FILTER: Final[Codes] = REJECTIONS | {Code.SUCCESS}
+OK_OR_SKIP: Final[Codes] = frozenset({Code.SUCCESS, Code.SKIP})
+OK_ONLY: Final[Codes] = frozenset({Code.SUCCESS})
+PERMIT: Final[Codes] = OK_OR_NOT | {Code.WAIT}
+BIND: Final[Codes] = OK_OR_NOT | {Code.SKIP}
+"""Which codes mean something at which extension point."""
+
+
+class WrongAnswerError(Exception):
+    """A plugin answered what it must not."""
+
+
+def wrong(answer: object, expected: str) -> NoReturn:
+    """Refuse an answer.
+
+    Raises:
+        WrongAnswerError: always.
+    """
+    if isinstance(answer, Coroutine):
+        answer.close()
+    raise WrongAnswerError(f"returned {answer!r:.200}, expected {expected}")
+
+
+def status(answer: object, codes: Codes) -> Status:
+    """A status whose code means something here."""
+    if answer is SUCCESS:
+        return SUCCESS
+    if not isinstance(answer, Status):
+        wrong(answer, "a Status")
+    code: object = answer.code
+    reasons: object = answer.reasons
+    if not isinstance(code, Code):
+        wrong(answer, "a Status with a Code")
+    if not isinstance(reasons, tuple) or not all(isinstance(reason, str) for reason in reasons):
+        wrong(answer, "a Status whose reasons are a tuple of texts")
+    if answer.code not in codes:
+        told = f": {answer.message}" if answer.reasons else ""
+        raise WrongAnswerError(f"{code.upstream_name}{told}")
+    told_reasons = tuple(map(encodable, answer.reasons))
+    return answer if told_reasons == reasons else replace(answer, reasons=told_reasons)
+
+
+def status_of(codes: Codes, plugin: str) -> Check[Status]:
+    """A check for a status; a rejection is the plugin's."""
+
+    def check(answer: Any, _: Args) -> Status:
+        said = status(answer, codes)
+        return said if said.code in OK_OR_SKIP else said.by(plugin)
+
+    return check
+
+
+def pre_filter(answer: Any, _: Args) -> tuple[PreFilterResult | None, Status]:
+    """The nodes worth looking at, or None, and a status."""
+    result, said = _pair(answer, "(PreFilterResult or None, Status)")
+    if result is None and (said is SUCCESS or said is SKIP):
+        return None, said
+    if result is not None and not (
+        isinstance(result, PreFilterResult)
+        and (result.node_names is None or _is_set_of_names(result.node_names))
+    ):
+        wrong(answer, "a PreFilterResult with a frozenset of node names, or None")
+    return result, status(said, PRE_FILTER)
+
+
+def post_filter(answer: Any, _: Args) -> tuple[PostFilterResult | None, Status]:
+    """A nomination, or None, and a status."""
+    result, said = _pair(answer, "(PostFilterResult or None, Status)")
+    name: object = getattr(result, "nominated_node_name", None)
+    if result is not None and not (
+        isinstance(result, PostFilterResult) and isinstance(name, str) and encodable(name) == name
+    ):
+        wrong(answer, "a PostFilterResult with the name of a node, or None")
+    return result, status(said, OK_OR_NOT)
+
+
+def permit(answer: Any, _: Args) -> tuple[Status, float]:
+    """A status, and for how many seconds to wait."""
+    said, seconds = _pair(answer, "(Status, seconds)")
+    if not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
+        wrong(seconds, "seconds, 0 or more")
+    return status(said, PERMIT), float(seconds)
+
+
+def counting(answer: Any, args: Args) -> Counting:
+    """A filter in the form that counts, with a weight for each kind of pods, the last argument."""
+    weights: object = getattr(answer, "weights", None)
+    kinds = len(args[-1])
+    if not isinstance(weights, np.ndarray) or weights.ndim != 2 or weights.shape[1] != kinds:  # noqa: PLR2004 - lines and columns
+        wrong(answer, f"a Counting with weights of shape (counters, {kinds})")
+    found: Counting = answer
+    return found
+
+
+def bits(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Bits | None:
+    """A set of reasons for each row asked about, or None."""
+    _, _, snapshot, rows = args
+    return _bits(answer, len(snapshot.table.alive[rows]))
+
+
+def counted_bits(answer: Any, args: tuple[Rows, NDArray[np.float64]]) -> Bits | None:
+    """A set of reasons for each row with so many changes, or None."""
+    return _bits(answer, args[1].shape[1])
+
+
+def reasons(answer: Any, _: Args) -> Sequence[Reason]:
+    """Why a row is rejected."""
+    if not isinstance(answer, Sequence) or not all(_is_reason(reason) for reason in answer):
+        wrong(answer, "a sequence of Reasons")
+    found: Sequence[Reason] = answer
+    if all(reason.text.isascii() for reason in found):
+        return found
+    return [replace(reason, text=encodable(reason.text)) for reason in found]
+
+
+def obstacles(answer: Any, _: Args) -> Sequence[Obstacle]:
+    """What stands in the way of a pod."""
+    if not isinstance(answer, Sequence) or not all(isinstance(o, Obstacle) for o in answer):
+        wrong(answer, "a sequence of Obstacles")
+    found: Sequence[Obstacle] = answer
+    return found
+
+
+def scores(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Scores:
+    """A score for each row asked about, to be normalised."""
+    _, _, snapshot, rows = args
+    _check_column(answer, len(snapshot.table.alive[rows]), "fiu")
+    return answer  # type: ignore[no-any-return] # looked at, one line above
+
+
+def final_scores(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Scores:
+    """Scores that can be added up, for each row asked about; any number where there is no node."""
+    _, _, snapshot, rows = args
+    return _final(answer, snapshot.table.alive[rows])
+
+
+def normalized_scores(answer: Any, args: tuple[Any, Any, Scores]) -> Scores:
+    """Scores that can be added up, one for each that was given."""
+    return _final(answer, np.ones(len(args[2]), np.bool_))
+
+
+def number(answer: Any) -> float:
+    """A score of one node."""
+    if not isinstance(answer, int | float | np.number):
+        wrong(answer, "a number")
+    return float(answer)
+
+
+def yes_or_no(answer: Any, _: Args) -> bool:
+    """A bool."""
+    if not isinstance(answer, bool):
+        wrong(answer, "True or False")
+    return answer
+
+
+def nothing(answer: Any, _: Args) -> None:
+    """None: a coroutine, for instance, would never run."""
+    if answer is not None:
+        wrong(answer, "nothing")
+
+
+def hint(answer: Any, _: Args) -> QueueingHint:
+    """Queue or skip."""
+    if not isinstance(answer, QueueingHint):
+        wrong(answer, "a QueueingHint")
+    return answer
+
+
+def events(answer: Any, _: Args) -> tuple[ClusterEventWithHint, ...]:
+    """Registrations."""
+    if not isinstance(answer, Sequence) or not all(_is_registration(each) for each in answer):
+        wrong(answer, "a sequence of ClusterEventWithHint")
+    return tuple(answer)
+
+
+def fragment_of(numbers: dict[Hashable, int], serials: Iterator[int]) -> Check[int | None]:
+    """A check for a part of a signature; gives its number, so that parts are compared once."""
+
+    def check(answer: Any, _: Args) -> int | None:
+        if answer is None:
+            return None
+        if isinstance(answer, Coroutine):
+            wrong(answer, "something that can be compared")
+        number = numbers.get(answer)
+        if number is None:
+            number = numbers[answer] = next(serials)
+        return number
+
+    return check
+
+
+class SortKeys:
+    """Checks keys of the active queue; all must be of one shape, which is that of the first."""
+
+    def __init__(self) -> None:
+        self._shape: object = None
+
+    def __call__(self, answer: Any, _: Args) -> tuple[int, Any]:
+        """The key, such that it comes before those of pods that have none."""
+        key = _sort_key(answer)
+        shape = _shape_of(key)
+        if self._shape is None:
+            self._shape = shape
+        if shape != self._shape:
+            raise WrongAnswerError("returned a key that cannot be compared with the first one")
+        return 0, key
+
+
+def _sort_key(answer: Any) -> Any:
+    """A number, a text, or a tuple of such."""
+    if isinstance(answer, tuple):
+        return tuple(_sort_key(part) for part in answer)
+    if not isinstance(answer, int | float | str) or answer != answer:  # noqa: PLR0124 - NaN
+        wrong(answer, "a number, a text, or a tuple of these")
+    return answer
+
+
+def _shape_of(key: Any) -> object:
+    """What two keys must have in common to be comparable."""
+    if isinstance(key, tuple):
+        return tuple(_shape_of(part) for part in key)
+    return str if isinstance(key, str) else float
+
+
+def _pair(answer: Any, expected: str) -> tuple[Any, Any]:
+    if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004 - a pair
+        wrong(answer, expected)
+    return answer
+
+
+def _is_set_of_names(names: object) -> bool:
+    return isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
+
+
+def _is_reason(reason: object) -> bool:
+    if not isinstance(reason, Reason):
+        return False
+    text: object = reason.text
+    code: object = reason.code
+    return isinstance(text, str) and isinstance(code, Code)
+
+
+def _is_registration(each: object) -> bool:
+    if not isinstance(each, ClusterEventWithHint):
+        return False
+    event: object = each.event
+    return isinstance(event, ClusterEvent) and (
+        each.queueing_hint is None or callable(each.queueing_hint)
+    )
+
+
+def _bits(answer: Any, count: int) -> Bits | None:
+    if answer is not None:
+        _check_column(answer, count, "u")
+    return answer  # type: ignore[no-any-return] # looked at, one line above
+
+
+def _final(answer: Any, alive: NDArray[np.bool_]) -> Scores:
+    """Whole numbers from 0 to 100 where `alive` is set."""
+    _check_column(answer, len(alive), "fiu")
+    good = (answer >= MIN_NODE_SCORE) & (answer <= MAX_NODE_SCORE) & (answer == np.floor(answer))
+    good |= ~alive
+    if not good.all():
+        raise WrongAnswerError(
+            f"returned an invalid score {answer[~good][0]:g}, "
+            f"expected a whole number from {MIN_NODE_SCORE} to {MAX_NODE_SCORE}"
+        )
+    return answer  # type: ignore[no-any-return] # looked at, some lines above
+
+
+def _check_column(answer: Any, count: int, kinds: str) -> None:
+    if not isinstance(answer, np.ndarray) or answer.dtype.kind not in kinds:
+        wrong(answer, "a column of " + ("uint64" if kinds == "u" else "numbers"))
+    if answer.shape != (count,):
+        raise WrongAnswerError(f"returned an array of shape {answer.shape}, expected ({count},)")

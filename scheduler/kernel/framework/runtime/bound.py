@@ -1,0 +1,525 @@
+"""Plugins as the runtime calls them: one callable per plugin and extension point.
+
+The guard of a call, the check of its answer and its timing are chosen when the profile is built.
+The calling code knows nothing of them. Nothing else calls a plugin.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
+"""
+
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError, in_words
+from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.interface import (
+    Bits,
+    Counting,
+    CountingFilterPlugin,
+    NodeFilterPlugin,
+    NodeScorePlugin,
+    NormalizeScorePlugin,
+    Plugin,
+    PreFilterExtensions,
+    Reads,
+    Reason,
+    Scores,
+    SignPlugin,
+)
+from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.runtime import answers
+from scheduler.kernel.framework.runtime.answers import Check, WrongAnswerError
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.framework.status import CODE_NAMES, Code, Status
+from scheduler.kernel.framework.types import Excess
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods
+from scheduler.kernel.snapshot.topology import Topology
+from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
+
+_SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+TimeLimit: TypeAlias = Callable[[float], AbstractAsyncContextManager[object]]
+"""Makes what a call that may wait so many seconds runs in; an Exception when it takes longer."""
+
+
+class PluginError(SchedulerError):
+    """A plugin raised, or answered what it must not. Fails the pod's attempt, nothing else.
+
+    Attributes:
+        plugin: its name.
+        point: the extension point.
+    """
+
+    def __init__(self, plugin: str, point: str, problem: str) -> None:
+        super().__init__(f'running {point} plugin "{plugin}": {problem}')
+        self.plugin = plugin
+        self.point = point
+
+
+class PluginCalls:
+    """Binds the methods of one profile's plugins, and measures their calls.
+
+    Attributes:
+        profile: its name.
+        metrics: what is counted and timed.
+        now: monotonic seconds.
+        on_failed: hears of failures that fail no attempt: of PreEnqueue, QueueSort and hints.
+        sampled: whether the calls of the present cycle are timed.
+        steps: when each extension point of the present cycle ended, and its name.
+    """
+
+    __slots__ = ("_time_limit", "metrics", "now", "on_failed", "profile", "sampled", "steps")
+
+    def __init__(
+        self,
+        profile: str,
+        metrics: FrameworkMetrics = _SHOWN_TO_NOBODY,
+        now: Callable[[], float] = lambda: 0.0,
+        *,
+        time_limit: TimeLimit = nullcontext,
+        on_failed: Callable[[PluginError], object] = lambda _: None,
+    ) -> None:
+        self.profile = profile
+        self.metrics = metrics
+        self.now = now
+        self._time_limit = time_limit
+        self.on_failed = on_failed
+        self.sampled = False
+        self.steps: list[tuple[float, str]] = []
+
+    def begin_cycle(self, *, sampled: bool) -> None:
+        """What follows, until the loop is given back, belongs to a new cycle."""
+        self.sampled = sampled
+        self.steps.clear()
+
+    @contextmanager
+    def unmeasured(self) -> Iterator[None]:
+        """Keep calls in this block out of the metrics: they ask what would be."""
+        before = self.metrics, self.sampled, self.steps
+        self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
+        try:
+            yield
+        finally:
+            self.metrics, self.sampled, self.steps = before
+
+    def step(self, name: str) -> None:
+        """Note that something else of the present cycle is done."""
+        self.steps.append((self.now(), name))
+
+    def point_done(self, point: str, status: Code, start: float, *, is_step: bool = True) -> float:
+        """Report a whole extension point, whatever plugins it has.
+
+        Args:
+            point: its name.
+            status: how it ended for the pod.
+            start: when it began.
+            is_step: whether the present cycle takes it.
+
+        Returns:
+            When it ended: the start of what follows.
+        """
+        end = self.now()
+        duration = self.metrics.extension_point_duration
+        duration[point, CODE_NAMES[status], self.profile].observe(end - start)
+        if is_step:
+            self.steps.append((end, point))
+        return end
+
+    def bound(
+        self, plugin: Plugin, point: str, method: Callable[P, Any], check: Check[R] | None = None
+    ) -> Callable[P, R]:
+        """A plugin's method, whose answer is checked; called without keywords.
+
+        Args:
+            plugin: the plugin.
+            point: the extension point.
+            method: the plugin's.
+            check: see `answers`; None for a plugin that is trusted to answer a column rightly.
+
+        Returns:
+            What raises nothing but `PluginError`: the method raised, or answered what it must not.
+        """
+
+        def call(*args: Any) -> Any:
+            if not self.sampled:
+                return ask(*args)
+            start, status = self.now(), "Error"
+            try:
+                answer = ask(*args)
+                status = _status_name(answer)
+            finally:
+                self._report(name, point, status, start)
+            return answer
+
+        name = plugin.NAME
+        ask: Callable[..., Any] = self.guarded(plugin, point, method, check)
+        return cast("Callable[P, R]", call)
+
+    def guarded(
+        self, plugin: Plugin, point: str, method: Callable[P, Any], check: Check[R] | None = None
+    ) -> Callable[P, R]:
+        """As `bound`, for calls that kube-scheduler does not time."""
+
+        def ask(*args: Any) -> Any:
+            try:
+                answer: Any = method(*args)  # type: ignore[call-arg] # without keywords
+                return answer if check is None else check(answer, args)
+            except Exception as problem:
+                raise self.failed(plugin.NAME, point, problem) from problem
+
+        return cast("Callable[P, R]", ask)
+
+    def bound_async(
+        self, plugin: Plugin, point: str, method: Callable[P, Awaitable[R]], check: Check[R]
+    ) -> Callable[P, Awaitable[R]]:
+        """As `bound`, for a method that may wait for I/O, within the plugin's patience."""
+
+        async def call(*args: Any) -> R:
+            # Whichever cycle `sampled` is about by now: it is a share of the calls all the same.
+            sampled, start, status = self.sampled, self.now(), "Error"
+            try:
+                async with self._time_limit(plugin.patience_seconds):
+                    answer = await method(*args)  # type: ignore[call-arg] # without keywords
+                checked = check(answer, args)
+                status = _status_name(checked)
+            except Exception as problem:
+                raise self.failed(plugin.NAME, point, problem) from problem
+            finally:
+                if sampled:
+                    self._report(plugin.NAME, point, status, start)
+            return checked
+
+        return cast("Callable[P, Awaitable[R]]", call)
+
+    def failed(self, plugin: str, point: str, problem: Exception) -> PluginError:
+        """What to raise when a plugin failed; counts it."""
+        self.metrics.plugin_errors[plugin, point].inc()
+        return plugin_error(plugin, point, problem)
+
+    def spared(self, plugin: str, point: str, code: Code) -> None:
+        """Report a plugin that is not asked, as it is known what it would answer."""
+        if self.sampled:
+            self._report(plugin, point, CODE_NAMES[code], self.now())
+
+    def _report(self, plugin: str, point: str, status: str, start: float) -> None:
+        metrics = self.metrics
+        metrics.plugin_execution_duration[plugin, point, status].observe(self.now() - start)
+        metrics.plugin_evaluation[plugin, point, self.profile].inc()
+
+
+def plugin_error(plugin: str, point: str, problem: Exception) -> PluginError:
+    """What a plugin did, in words."""
+    told = in_words(problem)
+    if not isinstance(problem, WrongAnswerError):
+        told = f"{type(problem).__name__}: {told}"
+    return PluginError(plugin, point, told)
+
+
+def _status_name(answer: object) -> str:
+    if isinstance(answer, tuple):
+        answer = next((part for part in answer if isinstance(part, Status)), None)
+    return answer.code.upstream_name if isinstance(answer, Status) else "Success"
+
+
+# --- plugins at one extension point ---------------------------------------------------------------
+
+
+class Bound(msgspec.Struct, Generic[F], frozen=True, eq=False):
+    """A plugin at one extension point.
+
+    Attributes:
+        name: the plugin's.
+        call: its method there.
+        needs_volumes: see `Shortcuts`.
+        is_row_local: whether what it says holds for all pods of a class.
+    """
+
+    name: str
+    call: F
+    needs_volumes: bool = False
+    is_row_local: bool = False
+
+
+class BoundFilter(msgspec.Struct, frozen=True, eq=False):
+    """A Filter plugin in column form.
+
+    Attributes:
+        index: its place in the order of rejection.
+        name: its name.
+        reads: what its answer for a row depends on.
+        is_trusted: whether the runtime may call it ahead, before a pod needs the answer.
+        is_by_node: whether each row costs a call of the plugin.
+        filter: see `FilterPlugin`; so are `reasons_in`, `obstacles` and `excess`.
+        counting: see `CountingFilterPlugin`; None for a filter without that form.
+        follow: `add_pod` and `remove_pod` of `PreFilterExtensions`; None for a filter without.
+    """
+
+    index: int
+    name: str
+    reads: Reads
+    is_trusted: bool
+    is_by_node: bool
+    filter: Callable[[CycleState, PodInfo, Snapshot, Rows], Bits | None]
+    reasons_in: Callable[[CycleState, PodInfo, Snapshot, int, int | None], Sequence[Reason]]
+    obstacles: Callable[[CycleState, PodInfo, Snapshot, NDArray[np.intp]], Sequence[Obstacle]]
+    excess: Callable[[CycleState, PodInfo, Snapshot], Excess | None] | None
+    counting: (
+        Callable[[CycleState, PodInfo, Snapshot, NDArray[np.intp], OtherPods], "BoundCounting"]
+        | None
+    )
+    follow: tuple["_Follow", "_Follow"] | None
+
+    @property
+    def is_row_local(self) -> bool:
+        """Whether its answers for a row depend on that row and the pod's class only."""
+        return not self.reads & Reads.CLUSTER
+
+    @staticmethod
+    def of(plugin: Any, index: int, calls: PluginCalls, *, is_trusted: bool) -> "BoundFilter":
+        """Bind a filter of either form."""
+        name, bases = plugin.NAME, type(plugin).__mro__
+        is_by_node = NodeFilterPlugin in bases
+        column = _NodeByNode(plugin) if is_by_node else plugin
+        bits = None if is_trusted else answers.bits
+        return BoundFilter(
+            index,
+            name,
+            column.READS,
+            is_trusted,
+            is_by_node,
+            calls.bound(plugin, "Filter", column.filter, bits),
+            calls.bound(plugin, "Filter", column.reasons_in, answers.reasons),
+            calls.bound(plugin, "Filter", column.obstacles, answers.obstacles),
+            calls.bound(plugin, "Filter", plugin.excess) if is_trusted else None,
+            _counting(plugin, calls, is_trusted=is_trusted)
+            if CountingFilterPlugin in bases
+            else None,
+            _follow(plugin, calls) if PreFilterExtensions in bases else None,
+        )
+
+
+_Follow: TypeAlias = Callable[[CycleState, PodInfo, Snapshot, PodInfo, int], Status]
+
+
+class BoundCounting(msgspec.Struct, frozen=True, eq=False):
+    """What one filter counts for one pod; see `Counting`."""
+
+    weights: NDArray[np.float64]
+    judge: Callable[[Rows, NDArray[np.float64]], Bits | None]
+    rejects: Callable[[Rows, NDArray[np.float64]], NDArray[np.bool_] | None]
+
+
+def _counting(
+    plugin: CountingFilterPlugin, calls: PluginCalls, *, is_trusted: bool
+) -> Callable[..., BoundCounting]:
+    prepare = calls.bound(plugin, "Filter", plugin.counting, answers.counting)
+
+    def prepared(*args: Any) -> BoundCounting:
+        found: Counting = prepare(*args)
+        judge: Callable[[Rows, NDArray[np.float64]], Bits | None]
+        if is_trusted:
+            judge = calls.bound(plugin, "Filter", found.judge)
+            return BoundCounting(found.weights, judge, calls.bound(plugin, "Filter", found.rejects))
+        judge = calls.bound(plugin, "Filter", found.judge, answers.counted_bits)
+
+        def rejects(at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+            bits = judge(at, changes)
+            return None if bits is None else bits != 0
+
+        return BoundCounting(found.weights, judge, rejects)
+
+    return prepared
+
+
+def _follow(plugin: Any, calls: PluginCalls) -> tuple[_Follow, _Follow]:
+    check = answers.status_of(answers.OK_ONLY, plugin.NAME)
+    return (
+        calls.bound(plugin, "PreFilterExtensionAddPod", plugin.add_pod, check),
+        calls.bound(plugin, "PreFilterExtensionRemovePod", plugin.remove_pod, check),
+    )
+
+
+class BoundScore(msgspec.Struct, frozen=True, eq=False):
+    """A Score plugin in column form, and how much it counts.
+
+    Attributes:
+        name: its name.
+        weight: what each point counts.
+        reads: what its score of a row depends on.
+        is_trusted: see `BoundFilter`.
+        needs_volumes: see `Shortcuts`; so are `skips_score` and `score_by_domain`.
+        score: gives the scores.
+        normalize: makes them comparable; None where they are.
+        pre_score: prepares scoring; None for a plugin that does not.
+    """
+
+    name: str
+    weight: int
+    reads: Reads
+    is_trusted: bool
+    needs_volumes: bool
+    score: Callable[[CycleState, PodInfo, Snapshot, Rows], Scores]
+    normalize: Callable[[CycleState, PodInfo, Scores], Scores] | None
+    pre_score: Callable[[CycleState, PodInfo, Snapshot, Rows], Status] | None
+    skips_score: Callable[[PodInfo, Snapshot], bool] | None
+    score_by_domain: Callable[..., tuple[Topology, Scores] | None] | None
+
+    @property
+    def is_row_local(self) -> bool:
+        """Whether its scores depend on the row and the pod's class only."""
+        return not self.reads & Reads.CLUSTER
+
+    def normalized(self, state: CycleState, pod: PodInfo, column: Scores) -> Scores:
+        """The scores as they are added up.
+
+        Raises:
+            PluginError: the plugin failed.
+        """
+        return column if self.normalize is None else self.normalize(state, pod, column)
+
+    @staticmethod
+    def of(
+        plugin: Any,
+        weight: int,
+        calls: PluginCalls,
+        pre_score: Callable[[CycleState, PodInfo, Snapshot, Rows], Status] | None,
+        *,
+        is_trusted: bool,
+    ) -> "BoundScore":
+        """Bind a plugin of either form."""
+        name, bases = plugin.NAME, type(plugin).__mro__
+        column = _NodeScores(plugin) if NodeScorePlugin in bases else plugin
+        is_relative = NormalizeScorePlugin in bases
+        score = answers.scores if is_relative else answers.final_scores
+        point, normalized = "ScoreExtensionNormalize", answers.normalized_scores
+        # Without its PreScore a plugin fails where it scores, whatever it says beforehand.
+        hurries = pre_score is not None and Shortcuts in bases
+        yes = None if is_trusted else answers.yes_or_no
+        return BoundScore(
+            name,
+            weight,
+            column.READS,
+            is_trusted,
+            needs_volumes(plugin),
+            calls.bound(plugin, "Score", column.score, None if is_trusted else score),
+            calls.bound(plugin, point, plugin.normalize_score, None if is_trusted else normalized)
+            if is_relative
+            else None,
+            pre_score,
+            calls.bound(plugin, "PreScore", plugin.skips_score, yes) if hurries else None,
+            calls.bound(plugin, "Score", plugin.score_by_domain)
+            if hurries and is_trusted
+            else None,
+        )
+
+
+class BoundSign(msgspec.Struct, frozen=True, eq=False):
+    """A plugin that signs.
+
+    Attributes:
+        sign: a number for what it reads of a pod; None where answers must not be shared.
+        numbers: by what it said, the number; may be cleared.
+    """
+
+    sign: Callable[[PodInfo], int | None]
+    numbers: dict[Hashable, int]
+
+    @staticmethod
+    def of(plugin: SignPlugin, calls: PluginCalls, serials: Iterator[int]) -> "BoundSign":
+        """Bind; numbers are taken from `serials`, none of them twice."""
+        numbers: dict[Hashable, int] = {}
+        check = answers.fragment_of(numbers, serials)
+        return BoundSign(calls.bound(plugin, "Sign", plugin.sign, check), numbers)
+
+
+def needs_volumes(plugin: object) -> bool:
+    """Whether a plugin has no use for pods without volumes; see `Shortcuts`."""
+    return getattr(plugin, "NEEDS_VOLUMES", False)
+
+
+def is_row_local(plugin: object) -> bool:
+    """Whether a plugin's answers for a row depend on that row (and the pod's class) only."""
+    return not getattr(plugin, "READS", Reads.CLUSTER) & Reads.CLUSTER
+
+
+# --- node form ------------------------------------------------------------------------------------
+
+
+def row_indices(rows: Rows) -> NDArray[np.intp]:
+    """The rows as indices."""
+    if isinstance(rows, slice):
+        return np.arange(rows.start or 0, rows.stop, dtype=np.intp)
+    return rows
+
+
+class _NodeByNode:
+    """A node-form filter in column form.
+
+    Its answers are no bit sets: an answer is the place, counted from 1, of a Status among those the
+    plugin gave in this attempt. So a plugin may say something different about every node.
+    """
+
+    READS = Reads.CLUSTER
+
+    def __init__(self, plugin: NodeFilterPlugin) -> None:
+        self._plugin = plugin
+        self._given: StateKey[dict[Status, int]] = StateKey(f"{plugin.NAME}/given")
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        """See `FilterPlugin.filter`.
+
+        Raises:
+            WrongAnswerError: the plugin answered no Status, or an error.
+        """
+        given = state.get(self._given)
+        if given is None:
+            # Copies of the state share this: what is added while pods are tried on a node is
+            # looked up in the original.
+            given = {}
+            state.write(self._given, given)
+        indices = row_indices(rows)
+        answer = np.zeros(len(indices), np.uint64)
+        for i, row in enumerate(indices.tolist()):
+            said = self._plugin.filter(state, pod.pod, snapshot.info(row))
+            status = answers.status(said, answers.FILTER)
+            if not status.is_success:
+                answer[i] = given.setdefault(status, len(given) + 1)
+        return answer
+
+    def reasons_in(self, state: CycleState, *asked: Any) -> Sequence[Reason]:
+        """What an answer for a row means; see `FilterPlugin.reasons_in`."""
+        given, answer = state.read(self._given), asked[2]
+        status = list(given)[answer - 1]
+        return [Reason(text, status.code) for text in status.reasons or ("",)]
+
+    def obstacles(self, *_: object) -> Sequence[Obstacle]:
+        """What the plugin says about each node is all that is known."""
+        return ()
+
+
+class _NodeScores:
+    """A node-form score in column form."""
+
+    READS = Reads.CLUSTER
+
+    def __init__(self, plugin: NodeScorePlugin) -> None:
+        self._plugin = plugin
+
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """See `ScorePlugin.score`."""
+        score = self._plugin.score
+        infos = [snapshot.info(row) for row in row_indices(rows).tolist()]
+        return np.array([answers.number(score(state, pod.pod, info)) for info in infos], np.float64)

@@ -1,0 +1,329 @@
+"""What the filters would say about some rows if pods came to them or went.
+
+Each row is a world of its own: a change on one is not seen from the others. So many "what if"s
+are judged at once, which is what preemption (pods removed) and nominations (pods added) need.
+
+Filters that count (`CountingFilterPlugin`) are asked with sums. Those that read nodes only say
+what they say anyway. All others are asked on a fork of the snapshot, row by row where they follow
+single pods (`PreFilterExtensions`).
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
+RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod) v1.36.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.interface import Reads
+from scheduler.kernel.framework.runtime.bound import BoundCounting, BoundFilter
+from scheduler.kernel.framework.runtime.judging import FilterAttempt, judge
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, First, Verdicts, blank_verdicts
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods
+
+Indices: TypeAlias = NDArray[np.intp]
+PodsOf: TypeAlias = Callable[[], Sequence[PodInfo]]
+
+_Move: TypeAlias = tuple[PodInfo, int]
+"""A pod, and 1 when it comes, -1 when it goes."""
+
+_READS_PODS: Final = Reads.PODS | Reads.CLUSTER
+_NO_FILTER: Final = -1
+
+
+class _Counted(msgspec.Struct):
+    """A filter that counts: its counters are these lines of all counters."""
+
+    index: int
+    counting: BoundCounting
+    lines: slice
+
+
+class _Moves:
+    """Single pods that came to rows, or went from them; kept only when a filter must see them."""
+
+    def __init__(self, rows: int) -> None:
+        self.by_row: list[dict[str, _Move]] = [{} for _ in range(rows)]
+
+    def note(self, at: Indices, pods: Sequence[PodInfo], sign: int) -> None:
+        """A pod that comes back after it went has not moved."""
+        for row, pod in zip(at.tolist(), pods, strict=True):
+            if self.by_row[row].pop(pod.uid, None) is None:
+                self.by_row[row][pod.uid] = (pod, sign)
+
+
+class ChangedRows:
+    """The filters of one attempt on some rows that change.
+
+    Attributes:
+        rows: the rows; places among them say which is meant everywhere else.
+    """
+
+    def __init__(
+        self,
+        attempt: FilterAttempt,
+        snapshot: Snapshot,
+        rows: Indices,
+        others: OtherPods,
+        known: Verdicts | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            attempt: the pod, and the filters that look at nodes for it.
+            snapshot: the cluster.
+            rows: the rows that change.
+            others: the kinds of pods that may come and go.
+            known: the first rejection of each row as it is; spares asking filters that no change
+                concerns.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        self.rows = rows
+        self._places = np.arange(len(rows))
+        self._attempt = attempt
+        self._snapshot = snapshot
+        self._counted: list[_Counted] = []
+        self._asked: list[BoundFilter] = []
+        self._fixed: list[BoundFilter] = []
+        weights: list[NDArray[np.float64]] = []
+        lines = 0
+        for active in attempt.filters:
+            if active.counting is not None:
+                counting = active.counting(attempt.state, attempt.pod, snapshot, rows, others)
+                count = len(counting.weights)
+                self._counted.append(_Counted(active.index, counting, slice(lines, lines + count)))
+                weights.append(counting.weights)
+                lines += count
+            elif active.reads & _READS_PODS:
+                self._asked.append(active)
+            else:
+                self._fixed.append(active)
+        self._weights = np.vstack(weights) if weights else np.zeros((0, len(others)))
+        self._changes = np.zeros((lines, len(rows)))
+        self._nominated = np.zeros((lines, len(rows)))
+        self._has_nominated = np.zeros(len(rows), np.bool_)
+        self._moves = _Moves(len(rows)) if self._asked else None
+        self._nominations = _Moves(len(rows)) if self._asked else None
+        self._unchanging = self._blank(rows)
+        self._hidden_after = self._settle(known)
+
+    @property
+    def follows_single_pods(self) -> bool:
+        """Whether some filter must see the pods themselves, which costs something for each row."""
+        return self._moves is not None
+
+    def remove(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
+        """Pods go from rows.
+
+        Args:
+            at: the place of the row of each.
+            kinds: the place of each one's kind among `others`.
+            pods: gives the pods, should a filter need them.
+        """
+        self._change(self._changes, at, kinds, -1)
+        if self._moves is not None:
+            self._moves.note(at, pods(), -1)
+
+    def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
+        """Let pods come back to rows on which the pod fits, one to each, where it still does then.
+
+        What is said of rows on which it did not fit before means nothing.
+
+        Args:
+            at: the place of the row of each; no row comes twice.
+            kinds: the place of each one's kind among `others`.
+            pods: gives the pods, should a filter need them.
+
+        Returns:
+            Which of them have to go after all.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
+        more = self._weights.take(kinds, axis=1)
+        if self._moves is None:
+            misses = self._misses(at, self._changes[:, at] + more)
+        else:
+            misses = self._misses_of_any(self._places[at], more, pods())
+        more *= ~misses
+        self._changes[:, at] += more
+        return misses
+
+    def nominate(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
+        """Pods are nominated to rows; as `remove`."""
+        self._change(self._nominated, at, kinds, 1)
+        self._has_nominated[at] = True
+        if self._nominations is not None:
+            self._nominations.note(at, pods(), 1)
+
+    def judge(self, at: Indices | None = None) -> Verdicts:
+        """The first rejection of each of some rows as they are now; of all when None.
+
+        A row with nominated pods is judged with them, and if that passes, without them.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        if at is None:
+            at = np.arange(len(self.rows))
+        with_nominated = self._judge(at, nominated=True)
+        nominated = self._has_nominated[at]
+        if nominated.any():
+            again = np.flatnonzero(nominated & (with_nominated.first == FEASIBLE))
+            without = self._judge(at[again], nominated=False)
+            with_nominated.first[again] = without.first
+            with_nominated.bits[again] = without.bits
+        return with_nominated
+
+    def _misses_of_any(
+        self, at: Indices, more: NDArray[np.float64], pods: Sequence[PodInfo]
+    ) -> NDArray[np.bool_]:
+        """On which of some rows the pod fits no more with one pod more, by all filters."""
+        before = self._changes[:, at]
+        self._changes[:, at] += more
+        if self._moves is not None:
+            self._moves.note(at, pods, 1)
+        misses: NDArray[np.bool_] = self.judge(at).first != FEASIBLE
+        if self._moves is not None:
+            self._moves.note(at[misses], [*compress(pods, misses.tolist())], -1)
+        self._changes[:, at] = before
+        return misses
+
+    def _misses(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """The rows on which the pod no longer fits, by the counting filters, without reasons.
+
+        A filter that no change concerns lets these rows pass: the pod fitted there before.
+        """
+        misses = self._rejected(at, changes)
+        nominated = self._has_nominated[at] & ~misses
+        if nominated.any():
+            here = self._places[at][nominated]
+            together = changes[:, nominated] + self._nominated[:, here]
+            misses[nominated] = self._rejected(here, together)
+        return misses
+
+    def _rejected(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        rejected = np.zeros(changes.shape[1], np.bool_)
+        for counted in self._counted:
+            answer = counted.counting.rejects(at, changes[counted.lines])
+            if answer is not None:
+                rejected |= answer
+        return rejected
+
+    def judge_with_nominated(self) -> Verdicts:
+        """The first rejection of each row as it is with the nominated pods.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        return self._judge(np.arange(len(self.rows)), nominated=True)
+
+    def _settle(self, known: Verdicts | None) -> First:
+        """Take over what filters that no change concerns are known to say.
+
+        Returns:
+            By row, after which filter there may be one that has not been heard; FEASIBLE for none.
+        """
+        if known is None:
+            return np.full(len(self.rows), _NO_FILTER, np.int16)
+        is_settled = known.first == FEASIBLE
+        for active in self._fixed:
+            is_settled |= known.first == active.index
+        self._unchanging.first[is_settled] = known.first[is_settled]
+        self._unchanging.bits[is_settled] = known.bits[is_settled]
+        # Whatever comes before the filter that rejected the row has let it pass.
+        last = max((active.index for active in self._fixed), default=_NO_FILTER)
+        return np.where(is_settled | (known.first >= last), FEASIBLE, known.first)
+
+    def _learn(self, at: Indices) -> None:
+        """Hear the filters that no change concerns."""
+        attempt = self._attempt
+        found = self._blank(self.rows[at])
+        judge(self._fixed, attempt.state, attempt.pod, self._snapshot, found)
+        self._unchanging.first[at] = found.first
+        self._unchanging.bits[at] = found.bits
+        self._hidden_after[at] = FEASIBLE
+
+    def _change(
+        self, counters: NDArray[np.float64], at: Indices, kinds: Indices, sign: int
+    ) -> None:
+        rows = len(self.rows)
+        for line, weights in enumerate(self._weights):
+            counters[line] += sign * np.bincount(at, weights=weights[kinds], minlength=rows)
+
+    def _judge(self, at: Indices, *, nominated: bool) -> Verdicts:
+        # Mostly all rows are asked about, in order: a view spares copies.
+        is_all = len(at) == len(self.rows) and bool((at == self._places).all())
+        view = slice(None) if is_all else at
+        found = self._blank(self.rows[view])
+        changes = self._changes[:, view]
+        if nominated and self._has_nominated.any():
+            changes = changes + self._nominated[:, view]
+        for counted in self._counted:
+            answer = counted.counting.judge(at, changes[counted.lines])
+            if answer is not None:
+                found.reject(counted.index, answer)
+        unheard = found.first > self._hidden_after[view]
+        if unheard.any():
+            self._learn(at[unheard])
+        unchanging = self._unchanging.first[view]
+        comes_first = unchanging < found.first
+        if comes_first.any():
+            found.first[comes_first] = unchanging[comes_first]
+            found.bits[comes_first] = self._unchanging.bits[view][comes_first]
+        if self._asked:
+            self._ask(at, found, nominated=nominated)
+        found.raise_failure()
+        return found
+
+    def _ask(self, at: Indices, found: Verdicts, *, nominated: bool) -> None:
+        """Let the filters that cannot count look at forks."""
+        moved = [self._moved(place, nominated=nominated) for place in at.tolist()]
+        together = self._fork([move for moves in moved for move in moves])
+        attempt = self._attempt
+        for active in self._asked:
+            if active.follow is None and (active.is_row_local or active.is_by_node):
+                # It may be shown all rows at once, each with its own change.
+                judge((active,), attempt.state, attempt.pod, together, found)
+                continue
+            for place, moves in enumerate(moved):
+                if found.first[place] > active.index:
+                    self._ask_about_one(active, found, place, moves)
+
+    def _ask_about_one(
+        self, active: BoundFilter, found: Verdicts, place: int, moves: Sequence[_Move]
+    ) -> None:
+        attempt = self._attempt
+        one = slice(place, place + 1)
+        rows = None if found.rows is None else found.rows[one]
+        single = Verdicts(found.first[one], found.bits[one], rows, found.table, found.failures)
+        state = attempt.state.clone()
+        if active.follow is not None:
+            add_pod, remove_pod = active.follow
+            for pod, sign in moves:
+                follow, row = add_pod if sign > 0 else remove_pod, self._snapshot.table.row_of
+                follow(state, attempt.pod, self._snapshot, pod, row[pod.node_name])
+        judge((active,), state, attempt.pod, self._fork(moves), single)
+
+    def _fork(self, moves: Sequence[_Move]) -> Snapshot:
+        return self._snapshot.fork(
+            [pod for pod, sign in moves if sign > 0], [pod for pod, sign in moves if sign < 0]
+        )
+
+    def _moved(self, place: int, *, nominated: bool) -> list[_Move]:
+        moves = list(self._moves.by_row[place].values()) if self._moves is not None else []
+        if nominated and self._nominations is not None:
+            moves.extend(self._nominations.by_row[place].values())
+        return moves
+
+    def _blank(self, rows: Indices) -> Verdicts:
+        return blank_verdicts(self._snapshot, rows, self._attempt.reasons)

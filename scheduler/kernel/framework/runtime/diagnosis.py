@@ -1,0 +1,207 @@
+"""Why no node fits, and the sentence people read.
+
+Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime.judging import FilterAttempt
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, Verdicts
+from scheduler.kernel.framework.status import EXTENDER, Code, Status
+from scheduler.kernel.framework.types import Excess
+from scheduler.kernel.snapshot import Snapshot
+
+
+class Reviewed(msgspec.Struct, frozen=True):
+    """What extenders have left of the candidates of a preemption.
+
+    Attributes:
+        candidates: those to choose from.
+        problem: why there is no choice, because one of them failed; empty otherwise.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    problem: str = ""
+
+
+class Diagnosis:
+    """Why one attempt found no node; says it without asking plugins.
+
+    Valid until the snapshot is updated next: its columns may be those of the pod's class.
+
+    Attributes:
+        num_all_nodes: nodes in the cluster.
+        pre_filter: the rejection of the pod as a whole, or None.
+        verdicts: the verdict per row looked at, or None when the pod as a whole was rejected.
+        absent: the status of nodes that were not looked at, or None when all were.
+        groups: distinct rejections of nodes, each with the positions in `verdicts` it is about.
+        attempt: the filters that looked at nodes, to be asked "what if"; None when PreFilter ended
+            the attempt for good.
+        post_filter_message: what PostFilter plugins add to the sentence.
+        reviewed: the candidates to preempt on, where extenders have been asked about them.
+        places_together: whether a pod is placed together with others; None where none is.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        pre_filter: Status | None = None,
+        verdicts: Verdicts | None = None,
+        absent: Status | None = None,
+        restricting_plugins: frozenset[str] = frozenset(),
+        attempt: FilterAttempt | None = None,
+        refused: Mapping[str, Status | None] | None = None,
+    ) -> None:
+        """Sum up.
+
+        Args:
+            snapshot: the cluster.
+            pre_filter: see above.
+            verdicts: see above.
+            absent: see above.
+            restricting_plugins: those that narrowed the search to a set of nodes.
+            attempt: see above.
+            refused: by node, what extenders have against it; they need not say why.
+        """
+        self.attempt = attempt
+        self.reviewed: Reviewed | None = None
+        self.places_together: Callable[[PodInfo], bool] | None = None
+        self.num_all_nodes = snapshot.table.count
+        self.pre_filter = pre_filter
+        self.verdicts = verdicts
+        self.absent = absent
+        self.post_filter_message = ""
+        self._restricting_plugins = restricting_plugins
+        self._counts: dict[str, int] | None = None
+        self._row_of = snapshot.table.row_of
+        self.groups: list[tuple[Status, NDArray[np.intp]]] = (
+            [] if verdicts is None else list(verdicts.groups())
+        )
+        self._refused = self._places(refused or {})
+        if self._refused:
+            self._restricting_plugins |= {EXTENDER}
+            self.groups.extend(_grouped(self._refused))
+
+    @property
+    def unschedulable_plugins(self) -> frozenset[str]:
+        """Every plugin whose rejection counts for waking the pod up again."""
+        return self._plugins(pending=False)
+
+    @property
+    def pending_plugins(self) -> frozenset[str]:
+        """Every plugin that said Pending."""
+        return self._plugins(pending=True)
+
+    def excess(self, snapshot: Snapshot) -> Excess | None:
+        """Why no node could hold the pod even if nothing ran there, if a trusted filter knows.
+
+        Raises:
+            PluginError: a filter failed.
+        """
+        attempt = self.attempt
+        if attempt is None or self.verdicts is None:
+            return None
+        asked = attempt.state, attempt.pod, snapshot
+        for each in attempt.filters:
+            found = None if each.excess is None else each.excess(*asked)
+            if found is not None:
+                return found
+        return None
+
+    def status_of(self, node_name: str) -> Status:
+        """The first rejection of one node."""
+        row = self._row_of.get(node_name)
+        if self.verdicts is not None and row is not None:
+            position = self.verdicts.position_of(row)
+            if position is not None and position in self._refused:
+                return self._refused[position] or self.absent or _SILENT
+            if position is not None:
+                return self.verdicts.status(position)
+        return self.absent or self.pre_filter or _SILENT
+
+    def reason_counts(self) -> Mapping[str, int]:
+        """How many nodes each reason rejects."""
+        if self._counts is None:
+            self._counts = self._counted()
+        return self._counts
+
+    def _counted(self) -> dict[str, int]:
+        if self.pre_filter is not None:
+            return dict.fromkeys(self.pre_filter.reasons, self.num_all_nodes)
+        counts: dict[str, int] = {}
+        looked_at = 0
+        for status, positions in self.groups:
+            looked_at += len(positions)
+            for text in status.reasons:
+                counts[text] = counts.get(text, 0) + len(positions)
+        if self.absent is not None and looked_at < self.num_all_nodes:
+            for text in self.absent.reasons:
+                counts[text] = counts.get(text, 0) + self.num_all_nodes - looked_at
+        return counts
+
+    def message(self) -> str:
+        """The sentence of the FailedScheduling event."""
+        if self.pre_filter is None:
+            text = no_fit_message(self.num_all_nodes, self.reason_counts())
+        else:
+            text = no_fit_message(self.num_all_nodes, {})
+            if self.pre_filter.message:
+                text += f" {self.pre_filter.message}."
+        if self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+    def _places(self, refused: Mapping[str, Status | None]) -> dict[int, Status | None]:
+        """By position, what extenders have against nodes that no plugin rejects."""
+        verdicts = self.verdicts
+        if verdicts is None or not refused:
+            return {}
+        rows = verdicts.rows
+        position_of = None if rows is None else {row: at for at, row in enumerate(rows.tolist())}
+        found = {}
+        for name, status in refused.items():
+            row = self._row_of.get(name)
+            at = row if position_of is None or row is None else position_of.get(row)
+            if at is not None and verdicts.first[at] == FEASIBLE:
+                found[at] = status
+        return found
+
+    def _plugins(self, *, pending: bool) -> frozenset[str]:
+        statuses = [status for status, _ in self.groups]
+        if self.pre_filter is not None and self.pre_filter.plugin:
+            statuses.append(self.pre_filter)
+        wanted = {s.plugin for s in statuses if (s.code is Code.PENDING) is pending}
+        return frozenset(wanted) if pending else frozenset(wanted) | self._restricting_plugins
+
+
+_SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+"""The status of a node for which neither a plugin nor an extender gave a reason."""
+
+
+def _grouped(
+    refused: Mapping[int, Status | None],
+) -> Iterator[tuple[Status, NDArray[np.intp]]]:
+    """Distinct reasons of extenders, each with the positions it is about."""
+    found: dict[Status, list[int]] = {}
+    for position, status in refused.items():
+        if status is not None:
+            found.setdefault(status, []).append(position)
+    for status, positions in found.items():
+        yield status, np.array(positions, np.intp)
+
+
+def no_fit_message(num_all_nodes: int, reason_counts: Mapping[str, int]) -> str:
+    """How many nodes each reason rejects, as a sentence.
+
+    Source: types.go FitError.Error.
+    """
+    text = f"0/{num_all_nodes} nodes are available:"
+    counted = sorted(f"{count} {reason}" for reason, count in reason_counts.items())
+    return f"{text} {', '.join(counted)}." if counted else text

@@ -1,0 +1,321 @@
+"""One profile: its plugins, and how an attempt runs through them.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
+"""
+
+from collections.abc import Container, Iterable
+from typing import Any, Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
+from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime.bound import PluginCalls, PluginError
+from scheduler.kernel.framework.runtime.diagnosis import Diagnosis
+from scheduler.kernel.framework.runtime.filtering import Filtering
+from scheduler.kernel.framework.runtime.plugin_set import OnNode, PluginSet
+from scheduler.kernel.framework.runtime.pod_classes import PodClasses
+from scheduler.kernel.framework.runtime.scoring import Scoring
+from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status, error, unschedulable
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.snapshot import Snapshot
+
+MAX_WAIT_SECONDS: Final = 15 * 60.0
+"""A pod is held by Permit no longer than this, whatever a plugin says."""
+
+DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
+"""Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
+
+
+class Framework:
+    """The plugins of one profile. No method raises anything but `PluginError`.
+
+    What filters and scores is bound here from `Filtering` and `Scoring`.
+
+    Attributes:
+        profile_name: the profile's schedulerName.
+        plugins: its plugins by extension point.
+        percentage_of_nodes_to_score: of this profile; None leaves it to the configuration.
+        classes: the pod classes seen, with their columns.
+        calls: how plugins are called.
+    """
+
+    def __init__(
+        self,
+        plugins: PluginSet,
+        *,
+        percentage_of_nodes_to_score: int | None = None,
+        class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
+        has_extenders: bool = False,
+    ) -> None:
+        self._has_extenders = has_extenders
+        self.calls = plugins.calls
+        self.profile_name = plugins.calls.profile
+        self.plugins = plugins
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.classes = PodClasses(plugins, class_cache_bytes)
+        filtering = Filtering(plugins, self.classes)
+        self.find_nodes_that_fit = filtering.find_nodes_that_fit
+        self.run_filters = filtering.run_filters
+        self.every_verdict = filtering.every_verdict
+        scoring = Scoring(plugins, has_extenders=has_extenders)
+        self.best_nodes = scoring.best_nodes
+        self.best_of_class = scoring.best_of_class
+        self.totals = scoring.totals
+        self.score_table = scoring.score_table
+
+    def aside(self, without: Container[str] = ()) -> Filtering:
+        """The same filters, but for some, to be asked beside the decisions.
+
+        Nothing that they say is remembered, timed or counted.
+        """
+        plugins = self.plugins.filters_only(PluginCalls(self.profile_name), without)
+        return Filtering(plugins, PodClasses(plugins, 0))
+
+    # --- for the queue --------------------------------------------------------------------------
+
+    def run_pre_enqueue_plugins(self, pod: PodInfo, first: str = "") -> Status:
+        """Success, or the first rejection; a plugin that fails rejects with code ERROR.
+
+        Args:
+            pod: the pod.
+            first: the plugin to ask before the others, because it rejected the pod before.
+        """
+        start = self.calls.now()
+        plugins = self.plugins.pre_enqueue
+        if first:
+            plugins = sorted(plugins, key=lambda plugin: first != plugin.name)
+        ended = SUCCESS
+        for plugin in plugins:
+            try:
+                ended = plugin.call(pod)
+            except PluginError as problem:
+                self.calls.on_failed(problem)
+                ended = error(str(problem)).by(plugin.name)
+            if not ended.is_success:
+                break
+        self.calls.point_done("PreEnqueue", ended.code, start, is_step=False)
+        return ended
+
+    def shares_rejections(self, pod: PodInfo) -> bool:
+        """Whether pods equal to this one fit on no node that rejects it.
+
+        Equal means equal in shape, labels, namespace and controller. Volumes and resource claims
+        are a pod's own. An untrusted plugin may read anything.
+        """
+        return self.plugins.judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
+
+    def decides_alike(self, pod: PodInfo) -> bool:
+        """Whether what is found out about this pod holds for equal ones while nothing happens."""
+        return self.plugins.are_trusted and self.shares_rejections(pod)
+
+    def sort_key(self, queued: QueuedPodInfo) -> Any:
+        """What orders the active queue; pods whose key fails come last, in order of arrival."""
+        try:
+            return self.plugins.sort_key(queued)
+        except PluginError as problem:
+            self.calls.on_failed(problem)
+            return 1, queued.timestamp
+
+    def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+        """The events each plugin that can reject pods registers for; called once, at start.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        # Extenders cannot say what would change their minds.
+        of_extenders = {EXTENDER: ALL_EVENTS} if self._has_extenders else {}
+        return {**of_extenders, **self.plugins.events_to_register()}
+
+    def run_queueing_hint(
+        self,
+        plugin: str,
+        registered: ClusterEventWithHint,
+        event: str,
+        pod: PodInfo,
+        old: object,
+        new: object,
+    ) -> QueueingHint:
+        """Whether an event, given by its label, may help a pod; a hint that fails says Queue."""
+        ask = registered.queueing_hint
+        if ask is None:
+            return QueueingHint.QUEUE
+        start = self.calls.now()
+        try:
+            hint = ask(pod, old, new)
+            told = hint.value
+        except PluginError as problem:
+            # A broken hint must not strand pods.
+            self.calls.on_failed(problem)
+            hint, told = QueueingHint.QUEUE, "Error"
+        duration = self.calls.metrics.queueing_hint_execution_duration
+        duration[plugin, event, told].observe(self.calls.now() - start)
+        return hint
+
+    # --- after filtering -------------------------------------------------------------------------
+
+    def run_post_filter_plugins(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        """The first success, or all reasons together.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        start = self.calls.now()
+        if self.plugins.places_together:
+            diagnosis.places_together = self.places_together
+        result, status = self._post_filter(state, pod, snapshot, diagnosis)
+        self.calls.point_done("PostFilter", status.code, start)
+        return result, status
+
+    def _post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        result: PostFilterResult | None = None
+        reasons: list[str] = []
+        for plugin in self.plugins.post_filter:
+            found, status = plugin.call(state, pod, snapshot, diagnosis)
+            if not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return found, status.by(plugin.name)
+            result = found or result
+            reasons.extend(status.reasons)
+        return result, unschedulable(*reasons)
+
+    def places_together(self, pod: PodInfo) -> bool:
+        """Whether a Permit plugin places a pod together with others.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        return any(ask(pod) for ask in self.plugins.places_together)
+
+    # --- reserving ------------------------------------------------------------------------------
+
+    def run_reserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Success, or the first failure; on failure the caller must unreserve.
+
+        Raises:
+            PluginError: a plugin failed; the caller must unreserve.
+        """
+        start = self.calls.now()
+        ended = SUCCESS
+        for plugin in self.plugins.reserve:
+            if plugin.needs_volumes and not pod.pod.volumes:
+                self.calls.spared(plugin.name, "Reserve", Code.SUCCESS)
+                continue
+            ended = plugin.call(state, pod, node_name)
+            if not ended.is_success:
+                break
+        self.calls.point_done("Reserve", ended.code, start)
+        return ended
+
+    def run_unreserve_plugins(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> list[PluginError]:
+        """Unreserve all, in reverse order; what failed is answered and stops no other."""
+        return self._tell_all(reversed(self.plugins.unreserve), state, pod, node_name)
+
+    def run_permit_plugins(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
+        """Success, a rejection, or Wait with the seconds that every plugin waits at most.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        start = self.calls.now()
+        status, waits = self._permit(state, pod, node_name)
+        self.calls.point_done("Permit", status.code, start)
+        return status, waits
+
+    def _permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
+        waits: dict[str, float] = {}
+        for plugin in self.plugins.permit:
+            status, seconds = plugin.call(state, pod, node_name)
+            if status.code is Code.WAIT:
+                waits[plugin.name] = min(seconds, MAX_WAIT_SECONDS)
+            elif not status.is_success:
+                return status.by(plugin.name), {}
+        return (Status(Code.WAIT), waits) if waits else (SUCCESS, waits)
+
+    # --- binding --------------------------------------------------------------------------------
+
+    def needs_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Whether any PreBind plugin has work to do for the pod.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        for plugin in self.plugins.pre_flight:
+            if plugin.needs_volumes and not pod.pod.volumes:
+                self.calls.spared(plugin.name, "PreBindPreFlight", Code.SKIP)
+            elif plugin.call(state, pod, node_name).code is not Code.SKIP:
+                return True
+        return False
+
+    async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Success, or the first failure.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        start = self.calls.now()
+        status = await self._pre_bind(state, pod, node_name)
+        self.calls.point_done("PreBind", status.code, start)
+        return status
+
+    async def _pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        plugins = zip(self.plugins.pre_flight, self.plugins.pre_bind, strict=True)
+        for pre_flight, pre_bind in plugins:
+            flight = pre_flight.call(state, pod, node_name)
+            if flight.code is Code.SKIP:
+                continue
+            if not flight.is_success:
+                return flight
+            status = await pre_bind.call(state, pod, node_name)
+            if not status.is_success:
+                return status
+        return SUCCESS
+
+    def bound_plainly(self, code: Code, seconds: float) -> None:
+        """Report a Bind that was carried out without asking the plugin."""
+        duration = self.calls.metrics.extension_point_duration
+        duration["Bind", code.upstream_name, self.profile_name].observe(seconds)
+
+    async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """The answer of the first plugin that does not skip.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        start = self.calls.now()
+        ended = Status(Code.SKIP)
+        for plugin in self.plugins.bind:
+            status = await plugin.call(state, pod, node_name)
+            if status.code is not Code.SKIP:
+                ended = status.by(plugin.name)
+                break
+        self.calls.point_done("Bind", ended.code, start)
+        return ended
+
+    def run_post_bind_plugins(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> list[PluginError]:
+        """Call the PostBind plugins; a failure is returned and undoes nothing."""
+        start = self.calls.now()
+        failures = self._tell_all(self.plugins.post_bind, state, pod, node_name)
+        self.calls.point_done("PostBind", Code.SUCCESS, start)
+        return failures
+
+    @staticmethod
+    def _tell_all(plugins: Iterable[OnNode[None]], *args: Any) -> list[PluginError]:
+        failures: list[PluginError] = []
+        for plugin in plugins:
+            try:
+                plugin.call(*args)
+            except PluginError as problem:
+                failures.append(problem)
+        return failures

@@ -1,0 +1,103 @@
+"""The one road through the filters: what they say about rows, and what that means.
+
+`judge` is called for whole clusters and single nodes, for plain decisions and "what if", by the
+cache of pod classes and past it.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import Bits, Reason
+from scheduler.kernel.framework.runtime.bound import BoundFilter, PluginError
+from scheduler.kernel.framework.runtime.verdicts import Verdicts
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+
+def as_view(rows: Rows) -> Rows:
+    """The same rows, as a slice where it is only one: slices make views, indices make copies."""
+    if isinstance(rows, slice) or len(rows) != 1:
+        return rows
+    row = int(rows[0])
+    return slice(row, row + 1)
+
+
+def judge(
+    filters: Sequence[BoundFilter],
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    verdicts: Verdicts,
+) -> None:
+    """Let filters reject rows that no filter before them in the profile's order rejects.
+
+    Args:
+        filters: those that take part, in any order.
+        state: as PreFilter left it.
+        pod: the pod.
+        snapshot: the cluster, or a fork of it.
+        verdicts: which rows, and what is known about them; the answers are added to it. A filter
+            that fails rejects all it is asked about, so that `raise_failure` finds out whether that
+            matters.
+    """
+    rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
+    for each in filters:
+        if each.is_by_node:
+            # Each row costs a call: ask only about rows that no filter before this one rejects.
+            candidates = np.flatnonzero(verdicts.first > each.index)
+            asked: Rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
+        else:
+            candidates, asked = None, rows
+        answer: Bits | None
+        try:
+            answer = each.filter(state, pod, snapshot, asked)
+        except PluginError as problem:
+            verdicts.failures[each.index] = problem
+            count = len(verdicts.first) if candidates is None else len(candidates)
+            answer = np.ones(count, np.uint64)
+        if answer is not None:
+            verdicts.reject(each.index, answer, candidates)
+
+
+class FilterAttempt(msgspec.Struct):
+    """The filters that take part for one pod, to be asked about rows as they might be.
+
+    Attributes:
+        filters: those that take part, in any order.
+        state: as PreFilter left it.
+        pod: the pod.
+        reasons: what their answers mean.
+    """
+
+    filters: Sequence[BoundFilter]
+    state: CycleState
+    pod: PodInfo
+    reasons: "Reasons"
+
+
+class Reasons(msgspec.Struct, frozen=True):
+    """The meaning of the answers of filters; a plugin is asked only when a caller reads it."""
+
+    filters: Sequence[BoundFilter]
+    state: CycleState
+    pod: PodInfo
+    snapshot: Snapshot
+
+    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered, for one row or for any.
+
+        Raises:
+            PluginError: the plugin does not know.
+        """
+        ask = self._filter(index).reasons_in
+        return ask(self.state, self.pod, self.snapshot, answer, row)
+
+    def name(self, index: int) -> str:
+        """The name of the filter with this index."""
+        return self._filter(index).name
+
+    def _filter(self, index: int) -> BoundFilter:
+        return next(each for each in self.filters if each.index == index)

@@ -1,0 +1,228 @@
+"""Pods that wait for a node to be cleared for them, as columns.
+
+Every other pod of no higher priority must leave room for them, so each attempt asks about all of
+them at once.
+
+Source: kubernetes pkg/scheduler/backend/queue/nominator.go,
+pkg/scheduler/framework/runtime/framework.go (addGENominatedPods) v1.36.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.pod_kinds import PodKinds
+from scheduler.kernel.snapshot.row_log import RowLog
+
+_NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
+_MIN_CAPACITY: Final = 16
+_PRIORITY, _KIND, _ROW = range(3)
+_NOWHERE: Final = -1
+"""The row of a node that does not exist."""
+
+Indices = NDArray[np.intp]
+
+
+class Nominated(msgspec.Struct, frozen=True):
+    """Nominated pods, and where they are nominated to.
+
+    Attributes:
+        pods: the pods, by slot.
+        slots: those meant here.
+        rows: the row of each.
+        kinds: the number of each one's kind.
+    """
+
+    pods: list[PodInfo]
+    slots: Indices
+    rows: Indices
+    kinds: Indices
+
+    def of(self, chosen: NDArray[np.bool_]) -> "Nominated":
+        """Only some of them."""
+        return Nominated(self.pods, self.slots[chosen], self.rows[chosen], self.kinds[chosen])
+
+    def pods_on(self, snapshot: Snapshot) -> list[PodInfo]:
+        """The pods, as if they ran where they are nominated to."""
+        names = snapshot.table.names
+        places = zip(self.slots.tolist(), self.rows.tolist(), strict=True)
+        return [self.pods[slot].on_node(names[row]) for slot, row in places]
+
+
+class NominatedPods:
+    """Nominated pods by node, in order of their nomination.
+
+    Invariant: a pod is nominated to at most one node; no node is kept without pods.
+
+    Attributes:
+        version: grows with every nomination that is made or withdrawn.
+        withdrawals: grows with every nomination that is withdrawn: there may be room again.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.withdrawals = 0
+        self._row_log = RowLog()
+        self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
+        self._node_by_pod: dict[str, str] = {}
+        self._slots: dict[str, int] = {}
+        self._pods: list[PodInfo] = []
+        self._columns = np.zeros((3, _MIN_CAPACITY), np.int64)
+        self._kinds: PodKinds | None = None
+        self._epoch = 0
+        self._log: RowLog | None = None
+        self._position = -1
+        self._rows_of: Mapping[str, int] = {}
+
+    def __len__(self) -> int:
+        """How many pods are nominated; 0 spares the filters their second run."""
+        return len(self._node_by_pod)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the nodes that pods are nominated to."""
+        return iter(self._pods_by_node)
+
+    def nominated_pods_for_node(self, node_name: str) -> Collection[PodInfo]:
+        """The pods nominated to a node, in order of their nomination."""
+        return self._pods_by_node.get(node_name, _NO_PODS).values()
+
+    def node_of(self, uid: str) -> str | None:
+        """The node a pod is nominated to."""
+        return self._node_by_pod.get(uid)
+
+    def before(self, pod: PodInfo, snapshot: Snapshot) -> Nominated | None:
+        """The other nominated pods that a pod must leave room for; None when there are none.
+
+        These are the ones of its own priority or higher.
+        """
+        return self.of_at_least(pod.priority, snapshot, but=pod.uid)
+
+    def row_of(self, uid: str) -> int | None:
+        """The row a pod is nominated to, if there is one; as of the last look at a snapshot."""
+        slot = self._slots.get(uid)
+        row = _NOWHERE if slot is None else int(self._columns[_ROW, slot])
+        return None if row == _NOWHERE else row
+
+    def row_log(self, snapshot: Snapshot) -> RowLog:
+        """Rows that pods were nominated to, or are no more.
+
+        It begins anew when nodes change, or another cluster is looked at.
+        """
+        self._refresh(snapshot)
+        return self._row_log
+
+    def of_at_least(
+        self,
+        priority: int,
+        snapshot: Snapshot,
+        *,
+        but: str = "",
+        on: NDArray[np.bool_] | None = None,
+    ) -> Nominated | None:
+        """All pods of this priority or higher; None when there are none.
+
+        Cost: a few operations on columns of all nominated pods.
+
+        Args:
+            priority: the least that counts.
+            snapshot: the cluster.
+            but: the UID of a pod that does not count.
+            on: by row, whether those that are nominated to it are meant; None for all rows.
+        """
+        count = len(self._pods)
+        if not count:
+            return None
+        self._refresh(snapshot)
+        priorities, kinds, rows = self._columns[:, :count]
+        if on is not None and not on[rows].any():
+            return None
+        meant = priorities >= priority
+        meant &= rows != _NOWHERE
+        if on is not None:
+            meant &= on[rows]
+        own = self._slots.get(but)
+        if own is not None:
+            meant[own] = False
+        slots = np.flatnonzero(meant)
+        if not len(slots):
+            return None
+        return Nominated(self._pods, slots, rows[slots], kinds[slots])
+
+    def nominate(self, pod: PodInfo, node_name: str) -> None:
+        """Nominate a pod, in place of an earlier nomination; an empty name withdraws that."""
+        uid = pod.uid
+        self.delete_nominated_pod_if_exists(uid)
+        if not node_name:
+            return
+        self.version += 1
+        self._node_by_pod[uid] = node_name
+        self._pods_by_node.setdefault(node_name, {})[uid] = pod
+        slot = self._slots[uid] = len(self._pods)
+        self._pods.append(pod)
+        if slot >= self._columns.shape[1]:
+            self._columns = np.hstack((self._columns, np.zeros_like(self._columns)))
+        self._fill(slot)
+        self._note(slot)
+
+    def delete_nominated_pod_if_exists(self, uid: str) -> None:
+        """Withdraw the nomination of a pod, if there is one."""
+        node_name = self._node_by_pod.pop(uid, None)
+        if node_name is None:
+            return
+        self.version += 1
+        self.withdrawals += 1
+        pods = self._pods_by_node[node_name]
+        del pods[uid]
+        if not pods:
+            del self._pods_by_node[node_name]
+        self._note(self._slots[uid])
+        slot, last = self._slots.pop(uid), self._pods.pop()
+        if slot < len(self._pods):
+            self._pods[slot] = last
+            self._slots[last.uid] = slot
+            self._columns[:, slot] = self._columns[:, len(self._pods)]
+
+    def validate(self) -> Iterator[str]:
+        """What is wrong, in words."""
+        by_node = {uid: node_name for node_name, pods in self._pods_by_node.items() for uid in pods}
+        if by_node != self._node_by_pod or not all(self._pods_by_node.values()):
+            yield "nominations by pod and by node differ"
+        slots = {pod.uid: slot for slot, pod in enumerate(self._pods)}
+        if slots != self._slots or slots.keys() != self._node_by_pod.keys():
+            yield "nominations and their columns differ"
+
+    def _refresh(self, snapshot: Snapshot) -> None:
+        """Bring rows and kinds up to date; both stay the same while no node comes or goes."""
+        kinds, log = snapshot.kinds, snapshot.node_log
+        if (
+            kinds is self._kinds
+            and kinds.epoch == self._epoch
+            and log is self._log
+            and log.position == self._position
+        ):
+            return
+        self._kinds, self._epoch = kinds, kinds.epoch
+        self._log, self._position = log, log.position
+        self._rows_of = snapshot.table.row_of
+        self._row_log = RowLog(self._row_log.position + 1)
+        for slot in range(len(self._pods)):
+            self._fill(slot)
+
+    def _note(self, slot: int) -> None:
+        row = int(self._columns[_ROW, slot])
+        if row != _NOWHERE:
+            self._row_log.append(row, len(self._rows_of))
+
+    def _fill(self, slot: int) -> None:
+        pod = self._pods[slot]
+        column = self._columns[:, slot]
+        column[_PRIORITY] = pod.priority
+        column[_ROW] = self._rows_of.get(self._node_by_pod[pod.uid], _NOWHERE)
+        if self._kinds is not None:
+            column[_KIND] = self._kinds.number_of(pod)

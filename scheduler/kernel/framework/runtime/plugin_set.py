@@ -1,0 +1,290 @@
+"""The plugins of one profile, sorted by extension point and bound once, when it is built."""
+
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from itertools import count
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import (
+    ALL_EVENTS,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    ObjectKind,
+)
+from scheduler.kernel.framework.handle import watched_kinds
+from scheduler.kernel.framework.interface import (
+    BindPlugin,
+    Diagnosis,
+    FilterPlugin,
+    NodeFilterPlugin,
+    NodeScorePlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+    SignPlugin,
+)
+from scheduler.kernel.framework.runtime import answers
+from scheduler.kernel.framework.runtime.answers import BIND, OK_OR_NOT, OK_OR_SKIP, Check, Codes
+from scheduler.kernel.framework.runtime.bound import (
+    Bound,
+    BoundFilter,
+    BoundScore,
+    BoundSign,
+    PluginCalls,
+    is_row_local,
+    needs_volumes,
+)
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+R = TypeVar("R")
+
+IMPLEMENTS: Final[Mapping[str, tuple[type, ...]]] = {
+    "preEnqueue": (PreEnqueuePlugin,),
+    "queueSort": (QueueSortPlugin,),
+    "preFilter": (PreFilterPlugin,),
+    "filter": (FilterPlugin, NodeFilterPlugin),
+    "postFilter": (PostFilterPlugin,),
+    "preScore": (PreScorePlugin,),
+    "score": (ScorePlugin, NodeScorePlugin),
+    "reserve": (ReservePlugin,),
+    "permit": (PermitPlugin,),
+    "preBind": (PreBindPlugin,),
+    "bind": (BindPlugin,),
+    "postBind": (PostBindPlugin,),
+}
+"""Which protocols make a plugin eligible for an extension point of the configuration."""
+
+OnNode: TypeAlias = Bound[Callable[[CycleState, PodInfo, str], R]]
+"""What is asked about a pod and the node chosen for it."""
+
+
+class PluginSetError(SchedulerError):
+    """A profile that cannot be built from its plugins."""
+
+
+def extension_points(plugin_type: type) -> frozenset[str]:
+    """The extension points a plugin class declares by subclassing their protocols."""
+    bases = set(plugin_type.__mro__)
+    return frozenset(
+        point for point, protocols in IMPLEMENTS.items() if bases.intersection(protocols)
+    )
+
+
+class PluginSet:
+    """The plugins of one profile by extension point, in the order they run, ready to be called.
+
+    Attributes:
+        calls: what binds and measures them.
+        by_name: every plugin of the profile, one instance each.
+        places_together: those of Permit plugins that name pods which they place together.
+        pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
+        signs: those that say what of a pod the row-local ones read; None where one does not say.
+        judges_alike: whether all that decides about a pod before it has a node is trusted, and so
+            looks at no single pod.
+        are_trusted: whether all plugins are: then none looks at a snapshot on its own account.
+        binds_plainly: whether all that Bind plugins do is to write the binding.
+    """
+
+    def __init__(
+        self,
+        enabled: Mapping[Any, Sequence[tuple[str, int]]],
+        build: Callable[[str], Plugin],
+        calls: PluginCalls,
+        *,
+        trusted: Container[str] = (),
+    ) -> None:
+        """Build the plugins.
+
+        Args:
+            enabled: by extension point, as a configuration spells it, plugin names with weights
+                (used for score only).
+            build: makes the instance of a plugin.
+            calls: binds and measures them.
+            trusted: names of plugins whose columns need no check.
+
+        Raises:
+            PluginSetError: the profile has no QueueSort plugin, or has two.
+        """
+        names = dict.fromkeys(name for plugins in enabled.values() for name, _ in plugins)
+        self.by_name: dict[str, Any] = {name: build(name) for name in names}
+        self.calls = calls
+        self._enabled = enabled
+        self._trusted = trusted
+        wait, at = calls.bound_async, self._at
+        self.pre_enqueue: list[Bound[Callable[[PodInfo], Status]]] = at(
+            "preEnqueue", lambda p: p.pre_enqueue, OK_OR_NOT
+        )
+        self.sort_key = self._sort_key()
+        self.pre_filter: list[
+            Bound[Callable[[CycleState, PodInfo, Snapshot], tuple[PreFilterResult | None, Status]]]
+        ] = at("preFilter", lambda p: p.pre_filter, answers.pre_filter)
+        self.filter = [
+            BoundFilter.of(plugin, index, calls, is_trusted=plugin.NAME in trusted)
+            for index, plugin in enumerate(self._list("filter"))
+        ]
+        self.post_filter: list[
+            Bound[
+                Callable[
+                    [CycleState, PodInfo, Snapshot, Diagnosis],
+                    tuple[PostFilterResult | None, Status],
+                ]
+            ]
+        ] = at("postFilter", lambda p: p.post_filter, answers.post_filter)
+        self.pre_score: list[Bound[Callable[[CycleState, PodInfo, Snapshot, Rows], Status]]] = at(
+            "preScore", lambda p: p.pre_score, OK_OR_SKIP
+        )
+        self.score = self._scores()
+        self.reserve: list[OnNode[Status]] = at("reserve", lambda p: p.reserve, OK_OR_NOT)
+        self.unreserve: list[OnNode[None]] = at(
+            "reserve", lambda p: p.unreserve, answers.nothing, label="Unreserve"
+        )
+        self.permit: list[OnNode[tuple[Status, float]]] = at(
+            "permit", lambda p: p.permit, answers.permit
+        )
+        self.places_together = [
+            calls.guarded(plugin, "Permit", plugin.places_together, answers.yes_or_no)
+            for plugin in self._list("permit")
+            if type(plugin).places_together is not PermitPlugin.places_together
+        ]
+        self.pre_flight: list[OnNode[Status]] = at(
+            "preBind", lambda p: p.pre_bind_pre_flight, BIND, label="PreBindPreFlight"
+        )
+        self.pre_bind: list[OnNode[Awaitable[Status]]] = at(
+            "preBind", lambda p: p.pre_bind, OK_OR_NOT, bind=wait
+        )
+        self.bind: list[OnNode[Awaitable[Status]]] = at("bind", lambda p: p.bind, BIND, bind=wait)
+        self.post_bind: list[OnNode[None]] = at("postBind", lambda p: p.post_bind, answers.nothing)
+        self.signs = self._signs()
+        before = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
+        self.judges_alike = all(plugin.name in trusted for point in before for plugin in point)
+        self.are_trusted = all(name in trusted for name in self.by_name)
+        self.binds_plainly = all(getattr(p, "ONLY_BINDS", False) for p in self._list("bind"))
+
+    def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "PluginSet":
+        """The same plugins where nodes are rejected, but for some; nothing is scored."""
+        kept = {
+            point: [each for each in self._enabled.get(point, ()) if each[0] not in without]
+            for point in ("preFilter", "filter")
+        }
+        kept["queueSort"] = [*self._enabled["queueSort"]]
+        return PluginSet(kept, self.by_name.__getitem__, calls, trusted=self._trusted)
+
+    def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+        """The events each plugin that can reject pods registers for; called once, at start.
+
+        The queue calls the hint of an untrusted plugin for every pod, whatever the plugin declares.
+        Its author may not know about `reads_pod_shape_only`, and must not get another pod's answer.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        points = (self.pre_enqueue, self.pre_filter, self.filter, self.reserve, self.permit)
+        names = dict.fromkeys(plugin.name for point in points for plugin in point)
+        return {name: self._events_of(name, self.by_name[name]) for name in names}
+
+    def _events_of(self, name: str, plugin: Any) -> tuple[ClusterEventWithHint, ...]:
+        register = getattr(plugin, "events_to_register", None)
+        if register is None:
+            return (*ALL_EVENTS, *map(everything_about, watched_kinds(plugin)))
+        bound, guarded = self.calls.bound, self.calls.guarded
+        wanted: tuple[ClusterEventWithHint, ...]
+        wanted = bound(plugin, "EventsToRegister", register, answers.events)()
+        is_trusted = name in self._trusted
+        return tuple(
+            replace(
+                event,
+                queueing_hint=event.queueing_hint
+                and guarded(plugin, "QueueingHint", event.queueing_hint, answers.hint),
+                reads_pod_shape_only=is_trusted and event.reads_pod_shape_only,
+            )
+            for event in wanted
+        )
+
+    def _list(self, point: str) -> list[Any]:
+        return [self.by_name[name] for name, _ in self._enabled.get(point, ())]
+
+    def _at(
+        self,
+        point: str,
+        method: Callable[[Any], Callable[..., Any]],
+        check: Check[Any] | Codes,
+        *,
+        label: str = "",
+        bind: Callable[..., Any] | None = None,
+    ) -> list[Any]:
+        """The plugins of an extension point.
+
+        Args:
+            point: as a configuration spells it.
+            method: which of a plugin's methods.
+            check: of its answers, or the codes that a status may have.
+            label: the name of the point in messages and metrics, where it is another one.
+            bind: binds a method.
+        """
+        label, bind = label or point[0].upper() + point[1:], bind or self.calls.bound
+        return [
+            Bound(
+                plugin.NAME,
+                bind(
+                    plugin,
+                    label,
+                    method(plugin),
+                    answers.status_of(check, plugin.NAME)
+                    if isinstance(check, frozenset)
+                    else check,
+                ),
+                needs_volumes(plugin),
+                is_row_local(plugin),
+            )
+            for plugin in self._list(point)
+        ]
+
+    def _sort_key(self) -> Callable[[QueuedPodInfo], Any]:
+        found = self._list("queueSort")
+        if len(found) != 1:
+            names = ", ".join(p.NAME for p in found) or "none"
+            raise PluginSetError(f"exactly one queueSort plugin is needed, got {names}")
+        check = None if found[0].NAME in self._trusted else answers.SortKeys()
+        return self.calls.guarded(found[0], "QueueSort", found[0].sort_key, check)
+
+    def _scores(self) -> list[BoundScore]:
+        prepare = {each.name: each.call for each in self.pre_score}
+        return [
+            BoundScore.of(
+                self.by_name[name],
+                weight or 1,
+                self.calls,
+                prepare.get(name),
+                is_trusted=name in self._trusted,
+            )
+            for name, weight in self._enabled.get("score", ())
+        ]
+
+    def _signs(self) -> list[BoundSign] | None:
+        plugins = [p for p in self.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
+        if not all(SignPlugin in type(p).__mro__ for p in plugins):
+            return None
+        serials = count()
+        return [BoundSign.of(plugin, self.calls, serials) for plugin in plugins]
+
+
+def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
+    """A registration for whatever happens to objects of a kind."""
+    return ClusterEventWithHint(ClusterEvent(kind.event_resource, ActionType.ALL))

@@ -1,0 +1,499 @@
+"""What is known about all pods of one class, kept up to date row by row.
+
+Pods that are equal in everything the row-local plugins read (their signature) are one class. Per
+class the answers of those plugins stay as columns; the next pod of the class re-evaluates only the
+rows that changed since. Answers that depend on the whole cluster are not kept here.
+
+Invariant: after `refresh`, the columns equal those of a class made anew (a test runs random
+histories and compares).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.images import image_names
+from scheduler.api.pods import PodInfo, PodShape
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
+from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore, PluginError
+from scheduler.kernel.framework.runtime.foresight import STEPS, Foresight, candidates
+from scheduler.kernel.framework.runtime.judging import as_view, judge
+from scheduler.kernel.framework.runtime.plugin_set import PluginSet
+from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.kernel.framework.runtime.verdicts import (
+    FEASIBLE,
+    First,
+    ReasonTable,
+    Verdicts,
+    blank_verdicts,
+)
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.topology import Topology
+
+_MAX_FOLLOWED: Final = 256
+"""So many changed rows stay readable for the rankings by domain."""
+_NONE_TO_SOME: Final = np.arange(STEPS, dtype=np.float64)
+_FULL_PASS_FRACTION: Final = 4
+"""Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
+
+C = TypeVar("C", bound=np.generic)
+
+
+class RawScore:
+    """A row-local score that is only comparable after normalisation.
+
+    Attributes:
+        column: the score before normalisation, by row.
+        varies: whether any row may differ from 0.
+        constant: what the normalised and weighted score is on every node while none does.
+    """
+
+    __slots__ = ("column", "constant", "scored", "varies")
+
+    def __init__(self, scored: BoundScore, constant: float) -> None:
+        self.scored = scored
+        self.column = np.zeros(0)
+        self.varies = False
+        self.constant = constant
+
+
+class PodClass:
+    """The row-local answers for all pods of one signature.
+
+    Attributes:
+        state: what row-local plugins remember about the class.
+        pre_filter: their PreFilter answers by plugin name.
+        asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
+            class or allow every node for it. `asked_without_volumes`: for a pod without volumes.
+        skipped: the row-local PreFilter plugins that skip.
+        filters: the row-local filters that take part for this class, in order.
+        first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
+        bits: by row, that filter's reasons.
+        total: by row, the weighted sum of row-local scores that need no normalisation;
+            INFEASIBLE_TOTAL where `first` rejects.
+        raw_scores: the scores that do need it.
+        score_failure: a score plugin that failed; matters as soon as a node is to be scored.
+        changed: the last rows with a changed `total`.
+        room: where nominated pods are in the way of the class; `room_for_nominated` keeps it here.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_calls",
+        "_can_foresee",
+        "_failures",
+        "_fitting",
+        "_foresight",
+        "_image_names",
+        "_images_changed_at",
+        "_node_bits",
+        "_node_filters",
+        "_node_first",
+        "_node_position",
+        "_node_raw",
+        "_node_scores",
+        "_node_total",
+        "_pod_filters",
+        "_pod_position",
+        "_pod_raw",
+        "_pod_scores",
+        "_ranking",
+        "_reads_sums",
+        "asked",
+        "asked_without_volumes",
+        "bits",
+        "changed",
+        "filters",
+        "first",
+        "pre_filter",
+        "raw_scores",
+        "representative",
+        "room",
+        "score_failure",
+        "skipped",
+        "state",
+        "total",
+    )
+
+    def __init__(self, pod: PodInfo, plugins: PluginSet, snapshot: Snapshot) -> None:
+        self.representative = pod
+        self._calls = plugins.calls
+        self.state = CycleState()
+        self.pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = {}
+        self._node_filters: list[BoundFilter] = []
+        self._pod_filters: list[BoundFilter] = []
+        self._node_scores: list[BoundScore] = []
+        self._pod_scores: list[BoundScore] = []
+        self.raw_scores: list[RawScore] = []
+        self.room: object = None
+        self._failures: dict[int, PluginError] = {}
+        self.score_failure: PluginError | None = None
+        for each in plugins.pre_filter:
+            if each.is_row_local:
+                self.pre_filter[each.name] = each.call(self.state, pod, snapshot)
+        self.asked = [p for p in plugins.pre_filter if not self._says_nothing(p.name)]
+        self.asked_without_volumes = [p for p in self.asked if not p.needs_volumes]
+        self.skipped = frozenset(filter(self._skips, self.pre_filter))
+        self._sort_filters(plugins)
+        both = (*self._node_filters, *self._pod_filters)
+        self.filters = tuple(sorted(both, key=lambda f: f.index))
+        self._sort_scores(plugins, snapshot)
+        self._pod_raw = [r for r in self.raw_scores if r.scored.reads & Reads.PODS]
+        self._node_raw = [r for r in self.raw_scores if r not in self._pod_raw]
+        of_pods: tuple[BoundFilter | BoundScore, ...] = (
+            *self._pod_filters,
+            *self._pod_scores,
+            *(raw.scored for raw in self._pod_raw),
+        )
+        self._reads_sums = all(Reads.PODS not in each.reads for each in of_pods)
+        self._can_foresee = (
+            self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
+        )
+        self._foresight = Foresight()
+        self._ranking = Ranking()
+        self.changed = RowLog(least=_MAX_FOLLOWED)
+        self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
+        reads_images = any(each.reads & Reads.IMAGES for each in self._plugins())
+        self._image_names = image_names(pod.spec) if reads_images else ()
+        self._node_position = self._pod_position = self._images_changed_at = -1
+        self._node_first = np.zeros(0, np.int16)
+        self._node_bits = np.zeros(0, np.uint64)
+        self._node_total = np.zeros(0)
+        self.first = np.zeros(0, np.int16)
+        self.bits = np.zeros(0, np.uint64)
+        self.total = np.zeros(0)
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Memory the columns take for each node."""
+        columns = (self._node_first, self._node_bits, self._node_total)
+        kept = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
+        return kept + np.dtype(np.bool_).itemsize
+
+    @property
+    def node_names(self) -> frozenset[str] | None:
+        """The nodes row-local PreFilter plugins narrow the search to."""
+        found: frozenset[str] | None = None
+        for result, status in self.pre_filter.values():
+            if status.is_success and result is not None and result.node_names is not None:
+                found = result.node_names if found is None else found & result.node_names
+        return found
+
+    def refresh(self, snapshot: Snapshot) -> None:
+        """Bring the columns up to date."""
+        if not self._is_in_run(snapshot):
+            self._foresight.forget()
+            self._catch_up(snapshot)
+        elif self._foresight.use(snapshot.sum_log.last, self):
+            self._pod_position = snapshot.sum_log.position
+        else:
+            self._catch_up_in_run(snapshot, snapshot.sum_log.last)
+            if self._foresight.is_worth_it():
+                self._look_ahead(snapshot)
+
+    def run_ahead(self, row: int) -> bool:
+        """Count in one more look-alike on a row before the snapshot does, if that was foreseen."""
+        if not self._foresight.use(row, self):
+            return False
+        self._pod_position += 1
+        return True
+
+    def _log_of(self, snapshot: Snapshot) -> RowLog:
+        """The rows on which pods have changed as far as the class is concerned."""
+        return snapshot.sum_log if self._reads_sums else snapshot.pod_log
+
+    def _is_in_run(self, snapshot: Snapshot) -> bool:
+        """True if the only change since the last decision is one more pod of this size on a row."""
+        added = snapshot.last_added
+        return (
+            added is not None
+            and _takes_as_much(added.shape, self.representative.shape)
+            and snapshot.sum_log.position == self._pod_position + 1
+            and snapshot.node_log.position == self._node_position
+            and self._can_foresee
+            and not self._failures
+            and self.score_failure is None
+        )
+
+    def _look_ahead(self, snapshot: Snapshot) -> None:
+        """Judge the rows that may be chosen next, as if one more pod ran there."""
+        size = snapshot.table.size
+        rows = candidates(self.best_rows(size).rows, self.total[:size])
+        foreseen = self._foreseen(snapshot, rows, np.ones(len(rows)))
+        if foreseen is not None:
+            self._foresight.keep(rows, *foreseen, snapshot.table.capacity)
+
+    def _catch_up_in_run(self, snapshot: Snapshot, row: int) -> None:
+        """Judge the changed row as it is now, and with each of several pods to come."""
+        foreseen = self._foreseen(snapshot, np.full(STEPS, row), _NONE_TO_SOME)
+        if foreseen is None:
+            self._catch_up(snapshot)
+            return
+        first, bits, total = foreseen
+        self.become(row, first.item(0), bits.item(0), total.item(0))
+        self._foresight.keep_coming(row, first[1:], bits[1:], total[1:])
+        self._pod_position = snapshot.sum_log.position
+
+    def _foreseen(
+        self,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        times: NDArray[np.float64],
+    ) -> tuple[First, NDArray[np.uint64], Scores] | None:
+        """Judge rows with so many more pods on each; None if that cannot be foreseen."""
+        after = snapshot.picked(rows, self.representative.shape, times) if len(rows) else None
+        if after is None:
+            return None
+        with self._calls.unmeasured():
+            judged = self._judged(after, after.table.all_rows, rows)
+        if self._failures or self.score_failure:
+            # The failure is about pods to come: it must not fail the pod at hand.
+            self._failures, self.score_failure = {}, None
+            return None
+        return judged
+
+    def _catch_up(self, snapshot: Snapshot) -> None:
+        """Judge the rows that have changed."""
+        if self._failures or self.score_failure:
+            # Maybe it works now: look at everything again.
+            self._failures, self.score_failure = {}, None
+            self._node_position = -1
+        self._fit_capacity(snapshot.table.capacity)
+        size = snapshot.table.size
+        changed_nodes = snapshot.node_log.since(self._node_position)
+        changed_pods = self._log_of(snapshot).since(self._pod_position)
+        images_changed_at = snapshot.images.changed_at(self._image_names)
+        if images_changed_at != self._images_changed_at:
+            holders = snapshot.images.holders(self._image_names)
+            changed_nodes = _joined(changed_nodes, holders)
+            changed_pods = _joined(changed_pods, holders)
+        node_rows = self._changed(changed_nodes, size)
+        pod_rows = self._changed(changed_pods, size)
+        if node_rows is not None:
+            self._evaluate_nodes(snapshot, node_rows)
+            if isinstance(node_rows, slice):
+                pod_rows = node_rows
+        if pod_rows is not None:
+            self._evaluate_pods(snapshot, pod_rows)
+        self._node_position = snapshot.node_log.position
+        self._pod_position = self._log_of(snapshot).position
+        self._images_changed_at = images_changed_at
+
+    def verdicts(self, snapshot: Snapshot, table: ReasonTable) -> Verdicts:
+        """What the row-local filters say about every row.
+
+        Args:
+            snapshot: the cluster.
+            table: what the answers mean.
+        """
+        self.refresh(snapshot)
+        size = snapshot.table.size
+        first, bits, failures = self.first[:size], self.bits[:size], self._failures.copy()
+        return Verdicts(first, bits, None, table, failures, is_shared=True)
+
+    def score(self, snapshot: Snapshot, rows: Rows) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
+        """The total and the raw scores on some rows, kept nowhere."""
+        self.score_failure = None
+        total = self._sum(snapshot, (*self._node_scores, *self._pod_scores), rows)
+        raw = [(raw, self._score(snapshot, raw.scored, rows)) for raw in self.raw_scores]
+        return total, raw
+
+    def best_rows(self, size: int) -> Ranking:
+        """Which of the first rows have the best total, as of the last `refresh`."""
+        ranking = self._ranking
+        if not ranking.is_known:
+            ranking.look(self.total[:size])
+        return ranking
+
+    def fitting_domains(self, topology: Topology) -> NDArray[np.bool_]:
+        """Which domains the rows form that fit, as of the last `refresh`. Not to be written to."""
+        if self._fitting is None or self._fitting[0] is not topology:
+            fits = self.first[: len(topology.ids)] == FEASIBLE
+            counts = np.bincount(topology.ids[fits], minlength=topology.count)
+            self._fitting = topology, counts > 0
+        return self._fitting[1]
+
+    def become(self, row: int, first: int, bits: int, total: float) -> None:
+        """Take over what a row is now."""
+        before = self.total.item(row)
+        self._ranking.follow(row, before, total)
+        self.changed.append(row, 0)
+        if (before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL):
+            self._fitting = None
+        self.first[row], self.bits[row], self.total[row] = first, bits, total
+
+    def raise_score_failure(self) -> None:
+        """Fail the attempt when a row-local score plugin failed.
+
+        Raises:
+            PluginError: it did.
+        """
+        if self.score_failure is not None:
+            raise self.score_failure
+
+    # --- set-up ---------------------------------------------------------------------------------
+
+    def _sort_filters(self, plugins: PluginSet) -> None:
+        for each in plugins.filter:
+            if each.is_row_local and not self._skips(each.name):
+                target = self._pod_filters if each.reads & Reads.PODS else self._node_filters
+                target.append(each)
+
+    def _skips(self, name: str) -> bool:
+        answer = self.pre_filter.get(name)
+        return answer is not None and answer[1].code is Code.SKIP
+
+    def _says_nothing(self, name: str) -> bool:
+        result, status = self.pre_filter.get(name, (None, None))
+        return status is not None and (
+            status.code is Code.SKIP
+            or (status.is_success and (result is None or result.node_names is None))
+        )
+
+    def _sort_scores(self, plugins: PluginSet, snapshot: Snapshot) -> None:
+        for scored in plugins.score:
+            if not scored.is_row_local or self._skips_score(scored, snapshot):
+                continue
+            if scored.normalize is not None:
+                self.raw_scores.append(RawScore(scored, self._constant(scored)))
+            elif scored.reads & Reads.PODS:
+                self._pod_scores.append(scored)
+            else:
+                self._node_scores.append(scored)
+
+    def _skips_score(self, scored: BoundScore, snapshot: Snapshot) -> bool:
+        if scored.pre_score is None:
+            return False
+        status = scored.pre_score(self.state, self.representative, snapshot, slice(0, 0))
+        return status.code is Code.SKIP
+
+    def _constant(self, scored: BoundScore) -> float:
+        """What the normalised score adds to every node while all scores are 0."""
+        normalized = scored.normalized(self.state, self.representative, np.zeros(1))
+        return float(normalized[0]) * scored.weight
+
+    def _plugins(self) -> Iterator[BoundFilter | BoundScore]:
+        yield from self.filters
+        yield from (*self._node_scores, *self._pod_scores)
+        yield from (raw.scored for raw in self.raw_scores)
+
+    # --- evaluation -----------------------------------------------------------------------------
+
+    def _changed(self, rows: NDArray[np.intp] | None, size: int) -> Rows | None:
+        """What to evaluate: all rows, the changed ones, or nothing."""
+        if rows is None or self._node_position < 0 or len(rows) * _FULL_PASS_FRACTION > size:
+            return slice(0, size)
+        return rows if len(rows) else None
+
+    def _evaluate_nodes(self, snapshot: Snapshot, rows: Rows) -> None:
+        verdicts = blank_verdicts(snapshot, None if isinstance(rows, slice) else rows)
+        self._judge(self._node_filters, snapshot, verdicts)
+        self._node_first[rows] = verdicts.first
+        self._node_bits[rows] = verdicts.bits
+        self._node_total[rows] = self._sum(snapshot, self._node_scores, rows)
+        self._evaluate_raw(snapshot, rows, self._node_raw)
+
+    def _evaluate_pods(self, snapshot: Snapshot, rows: Rows) -> None:
+        view = as_view(rows)
+        first, bits, total = self._judged(snapshot, rows)
+        if isinstance(rows, slice):
+            self._ranking.forget()
+        else:
+            self._ranking.follow_all(rows, self.total, total)
+        if self._fitting is None or isinstance(rows, slice) or len(rows) > _MAX_FOLLOWED:
+            # Most classes are not ranked by domain: logging each row is not worth it.
+            self.changed = RowLog(self.changed.position + 1, least=_MAX_FOLLOWED)
+            self._fitting = None
+        else:
+            self.changed.extend(rows.tolist(), 0)
+            before = self.total[view]
+            if ((before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL)).any():
+                self._fitting = None
+        self.first[view], self.bits[view], self.total[view] = first, bits, total
+        self._evaluate_raw(snapshot, rows, self._pod_raw)
+
+    def _judged(
+        self,
+        snapshot: Snapshot,
+        rows: Rows,
+        own: NDArray[np.intp] | None = None,
+    ) -> tuple[First, NDArray[np.uint64], Scores]:
+        """The first rejection of each row, its meaning, and the total; kept nowhere.
+
+        Args:
+            snapshot: the cluster, or some of its rows.
+            rows: which to look at.
+            own: which rows of the class these are, where the snapshot has others.
+        """
+        view = as_view(rows) if own is None else own
+        first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
+        verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
+        self._judge(self._pod_filters, snapshot, verdicts)
+        total = self._sum(snapshot, self._pod_scores, rows)
+        total += self._node_total[view]
+        total[first != FEASIBLE] = INFEASIBLE_TOTAL
+        return first, bits, total
+
+    def _judge(
+        self,
+        filters: Sequence[BoundFilter],
+        snapshot: Snapshot,
+        verdicts: Verdicts,
+    ) -> None:
+        judge(filters, self.state, self.representative, snapshot, verdicts)
+        if verdicts.failures:
+            self._failures.update(verdicts.failures)
+
+    def _evaluate_raw(self, snapshot: Snapshot, rows: Rows, raw_scores: Sequence[RawScore]) -> None:
+        for raw in raw_scores:
+            scores = self._score(snapshot, raw.scored, rows)
+            raw.column[rows] = scores
+            varies = bool(scores.any())
+            raw.varies = varies if isinstance(rows, slice) else raw.varies or varies
+
+    def _sum(self, snapshot: Snapshot, scores: Sequence[BoundScore], rows: Rows) -> Scores:
+        total = np.zeros(snapshot.table.size if isinstance(rows, slice) else len(rows))
+        rows = as_view(rows)
+        for scored in scores:
+            column = self._score(snapshot, scored, rows)
+            total += column if scored.weight == 1 else column * scored.weight
+        return total
+
+    def _score(self, snapshot: Snapshot, scored: BoundScore, rows: Rows) -> Scores:
+        """The scores of one plugin; of one that fails nothing, and the failure is kept."""
+        try:
+            return scored.score(self.state, self.representative, snapshot, rows)
+        except PluginError as problem:
+            self.score_failure = problem
+            return np.zeros(len(snapshot.table.alive[rows]))
+
+    def _fit_capacity(self, capacity: int) -> None:
+        if capacity == len(self.first):
+            return
+        for name in ("_node_first", "_node_bits", "_node_total", "first", "bits", "total"):
+            setattr(self, name, _grown(getattr(self, name), capacity))
+        for raw in self.raw_scores:
+            raw.column = _grown(raw.column, capacity)
+
+
+def _takes_as_much(shape: PodShape, other: PodShape) -> bool:
+    """Whether pods of two shapes count alike in the sums of a node."""
+    return shape is other or (
+        shape.occupied == other.occupied and shape.non_zero_occupied == other.non_zero_occupied
+    )
+
+
+def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """The rows of both, each once; None when all are meant."""
+    return None if rows is None else np.union1d(rows, others)
+
+
+def _grown(column: NDArray[C], capacity: int) -> NDArray[C]:
+    new = np.zeros(capacity, column.dtype)
+    new[: len(column)] = column[:capacity]
+    return new

@@ -1,0 +1,246 @@
+"""Room is left for nominated pods: verdicts on their nodes as if they ran there already.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go
+(RunFilterPluginsWithNominatedPods) v1.36.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from scheduler.kernel.framework.interface import Reads, Reason
+from scheduler.kernel.framework.runtime.changed_rows import ChangedRows, Indices
+from scheduler.kernel.framework.runtime.judging import FilterAttempt, Reasons
+from scheduler.kernel.framework.runtime.nominated_pods import Nominated, NominatedPods
+from scheduler.kernel.framework.runtime.pod_class import PodClass
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, First, ReasonTable, Verdicts
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
+from scheduler.kernel.snapshot.row_log import RowLog
+
+_Key: TypeAlias = tuple[object, int, int]
+"""The nominations, the epoch of the kinds, the pod's priority."""
+
+
+class _Differences(msgspec.Struct, frozen=True):
+    """What nominated pods change about some verdicts.
+
+    Attributes:
+        places: which verdicts.
+        first: the filter that rejects each together with the nominated pods.
+        bits: its answer.
+    """
+
+    places: Indices
+    first: First
+    bits: NDArray[np.uint64]
+
+
+_NO_DIFFERENCES: Final = _Differences(
+    np.zeros(0, np.intp), np.zeros(0, np.int16), np.zeros(0, np.uint64)
+)
+
+
+class Room:
+    """Where nominated pods are in the way of one class of pods, kept up to date by row.
+
+    Attributes:
+        key: what it holds for.
+        differences: those that nominated pods make, a pod of the class among them.
+        positions: up to where changes of nodes, of pods and of nominations are taken over.
+    """
+
+    __slots__ = ("_bits", "_first", "_has_nominated", "differences", "key", "positions")
+
+    def __init__(self, key: _Key, positions: tuple[int, int, int], size: int) -> None:
+        self.key = key
+        self.positions = positions
+        self.differences = _NO_DIFFERENCES
+        self._has_nominated = np.zeros(size, np.bool_)
+        self._first: First = np.full(size, FEASIBLE, np.int16)
+        self._bits = np.zeros(size, np.uint64)
+
+    def concerns(self, rows: Rows) -> bool:
+        """Whether pods that matter here were nominated to any of these rows."""
+        return bool(self._has_nominated[rows].any())
+
+    def replace(self, changed: Rows, found: Nominated | None, new: _Differences) -> None:
+        """On rows that have changed, these are nominated and make these differences now."""
+        self._has_nominated[changed] = False
+        if found is not None:
+            self._has_nominated[found.rows] = True
+        self._first[changed] = FEASIBLE
+        self._first[new.places], self._bits[new.places] = new.first, new.bits
+        places = np.flatnonzero(self._first != FEASIBLE)
+        self.differences = _Differences(places, self._first[places], self._bits[places])
+
+
+class _Together(ReasonTable):
+    """The meaning of answers with nominated pods; they are placed when a caller reads a reason."""
+
+    def __init__(
+        self, attempt: FilterAttempt, snapshot: Snapshot, nominated: NominatedPods
+    ) -> None:
+        self._attempt = attempt
+        self._snapshot = snapshot
+        self._nominated = nominated
+
+    @cached_property
+    def _reasons(self) -> Reasons:
+        attempt = self._attempt
+        found = self._nominated.before(attempt.pod, self._snapshot)
+        fork = self._snapshot.fork(() if found is None else found.pods_on(self._snapshot))
+        return Reasons(attempt.filters, attempt.state, attempt.pod, fork)
+
+    @override
+    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
+        table = self._attempt.reasons if row is None else self._reasons
+        return table.reasons(index, answer, row)
+
+    @override
+    def name(self, index: int) -> str:
+        return self._attempt.reasons.name(index)
+
+
+def with_nominated_pods(
+    attempt: FilterAttempt,
+    snapshot: Snapshot,
+    alone: Verdicts,
+    nominated: NominatedPods | None,
+    pod_class: PodClass | None = None,
+) -> Verdicts:
+    """Reject nodes that would not fit once the pods nominated to them run there.
+
+    Upstream looks with these pods first and without them only when that passes. So where they
+    are in the way, their verdict is the one reported, whatever was found without them.
+
+    Args:
+        attempt: the pod, and the filters that look at nodes for it.
+        snapshot: the cluster.
+        alone: the verdicts without nominated pods.
+        nominated: all nominated pods.
+        pod_class: the class whose own columns `alone` is; None when it is anything else.
+
+    Returns:
+        `alone` itself where nominated pods make no difference, else a copy.
+    """
+    if not nominated:
+        return alone
+    # Numbers are told as they are with the nominated pods.
+    alone.table = _Together(attempt, snapshot, nominated)
+    if pod_class is None:
+        found = nominated.of_at_least(
+            attempt.pod.priority,
+            snapshot,
+            but=attempt.pod.uid,
+            on=None if alone.rows is None else _mask(snapshot, alone.rows),
+        )
+        every = _judged(attempt, snapshot, alone, found)
+    else:
+        every = _in_the_way(attempt, snapshot, alone, nominated, pod_class)
+        own = nominated.row_of(attempt.pod.uid)
+        if own is not None:
+            every = _but_for_its_own(every, own, attempt, snapshot, alone, nominated)
+    if not len(every.places):
+        return alone
+    first, bits = alone.first.copy(), alone.bits.copy()
+    first[every.places], bits[every.places] = every.first, every.bits
+    return Verdicts(first, bits, alone.rows, alone.table, alone.failures)
+
+
+def _mask(snapshot: Snapshot, rows: Rows) -> NDArray[np.bool_]:
+    """By row, whether it is one of these."""
+    mask = np.zeros(snapshot.table.size, np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def _in_the_way(
+    attempt: FilterAttempt,
+    snapshot: Snapshot,
+    alone: Verdicts,
+    nominated: NominatedPods,
+    pod_class: PodClass,
+) -> _Differences:
+    """The differences for a class; only rows that changed since its last pod are judged again.
+
+    A pod of the class that is nominated itself counts here as any other.
+    """
+    size, priority = snapshot.table.size, attempt.pod.priority
+    key = (nominated, snapshot.kinds.epoch, priority)
+    logs = snapshot.node_log, snapshot.pod_log, nominated.row_log(snapshot)
+    positions = (logs[0].position, logs[1].position, logs[2].position)
+    room, changed = pod_class.room, None
+    if isinstance(room, Room) and room.key == key:
+        changed = _changed(room, logs)
+    if changed is None or not isinstance(room, Room):
+        room = Room(key, positions, size)
+        found = nominated.of_at_least(priority, snapshot)
+        room.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
+        # No row log records which nodes have which images.
+        reads_images = any(each.reads & Reads.IMAGES for each in attempt.filters)
+        pod_class.room = None if reads_images else room
+    elif len(changed):
+        found = nominated.of_at_least(priority, snapshot, on=_mask(snapshot, changed))
+        room.replace(changed, found, _judged(attempt, snapshot, alone, found))
+    room.positions = positions
+    return room.differences
+
+
+def _changed(room: Room, logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
+    """The rows with changed pods or nominations; None if nodes changed or a log is too short."""
+    nodes, pods, nominations = logs
+    if nodes.position != room.positions[0]:
+        return None
+    with_other_pods = pods.since(room.positions[1])
+    renominated = nominations.since(room.positions[2])
+    if with_other_pods is None or renominated is None:
+        return None
+    if not len(renominated):
+        return with_other_pods if room.concerns(with_other_pods) else renominated
+    return np.concatenate((with_other_pods, renominated))
+
+
+def _but_for_its_own(
+    every: _Differences,
+    row: int,
+    attempt: FilterAttempt,
+    snapshot: Snapshot,
+    alone: Verdicts,
+    nominated: NominatedPods,
+) -> _Differences:
+    """The differences for a pod that is nominated to a row: there its own place is free for it."""
+    pod = attempt.pod
+    others = nominated.of_at_least(
+        pod.priority, snapshot, but=pod.uid, on=_mask(snapshot, np.array([row], np.intp))
+    )
+    own = _judged(attempt, snapshot, alone, others)
+    kept = every.places != row
+    return _Differences(
+        np.append(every.places[kept], own.places),
+        np.append(every.first[kept], own.first),
+        np.append(every.bits[kept], own.bits),
+    )
+
+
+def _judged(
+    attempt: FilterAttempt, snapshot: Snapshot, alone: Verdicts, found: Nominated | None
+) -> _Differences:
+    """The differences that some nominated pods make, each on the row it is nominated to."""
+    if found is None:
+        return _NO_DIFFERENCES
+    rows, at = kinds_used(found.rows)
+    places = rows if alone.rows is None else np.searchsorted(alone.rows, rows)
+    kinds, of_kind = kinds_used(found.kinds)
+    known = alone.at(places)
+    changed = ChangedRows(attempt, snapshot, rows, OtherPods(snapshot.kinds, kinds), known)
+    changed.nominate(at, of_kind, lambda: found.pods_on(snapshot))
+    together = changed.judge_with_nominated()
+    differs = together.first != FEASIBLE
+    differs &= (together.first != known.first) | (together.bits != known.bits)
+    return _Differences(places[differs], together.first[differs], together.bits[differs])

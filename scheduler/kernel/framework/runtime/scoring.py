@@ -1,0 +1,290 @@
+"""From feasible nodes to their totals.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go (RunPreScorePlugins,
+RunScorePlugins), pkg/scheduler/schedule_one.go (prioritizeNodes) v1.36.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import Scores
+from scheduler.kernel.framework.runtime.bound import BoundScore
+from scheduler.kernel.framework.runtime.domain_rankings import DomainRankings
+from scheduler.kernel.framework.runtime.filtering import Feasibility
+from scheduler.kernel.framework.runtime.plugin_set import PluginSet
+from scheduler.kernel.framework.runtime.pod_class import PodClass, RawScore
+from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.framework.status import Code
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.topology import Topology
+
+_TOTAL_WITHOUT_PLUGINS: Final = 1.0
+"""What every node gets when neither a score plugin nor an extender could rank them."""
+
+
+class Best(msgspec.Struct, frozen=True):
+    """The nodes with the highest total.
+
+    Attributes:
+        rows: theirs.
+        feasible: how many nodes fit.
+        candidates: the rows that `totals` are about; None for all rows of the table.
+        alone: the totals of the candidates without `by_domain`, until the snapshot changes.
+        left_out: the scores that are the same on every node, where `totals` lacks them.
+        is_of_class: the class of the pod alone has decided.
+        by_domain: what each row has on top, by its domain.
+    """
+
+    rows: NDArray[np.intp]
+    feasible: int
+    candidates: NDArray[np.intp] | None = None
+    alone: Scores | NDArray[np.int64] | None = None
+    left_out: Sequence[RawScore] = ()
+    is_of_class: bool = False
+    by_domain: tuple[Topology, Scores] | None = None
+
+    @property
+    def totals(self) -> Scores | NDArray[np.int64] | None:
+        """Those of the candidates, until the snapshot changes.
+
+        Below zero for a row that does not fit. Whole numbers of int64 where extenders had a say.
+        None where there was no choice.
+        """
+        if self.alone is None or self.by_domain is None:
+            return self.alone
+        topology, scores = self.by_domain
+        totals: Scores = self.alone + scores[topology.ids]
+        totals[self.alone == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
+        return totals
+
+
+class Scoring:
+    """The PreScore and Score plugins of one profile."""
+
+    def __init__(self, plugins: PluginSet, *, has_extenders: bool = False) -> None:
+        self._calls = plugins.calls
+        self._has_extenders = has_extenders
+        self._all = plugins.score
+        self._cluster = [scored for scored in plugins.score if not scored.is_row_local]
+        self._cluster_without_volumes = [each for each in self._cluster if not each.needs_volumes]
+        scoring = {scored.name for scored in plugins.score}
+        self._only_preparing = [p for p in plugins.pre_score if p.name not in scoring]
+        self._are_trusted = all(scored.is_trusted for scored in self._cluster)
+        self._domain_rankings = DomainRankings()
+
+    def best_nodes(
+        self,
+        found: Feasibility,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp] | None = None,
+        bonus: NDArray[np.int64] | None = None,
+    ) -> Best:
+        """The nodes with the highest weighted sum of all scores.
+
+        Args:
+            found: of the same pod and snapshot.
+            pod: the pod.
+            snapshot: the cluster.
+            rows: which of the feasible rows are candidates; None for all.
+            bonus: what is added to the total of each of these rows; int64, because extenders may
+                say what float64 cannot hold.
+
+        Raises:
+            PluginError: a plugin failed, or answered a score out of range.
+        """
+        if rows is None and self._keeps_totals(found):
+            asked = self._asked(pod, snapshot)
+            if not asked:
+                return self._best_cached(found, snapshot)
+            best = self._best_by_domain(asked, found, pod, snapshot)
+            if best is not None:
+                return best
+        if rows is None and self._is_about_all_rows(found, snapshot):
+            totals = self.totals(found, pod, snapshot, snapshot.table.all_rows)
+            return Best((totals == totals.max()).nonzero()[0], len(totals), None, totals)
+        rows = found.feasible_rows() if rows is None else rows
+        if len(rows) <= 1:
+            return Best(rows, len(rows))
+        totals = self.totals(found, pod, snapshot, rows)
+        if bonus is not None:
+            exact = totals.astype(np.int64) + bonus
+            return Best(rows[(exact == exact.max()).nonzero()[0]], len(rows), rows, exact)
+        return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows), rows, totals)
+
+    def _best_cached(self, found: Feasibility, snapshot: Snapshot) -> Best:
+        """The usual case: the class has the totals of all rows, and no other score adds to them."""
+        start = self._calls.now()
+        pod_class, verdicts = found.pod_class, found.verdicts
+        if found.is_of_class or verdicts is None:
+            best = self.best_of_class(pod_class, snapshot)
+        else:
+            totals = pod_class.total[: snapshot.table.size]
+            # Whole numbers; a `where` takes long for rows that fit here and there.
+            totals = totals - INFEASIBLE_TOTAL
+            totals *= verdicts.first == FEASIBLE
+            totals += INFEASIBLE_TOTAL
+            ranking = Ranking()
+            ranking.look(totals)
+            best = _best(ranking, totals, pod_class)
+        if best.feasible > 1:
+            start = self._calls.point_done("PreScore", Code.SUCCESS, start)
+            self._calls.point_done("Score", Code.SUCCESS, start)
+        return best
+
+    def best_of_class(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
+        """The nodes with the highest total of a class, where nothing else has a say."""
+        size = snapshot.table.size
+        ranking = pod_class.best_rows(size)
+        return _best(ranking, pod_class.total[:size], pod_class, is_of_class=True)
+
+    def _best_by_domain(
+        self, asked: Sequence[BoundScore], found: Feasibility, pod: PodInfo, snapshot: Snapshot
+    ) -> Best | None:
+        """Where one plugin has something to say, and says it by domain; else None."""
+        if not (found.is_of_class and self._are_trusted) or len(asked) != 1:
+            return None
+        pod_class, score_by_domain = found.pod_class, asked[0].score_by_domain
+        if score_by_domain is None:
+            return None
+        start = self._calls.now()
+        said = score_by_domain(found.state, pod, snapshot, pod_class.fitting_domains)
+        if said is None:
+            return None
+        topology, by_domain = said
+        by_domain = by_domain * asked[0].weight
+        rows, feasible = self._domain_rankings.best(pod_class, topology, by_domain)
+        if not feasible:
+            return Best(rows, 0)
+        start = self._calls.point_done("PreScore", Code.SUCCESS, start)
+        self._calls.point_done("Score", Code.SUCCESS, start)
+        alone = pod_class.total[: len(topology.ids)]
+        return Best(
+            rows, feasible, None, alone, pod_class.raw_scores, by_domain=(topology, by_domain)
+        )
+
+    def _keeps_totals(self, found: Feasibility) -> bool:
+        """Whether the class's totals lack nothing that it says of rows but what is constant."""
+        pod_class, verdicts = found.pod_class, found.verdicts
+        if verdicts is None or verdicts.rows is not None or self._only_preparing:
+            return False
+        if pod_class.score_failure is not None:
+            return False
+        return not any(raw.varies for raw in pod_class.raw_scores)
+
+    def _asked(self, pod: PodInfo, snapshot: Snapshot) -> list[BoundScore]:
+        """The plugins that add to what the class says, or the first where not all are trusted."""
+        asked: list[BoundScore] = []
+        for scored in self._cluster if pod.pod.volumes else self._cluster_without_volumes:
+            if scored.skips_score is None or not scored.skips_score(pod, snapshot):
+                asked.append(scored)
+                if not self._are_trusted:
+                    break
+        return asked
+
+    def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
+        """Whether all rows fit and the plugins take a slice: then no indices are needed."""
+        size = snapshot.table.size
+        if size <= 1 or not (found.is_of_class and self._are_trusted):
+            return False
+        return not self._only_preparing and found.pod_class.best_rows(size).feasible == size
+
+    def totals(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """The weighted sum of all scores for the feasible rows given. Not to be written to.
+
+        Raises:
+            PluginError: a plugin failed, or answered a score out of range.
+        """
+        if not (self._all or self._has_extenders):
+            return np.full(len(snapshot.table.alive[rows]), _TOTAL_WITHOUT_PLUGINS)
+        start = self._calls.now()
+        active = self._prepare(self._cluster, found.state, pod, snapshot, rows)
+        start = self._calls.point_done("PreScore", Code.SUCCESS, start)
+        total = self._row_local_total(found, pod, snapshot, rows)
+        for scored, column in self._columns(active, found.state, pod, snapshot, rows):
+            weighted = column * scored.weight
+            weighted += total
+            total = weighted
+        self._calls.point_done("Score", Code.SUCCESS, start)
+        return total
+
+    def score_table(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> list[tuple[str, int, Scores]]:
+        """Every score plugin that takes part: name, weight, and its normalised scores by row.
+
+        For people and for comparison; the daemon adds up without keeping the parts.
+
+        Raises:
+            PluginError: a plugin failed, or answered a score out of range.
+        """
+        active = self._prepare(self._all, found.state, pod, snapshot, rows)
+        columns = self._columns(active, found.state, pod, snapshot, rows)
+        return [(scored.name, scored.weight, column) for scored, column in columns]
+
+    def _prepare(
+        self,
+        plugins: Sequence[BoundScore],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: Rows,
+    ) -> list[BoundScore]:
+        """Run PreScore, before the first plugin scores; gives those that do not skip the pod."""
+        for plugin in self._only_preparing:
+            plugin.call(state, pod, snapshot, rows)
+        return [
+            scored
+            for scored in plugins
+            if scored.pre_score is None
+            or scored.pre_score(state, pod, snapshot, rows).code is not Code.SKIP
+        ]
+
+    def _row_local_total(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Scores:
+        pod_class: PodClass = found.pod_class
+        if found.verdicts is not None and found.verdicts.rows is not None:
+            # Only some nodes were looked at: the class's columns are not up to date.
+            total, raw_columns = pod_class.score(snapshot, rows)
+            pod_class.raise_score_failure()
+            for raw, column in raw_columns:
+                total += raw.scored.normalized(found.state, pod, column) * raw.scored.weight
+            return total
+        pod_class.raise_score_failure()
+        total, constant = pod_class.total[rows], 0.0
+        for raw in pod_class.raw_scores:
+            if raw.varies:
+                column = raw.scored.normalized(found.state, pod, raw.column[rows])
+                total = total + column * raw.scored.weight
+            else:
+                constant += raw.constant
+        return total + constant if constant else total
+
+    def _columns(
+        self,
+        plugins: Sequence[BoundScore],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: Rows,
+    ) -> Iterator[tuple[BoundScore, Scores]]:
+        """The normalised scores of plugins that are prepared."""
+        for scored in plugins:
+            column = scored.score(state, pod, snapshot, rows)
+            yield scored, scored.normalized(state, pod, column)
+
+
+def _best(
+    ranking: Ranking, totals: Scores, pod_class: PodClass, *, is_of_class: bool = False
+) -> Best:
+    if not ranking.feasible:
+        return Best(ranking.rows, 0)
+    return Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores, is_of_class)

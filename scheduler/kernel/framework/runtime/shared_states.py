@@ -1,0 +1,208 @@
+"""The states that plugins share, and the objects they list: told of everything, in order.
+
+The engine tells `SharedStates` what happens; a fork of it goes with a fork of the snapshot.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import (
+    HandleError,
+    Lister,
+    SharedState,
+    StateT,
+    watched_kinds,
+)
+from scheduler.kernel.framework.runtime.bound import PluginError, plugin_error
+from scheduler.kernel.framework.runtime.framework import Framework
+from scheduler.observability.framework_metrics import FrameworkMetrics
+
+_POINT: Final = "SharedState"
+_DEAF: Final = (SharedState.reserve, SharedState.unreserve)
+
+
+class ObjectStore(SharedState):
+    """The objects of one kind by namespace and name."""
+
+    def __init__(self, objects: Mapping[tuple[str, str], Any] | None = None) -> None:
+        self._objects = dict(objects or {})
+
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        if new is None:
+            self._objects.pop(place_of(old), None)
+        else:
+            self._objects[place_of(new)] = new
+
+    def get(self, name: str, namespace: str = "") -> Any | None:
+        """An object, or None."""
+        return self._objects.get((namespace, name))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._objects.values())
+
+    @override
+    def fork(self) -> "ObjectStore":
+        return ObjectStore(self._objects)
+
+
+class SharedStates:
+    """All shared states of one composition.
+
+    No verb raises what a state raises: the failures are answered, each with the plugin that asked
+    for the state first, and counted.
+
+    Attributes:
+        changes: how many changes of objects have been told of.
+    """
+
+    def __init__(self, metrics: FrameworkMetrics) -> None:
+        self._metrics = metrics
+        self.changes = 0
+        self._states: dict[type[SharedState], Any] = {}
+        self._reserving: dict[type[SharedState], Any] = {}
+        """Those that hear of pods that are assumed."""
+        self._stores: dict[ObjectKind, ObjectStore] = {}
+        self._owners: dict[type[SharedState], str] = {}
+        self._assumed: Callable[[], Iterable[PodInfo]] | None = None
+
+    # --- for handles ----------------------------------------------------------------------------
+
+    def watch(self, kinds: Iterable[ObjectKind]) -> None:
+        """Keep the objects of some kinds from now on.
+
+        Raises:
+            HandleError: the scheduler has started and does not watch one of the kinds.
+        """
+        for kind in kinds:
+            if kind not in self._stores and self._assumed is not None:
+                raise HandleError(
+                    f"{kind.kind} ({kind.api_version}) is not watched yet; that takes a restart"
+                )
+            self._stores.setdefault(kind, ObjectStore())
+
+    def lister(self, kind: ObjectKind) -> Lister:
+        """The objects of a kind.
+
+        Raises:
+            HandleError: no plugin declared the kind while plugins were built.
+        """
+        if kind not in self._stores:
+            raise HandleError(f"no plugin watches {kind.kind} ({kind.api_version})")
+        return self._stores[kind]
+
+    def shared(self, state_type: type[StateT], plugin: str) -> StateT:
+        """The state of a type; made for the plugin that is the first to ask.
+
+        One that is made late is told first what the others know.
+        """
+        found: StateT | None = self._states.get(state_type)
+        if found is None:
+            found = self._caught_up(state_type())
+            self._add(state_type, found)
+            self._owners[state_type] = plugin
+        return found
+
+    def _add(self, state_type: type[SharedState], state: SharedState) -> None:
+        self._states[state_type] = state
+        if (state_type.reserve, state_type.unreserve) != _DEAF:
+            self._reserving[state_type] = state
+
+    def known(self, state_type: type[StateT]) -> StateT | None:
+        """The state of a type if any plugin has asked for it."""
+        return self._states.get(state_type)
+
+    def _caught_up(self, state: StateT) -> StateT:
+        for kind in state.WATCHES:
+            for obj in self._stores.get(kind, ()):
+                state.on_event(kind, None, obj)
+        for pod in self._assumed() if self._assumed is not None else ():
+            state.reserve(pod, pod.node_name)
+        return state
+
+    # --- for the engine -------------------------------------------------------------------------
+
+    def hear_of(self, kind: ObjectKind) -> bool:
+        """Whether a plugin has declared the kind."""
+        return kind in self._stores
+
+    def begin(self, assumed: Callable[[], Iterable[PodInfo]]) -> None:
+        """From now on objects are told of: no further kinds can be watched.
+
+        Args:
+            assumed: the pods that are assumed on the nodes they name.
+        """
+        self._assumed = assumed
+
+    def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
+        """An object came (`old` is None), changed, or went (`new` is None)."""
+        self.changes += 1
+        store = self._stores.get(kind)
+        if store is not None:
+            store.on_event(kind, old, new)
+        return self._tell(
+            self._states,
+            lambda state: state.on_event(kind, old, new) if kind in state.WATCHES else None,
+        )
+
+    def reserved(self, pod: PodInfo) -> list[PluginError]:
+        """A pod is assumed on the node it names."""
+        if not self._reserving:
+            return []
+        return self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name))
+
+    def unreserved(self, pod: PodInfo) -> list[PluginError]:
+        """A pod that was assumed is not on its node after all."""
+        return self._tell(self._reserving, lambda state: state.unreserve(pod, pod.node_name))
+
+    def fork(self) -> "SharedStates":
+        """A copy that changes without this one.
+
+        Raises:
+            PluginError: a state cannot be forked.
+        """
+        copy = SharedStates(self._metrics)
+        copy._stores = {kind: store.fork() for kind, store in self._stores.items()}
+        copy._owners = self._owners.copy()
+        copy._assumed = self._assumed
+        for state_type, state in self._states.items():
+            try:
+                copy._add(state_type, state.fork())
+            except Exception as problem:
+                raise self._failed(state_type, problem) from problem
+        return copy
+
+    def _tell(
+        self, states: Mapping[type[SharedState], Any], what: Callable[[SharedState], None]
+    ) -> list[PluginError]:
+        failures = []
+        for state_type, state in states.items():
+            try:
+                what(state)
+            except Exception as problem:  # noqa: BLE001 - foreign code; the others must hear too
+                failures.append(self._failed(state_type, problem))
+        return failures
+
+    def _failed(self, state_type: type[SharedState], problem: Exception) -> PluginError:
+        self._metrics.plugin_errors[self._owners[state_type], _POINT].inc()
+        return plugin_error(self._owners[state_type], _POINT, problem)
+
+
+def place_of(obj: Any) -> tuple[str, str]:
+    """Namespace and name of an object in whichever form it is kept."""
+    if isinstance(obj, PodInfo):
+        return obj.namespace, obj.name
+    if isinstance(obj, Mapping):
+        metadata = obj["metadata"]
+        return metadata.get("namespace", ""), metadata["name"]
+    return obj.metadata.namespace, obj.metadata.name
+
+
+def kinds_to_watch(frameworks: Iterable[Framework]) -> tuple[ObjectKind, ...]:
+    """The kinds that the plugins of some profiles declare, each once."""
+    plugins = (plugin for f in frameworks for plugin in f.plugins.by_name.values())
+    return tuple(dict.fromkeys(kind for plugin in plugins for kind in watched_kinds(plugin)))

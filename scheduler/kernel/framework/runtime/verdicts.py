@@ -1,0 +1,204 @@
+"""Verdicts on nodes, as columns.
+
+Source: kubernetes pkg/scheduler/framework/types.go (NodeToStatus) v1.36.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.framework.interface import Bits, Reason
+from scheduler.kernel.framework.runtime.bound import PluginError
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+FEASIBLE: Final = 32767
+"""In `Verdicts.first`: no plugin rejects the node."""
+DEAD: Final = -1
+"""In `Verdicts.first`: the row is not a node."""
+
+First: TypeAlias = NDArray[np.int16]
+
+
+class ReasonTable(Protocol):
+    """Knows what the answers of filters mean."""
+
+    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
+        """The reasons in what the filter with this index answered, for one row or for any.
+
+        Raises:
+            PluginError: the plugin does not know.
+        """
+        ...
+
+    def name(self, index: int) -> str:
+        """The name of the filter with this index."""
+        ...
+
+
+class Verdicts(msgspec.Struct):
+    """The first rejection of every row looked at.
+
+    Attributes:
+        first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
+        settled: that filter's answer, but for `answers`.
+        rows: which rows these are; all of the snapshot when None.
+        table: the meaning of the answers; None where the caller never reads it.
+        failures: filters that failed, by index; they count as rejecting all rows they were given.
+        statuses: the statuses made so far.
+        is_shared: whether `first` and `settled` are the columns of a class, which others use.
+        answers: the rows that filters reject and their answers, in order. Kept while `settled` is
+            still the column of a class; not read while any node fits.
+    """
+
+    first: First
+    settled: NDArray[np.uint64]
+    rows: NDArray[np.intp] | None = None
+    table: ReasonTable | None = None
+    failures: dict[int, PluginError] = msgspec.field(default_factory=dict)
+    statuses: dict[tuple[int, int], Status] = msgspec.field(default_factory=dict)
+    is_shared: bool = False
+    answers: list[tuple[NDArray[np.bool_], Bits]] | None = None
+
+    @property
+    def bits(self) -> NDArray[np.uint64]:
+        """By row, what the filter says that rejects it first."""
+        if self.answers is not None:
+            self.settled = self.settled.copy()
+            for hit, answer in self.answers:
+                np.copyto(self.settled, answer, where=hit)
+            self.answers = None
+        return self.settled
+
+    def reject(self, index: int, answer: Bits, positions: NDArray[np.intp] | None = None) -> None:
+        """Take over what a filter rejects and no filter before it does; shared columns stay.
+
+        Args:
+            index: of the filter.
+            answer: what it says.
+            positions: about which of the rows looked at; None for all.
+        """
+        if self.is_shared:
+            self.first, self.is_shared, self.answers = self.first.copy(), False, []
+        first, hit = self.first, answer != 0
+        if positions is not None:
+            first[positions[hit]] = index
+            self.bits[positions[hit]] = answer[hit]
+            return
+        hit &= first > index
+        # Not `copyto` for rows in their thousands: which of them are hit no processor foretells.
+        limit = np.multiply(hit, index - FEASIBLE, dtype=np.int16)
+        limit += FEASIBLE
+        np.minimum(first, limit, out=first)
+        if self.answers is None:
+            np.copyto(self.settled, answer, where=hit)
+        else:
+            self.answers.append((hit, answer))
+
+    def feasible_rows(self) -> NDArray[np.intp]:
+        """The rows no filter rejects."""
+        found = np.flatnonzero(self.first == FEASIBLE)
+        return found if self.rows is None else self.rows[found]
+
+    def at(self, positions: NDArray[np.intp]) -> "Verdicts":
+        """The verdicts on some of the rows looked at."""
+        rows = positions if self.rows is None else self.rows[positions]
+        first, bits = self.first[positions], self.bits[positions]
+        return Verdicts(first, bits, rows, self.table, self.failures)
+
+    def of_filter(self, index: int, table: ReasonTable) -> "Verdicts":
+        """What one filter says, where no filter before it rejects any of the rows.
+
+        Args:
+            index: of the filter.
+            table: what its answers mean.
+        """
+        is_its = self.first == index
+        others = np.where(self.first == DEAD, self.first, np.int16(FEASIBLE))
+        first, bits = np.where(is_its, self.first, others), np.where(is_its, self.bits, 0)
+        return Verdicts(first, bits, self.rows, table)
+
+    def position_of(self, row: int) -> int | None:
+        """Where the row is among those looked at; None when it was not."""
+        if self.rows is None:
+            return row
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def status(self, position: int) -> Status:
+        """The verdict on one of the rows looked at.
+
+        Raises:
+            PluginError: the plugin that rejects it cannot say why.
+        """
+        first = int(self.first[position])
+        return SUCCESS if first == FEASIBLE else self._status(first, int(self.bits[position]))
+
+    def reasons(self, position: int) -> Sequence[Reason]:
+        """Why one of the rows looked at is rejected, with the numbers of its node.
+
+        Raises:
+            PluginError: the plugin that rejects it cannot say why.
+        """
+        first = int(self.first[position])
+        if first in (FEASIBLE, DEAD) or self.table is None:
+            return ()
+        row = position if self.rows is None else int(self.rows[position])
+        return self.table.reasons(first, int(self.bits[position]), row)
+
+    def groups(self) -> Iterator[tuple[Status, NDArray[np.intp]]]:
+        """Distinct rejections, each with the positions it is about.
+
+        Raises:
+            PluginError: a plugin that rejects nodes cannot say why.
+        """
+        for first in _distinct(self.first):
+            if first in (FEASIBLE, DEAD):
+                continue
+            positions = np.flatnonzero(self.first == first)
+            of_plugin = self.bits[positions]
+            for bits in _distinct(of_plugin):
+                yield self._status(first, bits), positions[of_plugin == bits]
+
+    def raise_failure(self) -> None:
+        """Fail the attempt when a filter failed on a node that no other one before it rejects.
+
+        Upstream does not even ask it about the other nodes.
+
+        Raises:
+            PluginError: that filter's.
+        """
+        for index, problem in self.failures.items():
+            if (self.first == index).any():
+                raise problem
+
+    def _status(self, first: int, bits: int) -> Status:
+        known = self.statuses.get((first, bits))
+        if known is None:
+            if self.table is None:
+                raise LookupError("nobody knows what these answers mean")
+            reasons = self.table.reasons(first, bits)
+            code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)
+            texts = tuple(reason.text for reason in reasons if reason.text)
+            known = self.statuses[first, bits] = Status(code, texts, self.table.name(first))
+        return known
+
+
+def _distinct(values: NDArray[Any]) -> list[int]:
+    """The distinct numbers in ascending order; mostly there is one, which is soon found out."""
+    if len(values) and (values == values[0]).all():
+        return [int(values[0])]
+    found: list[int] = np.unique(values).tolist()
+    return found
+
+
+def blank_verdicts(
+    snapshot: Snapshot, rows: NDArray[np.intp] | None = None, table: ReasonTable | None = None
+) -> Verdicts:
+    """Make verdicts that no filter has added to yet: every live node fits."""
+    looked_at: Rows = snapshot.table.all_rows if rows is None else rows
+    first = np.where(snapshot.table.alive[looked_at], FEASIBLE, DEAD).astype(np.int16)
+    return Verdicts(first, np.zeros(len(first), np.uint64), rows, table)

@@ -1,0 +1,63 @@
+"""What a plugin may say beforehand, so that the runtime need not ask it. Optional: speed only."""
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import Scores
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.topology import Topology
+
+Fitting: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
+"""By domain of a topology, whether any node of it fits."""
+
+
+class Shortcuts(Protocol):
+    """A plugin without these is asked at each of its points about each pod, and decides the same.
+
+    To be subclassed beside the extension points; each shortcut says what it must equal.
+    """
+
+    NEEDS_VOLUMES: ClassVar[bool] = False
+    """Whether the plugin has no use for pods without volumes: it answers Skip for them at PreFilter
+    and PreBindPreFlight, scores all nodes alike and reserves nothing. Unreserve is called."""
+
+    ONLY_BINDS: ClassVar[bool] = False
+    """Whether `bind` does nothing but write the binding. The engine then writes it."""
+
+    def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether `pre_score` would return Skip, or all scores be alike, whatever nodes fit.
+
+        If this holds for all plugins that read the cluster, the runtime does not look for the rows
+        that fit. Cost: must be quick, as the runtime calls it for each pod.
+        """
+        del pod, snapshot
+        return False
+
+    def score_by_domain(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        fitting: Fitting,
+    ) -> tuple[Topology, Scores] | None:
+        """A topology, and by domain what its nodes get from PreScore, Score and NormalizeScore.
+
+        For scores that a node's domain decides, such as its zone: rows then need not be looked at
+        one by one. PreScore has not run. The runtime takes it of in-tree plugins only.
+
+        Args:
+            state: the state of the attempt.
+            pod: the pod.
+            snapshot: the cluster.
+            fitting: which domains the nodes form that fit; the scores of others count for nothing.
+
+        Returns:
+            None where more than one topology has a say, or it has many domains.
+        """
+        del state, pod, snapshot, fitting
+        return None

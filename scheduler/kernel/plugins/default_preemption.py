@@ -1,0 +1,81 @@
+"""DefaultPreemption: less important pods make room for a pod that fits nowhere.
+
+The plugin decides; the engine evicts the victims and nominates the pod. While
+evictions are under way the pod is held back, so that it does not preempt again.
+
+Extension points: PreEnqueue, PostFilter.
+Events: none. The preemption executor says when a pod is no longer held; the plugins that
+rejected it decide what wakes it then.
+Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption (v1.36).
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, cast
+
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.args import DefaultPreemptionArgs
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ClusterEventWithHint, ObjectKind
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import (
+    Diagnosis,
+    EnqueueExtensions,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+)
+from scheduler.kernel.framework.runtime import diagnosis as runtime
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.status import SUCCESS, Status, unresolvable
+from scheduler.kernel.preemption import Evaluator, Evictions
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.observability.engine_metrics import preemption_attempts
+
+HELD: Final = unresolvable("waiting for the preemption for this pod to be finished")
+MESSAGE_PREFIX: Final = "preemption: "
+BUDGETS: Final = ObjectKind("PodDisruptionBudget", "policy/v1")
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
+    """Finds the victims."""
+
+    NAME: ClassVar[str] = "DefaultPreemption"
+    ARGS: ClassVar[type] = DefaultPreemptionArgs
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (BUDGETS,)
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._handle = handle
+        handle.shared(Evictions)
+        self._attempts = preemption_attempts(handle.metrics)
+        self._evaluator = Evaluator(
+            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+        )
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return ()
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return HELD if self._handle.shared(Evictions).hold(pod.uid) else SUCCESS
+
+    @override
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        found = cast("runtime.Diagnosis", diagnosis)
+        if found.reviewed is None:
+            self._attempts.inc()
+        result, status = self._evaluator.preempt(
+            pod,
+            snapshot,
+            found,
+            budgets=self._handle.lister(BUDGETS),
+            nominated=cast("NominatedPods", self._handle.nominator),
+            random=self._handle.random,
+        )
+        if not status.reasons:
+            return result, status
+        return result, Status(status.code, (f"{MESSAGE_PREFIX}{status.message}",))

@@ -1,0 +1,246 @@
+"""Which pods belong together, deduced from the objects that own or serve them.
+
+Pods without spread constraints get default ones, over the pods that the same Services and the same
+controller select. Thousands of pods of one workload ask the same question, so answers are
+remembered until something in their namespace changes.
+
+Source: kubernetes pkg/scheduler/framework/plugins/helper/spread.go (v1.36) DefaultSelector,
+GetPodServices.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final, TypeAlias
+
+from typing_extensions import override
+
+from scheduler.api.objects import Service, Workload
+from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.api.selectors import (
+    NOTHING,
+    Selector,
+    SelectorError,
+    selector_from_label_selector,
+    selector_from_labels,
+)
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import SharedState
+
+_MAX_REMEMBERED: Final = 50_000
+"""Answers kept over all namespaces."""
+
+
+SERVICE: Final = ObjectKind("Service")
+REPLICATION_CONTROLLER: Final = ObjectKind("ReplicationController")
+REPLICA_SET: Final = ObjectKind("ReplicaSet", "apps/v1")
+STATEFUL_SET: Final = ObjectKind("StatefulSet", "apps/v1")
+
+_OWNER_KINDS: Final[Mapping[tuple[str, str], ObjectKind]] = {
+    (kind.api_version, kind.kind): kind
+    for kind in (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
+}
+
+_Owner: TypeAlias = tuple[ObjectKind, str]
+"""Kind and name."""
+
+
+class _Services:
+    """The Services of one namespace, filed under one label each of them demands."""
+
+    def __init__(self) -> None:
+        self._selectors: dict[str, dict[str, str]] = {}
+        self._by_label: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+
+    def set(self, name: str, selector: dict[str, str]) -> bool:
+        """Note a selector; an empty one says nothing about pods. Returns whether it is news."""
+        if self._selectors.get(name, {}) == selector:
+            return False
+        self.remove(name)
+        if selector:
+            self._selectors[name] = selector
+            self._by_label.setdefault(_first_label(selector), {})[name] = selector
+        return True
+
+    def remove(self, name: str) -> bool:
+        """Forget a Service. Returns whether it was known."""
+        selector = self._selectors.pop(name, None)
+        if selector is None:
+            return False
+        label = _first_label(selector)
+        del self._by_label[label][name]
+        if not self._by_label[label]:
+            del self._by_label[label]
+        return True
+
+    def matching(self, labels: Mapping[str, str]) -> Iterator[dict[str, str]]:
+        """The selectors that pods with these labels satisfy."""
+        for label in labels.items():
+            for selector in self._by_label.get(label, {}).values():
+                if all(labels.get(key) == value for key, value in selector.items()):
+                    yield selector
+
+    def copy(self) -> "_Services":
+        """A copy that changes on its own."""
+        copy = _Services()
+        copy._selectors = self._selectors.copy()
+        copy._by_label = {label: named.copy() for label, named in self._by_label.items()}
+        return copy
+
+    def __len__(self) -> int:
+        return len(self._selectors)
+
+
+class _Namespace:
+    """What is known about one namespace.
+
+    Attributes:
+        remembered: answers. They are the same for all forks that share this.
+    """
+
+    def __init__(self, services: _Services, controllers: dict[_Owner, Selector]) -> None:
+        self.services = services
+        self.controllers = controllers
+        self.remembered: dict[tuple[LabelSet, _Owner | None], Selector] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left."""
+        return not self.services and not self.controllers
+
+
+class Workloads(SharedState):
+    """The Services, ReplicationControllers, ReplicaSets and StatefulSets of the cluster.
+
+    Forks share the namespaces that neither of them has changed since.
+    """
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (
+        SERVICE,
+        REPLICATION_CONTROLLER,
+        REPLICA_SET,
+        STATEFUL_SET,
+    )
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, _Namespace] = {}
+        self._owned: set[str] = set()
+        self._remembered = 0
+
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        if new is None:
+            self._remove(kind, old)
+        else:
+            self._set(kind, new)
+
+    @override
+    def fork(self) -> "Workloads":
+        copy = Workloads()
+        copy._namespaces = self._namespaces.copy()
+        copy._remembered = self._remembered
+        self._owned.clear()
+        return copy
+
+    def selector_of(self, pod: PodInfo) -> Selector:
+        """What selects the pods that belong together with this one; everything if nothing does."""
+        namespace = self._namespaces.get(pod.namespace)
+        if namespace is None:
+            return Selector()
+        key = (pod.label_set, _controller_of(pod))
+        selector = namespace.remembered.get(key)
+        if selector is None:
+            if self._remembered >= _MAX_REMEMBERED:
+                self._forget_everything()
+            self._remembered += 1
+            selector = namespace.remembered[key] = _combined_selector(namespace, *key)
+        return selector
+
+    def _set(self, kind: ObjectKind, workload: Service | Workload) -> None:
+        metadata = workload.metadata
+        namespace = self._own(metadata.namespace)
+        if isinstance(workload, Service) and kind == SERVICE:
+            changed = namespace.services.set(metadata.name, workload.spec.selector)
+        else:
+            owner, selector = (kind, metadata.name), _selector_of(workload)
+            changed = namespace.controllers.get(owner) != selector
+            namespace.controllers[owner] = selector
+        if changed:
+            self._forget_answers(namespace)
+
+    def _remove(self, kind: ObjectKind, workload: Service | Workload) -> None:
+        metadata = workload.metadata
+        if metadata.namespace not in self._namespaces:
+            return
+        namespace = self._own(metadata.namespace)
+        if kind == SERVICE:
+            changed = namespace.services.remove(metadata.name)
+        else:
+            changed = namespace.controllers.pop((kind, metadata.name), None) is not None
+        is_empty = not namespace.services and not namespace.controllers
+        if changed or is_empty:
+            self._forget_answers(namespace)
+        if is_empty:
+            del self._namespaces[metadata.namespace]
+            self._owned.discard(metadata.namespace)
+
+    def _own(self, name: str) -> _Namespace:
+        """A namespace that no fork shares."""
+        namespace = self._namespaces.get(name)
+        if namespace is None:
+            namespace = self._namespaces[name] = _Namespace(_Services(), {})
+        elif name not in self._owned:
+            shared, namespace = (
+                namespace,
+                _Namespace(namespace.services.copy(), namespace.controllers.copy()),
+            )
+            self._namespaces[name] = namespace
+            self._remembered -= len(shared.remembered)
+        self._owned.add(name)
+        return namespace
+
+    def _forget_answers(self, namespace: _Namespace) -> None:
+        self._remembered -= len(namespace.remembered)
+        namespace.remembered.clear()
+
+    def _forget_everything(self) -> None:
+        for namespace in self._namespaces.values():
+            namespace.remembered.clear()
+        self._remembered = 0
+
+
+def _combined_selector(
+    namespace: _Namespace, label_set: LabelSet, owner: _Owner | None
+) -> Selector:
+    labels: dict[str, str] = {}
+    for selector in namespace.services.matching(label_set.labels):
+        labels.update(selector)
+    controller = namespace.controllers.get(owner, NOTHING) if owner is not None else NOTHING
+    if controller.nothing:
+        return selector_from_labels(labels)
+    if owner is not None and owner[0] == REPLICATION_CONTROLLER:
+        # Merged as labels: where the two disagree, the controller's value replaces the Service's.
+        overridden = {requirement.key for requirement in controller.requirements}
+        labels = {key: value for key, value in labels.items() if key not in overridden}
+    return selector_from_labels(labels).with_requirements(controller.requirements)
+
+
+def _controller_of(pod: PodInfo) -> _Owner | None:
+    """The controller that owns the pod, if it is of a kind that selects pods."""
+    for reference in pod.pod.metadata.owner_references:
+        if reference.controller:
+            kind = _OWNER_KINDS.get((reference.api_version, reference.kind))
+            return None if kind is None else (kind, reference.name)
+    return None
+
+
+def _selector_of(workload: Service | Workload) -> Selector:
+    """The selector of a controller; one that is missing or cannot be read selects nothing."""
+    if isinstance(workload, Service):
+        return selector_from_labels(workload.spec.selector)
+    try:
+        return selector_from_label_selector(workload.spec.selector)
+    except SelectorError:
+        return NOTHING
+
+
+def _first_label(selector: Mapping[str, str]) -> tuple[str, str]:
+    return next(iter(selector.items()))

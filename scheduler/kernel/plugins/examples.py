@@ -1,0 +1,46 @@
+"""A few pods and values that stand for many, for people."""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.obstacles import EXAMPLES, PodOnNode, ValueCount
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.label_columns import ABSENT
+
+_ROWS_LOOKED_AT: Final = 8
+"""The pods of so many nodes are looked at for examples."""
+
+
+def pods_on(
+    snapshot: Snapshot, rows: NDArray[np.intp], is_meant: Callable[[PodInfo], bool]
+) -> tuple[PodOnNode, ...]:
+    """Some of the pods on the first of some rows that are meant."""
+    found: list[PodOnNode] = []
+    for row in rows[:_ROWS_LOOKED_AT].tolist():
+        for pod in snapshot.info(row).pods.values():
+            if is_meant(pod):
+                found.append(PodOnNode(pod.key, snapshot.table.names[row]))
+                if len(found) == EXAMPLES:
+                    return tuple(found)
+    return tuple(found)
+
+
+def values_of(snapshot: Snapshot, key: str) -> tuple[int, tuple[ValueCount, ...]]:
+    """How many nodes have a label, and its most frequent values."""
+    column = snapshot.label_column(key)
+    table = snapshot.table
+    ids = column.ids(table.size)[table.alive]
+    counts = np.bincount(ids, minlength=column.domain_count())
+    counts[ABSENT] = 0
+    most = np.argsort(-counts, kind="stable")[:EXAMPLES]
+    found = [(str(column.values.values[i]), int(counts[i])) for i in most.tolist() if counts[i]]
+    return int(counts.sum()), tuple(ValueCount(value, count) for value, count in found)
+
+
+def count_in(mask: NDArray[np.bool_], rows: Rows) -> int:
+    """On how many of some rows a mask over all rows is set."""
+    return int(np.count_nonzero(mask[rows]))

@@ -1,0 +1,98 @@
+"""Which changes may help a pod that InterPodAffinity rejected.
+
+Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/plugin.go (v1.36).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from scheduler.api.affinity import AffinityTerm
+from scheduler.api.objects import Namespace, Node
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.events import QueueingHint
+from scheduler.kernel.plugins.own_affinity_terms import speaks_of
+from scheduler.kernel.snapshot.pod_selectors import pod_selector_of
+
+
+def is_schedulable_after_pod_change(
+    pod: PodInfo, old: PodInfo | None, new: PodInfo | None
+) -> QueueingHint:
+    """Whether a change of another pod, or of the pod's own labels, may help.
+
+    Source: plugin.go isSchedulableAfterPodChange.
+    """
+    if old is not None and new is not None and new.uid == pod.uid:
+        return QueueingHint.QUEUE
+    if not all(_is_placed(changed) for changed in (old, new) if changed is not None):
+        return QueueingHint.SKIP
+    near, away = _required_terms(pod)
+    if new is None:
+        helps = old is not None and (
+            _matches_all(away, pod, old) or _matches_all(_required_terms(old)[1], old, pod)
+        )
+    elif old is None:
+        helps = _matches_all(near, pod, new)
+    else:
+        attracts = _matches_all(near, pod, new) and not _matches_all(near, pod, old)
+        repelled = _matches_all(away, pod, old) and not _matches_all(away, pod, new)
+        helps = attracts or repelled
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def is_schedulable_after_node_change(
+    pod: PodInfo, old: Node | None, new: Node | None
+) -> QueueingHint:
+    """Whether a node that joins or changes a domain may help.
+
+    Source: plugin.go isSchedulableAfterNodeChange.
+    """
+    near, away = _required_terms(pod)
+    before = None if old is None else old.metadata.labels
+    now = {} if new is None else new.metadata.labels
+    if before is None:
+        # A node without the key of an anti-affinity term takes any pod.
+        helps = bool(away) or any(term.topology_key in now for term in near)
+    else:
+        changed = {t.topology_key for t in (*near, *away) if _value_changes(before, now, t)}
+        helps = any(t.topology_key in changed and t.topology_key in now for t in near) or any(
+            t.topology_key in changed and t.topology_key in before for t in away
+        )
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def is_schedulable_after_namespace_change(
+    pod: PodInfo, old: Namespace | None, new: Namespace
+) -> QueueingHint:
+    """Whether other labels of a namespace may help.
+
+    They may when the pod selects namespaces, or when it is in this one, which the anti-affinity of
+    running pods may then no longer select.
+
+    Differs: upstream is not woken by namespaces.
+    """
+    near, away = _required_terms(pod)
+    selects = any(not term.namespace_selector.nothing for term in (*near, *away))
+    helps = selects or (old is not None and new.metadata.name == pod.namespace)
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def _value_changes(before: Mapping[str, str], now: Mapping[str, str], term: AffinityTerm) -> bool:
+    return before.get(term.topology_key) != now.get(term.topology_key)
+
+
+def _is_placed(pod: PodInfo) -> bool:
+    return bool(pod.node_name or pod.pod.status.nominated_node_name)
+
+
+def _required_terms(pod: PodInfo) -> tuple[Sequence[AffinityTerm], Sequence[AffinityTerm]]:
+    """Affinity and anti-affinity."""
+    affinity = pod.shape.affinity
+    return ((), ()) if affinity is None else (affinity.required, affinity.required_anti)
+
+
+def _matches_all(terms: Iterable[AffinityTerm], owner: PodInfo, pod: PodInfo) -> bool:
+    """Whether there are terms and a pod satisfies them all.
+
+    Hints know no labels of namespaces: a namespace selector is judged as if there were none.
+    """
+    selected = [pod_selector_of(term, owner.namespace) for term in terms]
+    return bool(selected) and all(speaks_of(pods, pod, {}) for pods in selected)

@@ -1,0 +1,257 @@
+"""Which nodes a pod accepts by their labels, names and taints; asked by several plugins.
+
+Everything here is worked out once per pod specification and then answers for any rows: label
+requirements are judged once per distinct label value, taints once per distinct list of taints.
+
+Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go,
+scheduling/corev1/helpers.go (v0.36).
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from scheduler.api.objects import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodSpec,
+    PreferredSchedulingTerm,
+    Taint,
+    Toleration,
+)
+from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
+from scheduler.api.taints import NO_EXECUTE, NO_SCHEDULE, Tolerations
+from scheduler.kernel.framework.interface import Scores
+from scheduler.kernel.plugins.columns import Judged, Mask, count_of
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+NAME_FIELD: Final = "metadata.name"
+"""The only node field that selectors may name."""
+
+DO_NOT_SCHEDULE: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
+"""Effects of taints that keep pods away."""
+
+
+class NodeTerm(msgspec.Struct, frozen=True, gc=False):
+    """One term of a node selector: requirements on labels and names that must all hold."""
+
+    labels: tuple[Requirement, ...] = ()
+    names: tuple[Requirement, ...] = ()
+    matches_nothing: bool = False
+
+    def matches(self, snapshot: Snapshot, rows: Rows) -> Mask:
+        """Per given row whether its node satisfies the term."""
+        if self.matches_nothing:
+            return np.zeros(count_of(rows, snapshot.table.size), np.bool_)
+        mask = labels_match(self.labels, snapshot, rows)
+        for requirement in self.names:
+            named = _is_named(requirement, snapshot, rows)
+            mask = named if mask is None else mask & named
+        return _everything(snapshot, rows) if mask is None else mask
+
+    def matches_node(self, node: Node) -> bool:
+        """Whether one node object satisfies the term."""
+        return (
+            not self.matches_nothing
+            and labels_match_node(self.labels, node)
+            and all(r.matches_value(node.metadata.name) for r in self.names)
+        )
+
+
+NEVER: Final = NodeTerm(matches_nothing=True)
+
+
+class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
+    """The node selector and the required node affinity of a pod.
+
+    Attributes:
+        labels: what `spec.nodeSelector` demands.
+        terms: required affinity, of which one term must hold; None when there is none.
+    """
+
+    labels: tuple[Requirement, ...]
+    terms: tuple[NodeTerm, ...] | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every node will do."""
+        return not self.labels and self.terms is None
+
+    def matches(self, snapshot: Snapshot, rows: Rows) -> Mask | None:
+        """Per given row whether its node will do; None when every node will."""
+        mask = labels_match(self.labels, snapshot, rows)
+        if self.terms is None:
+            return mask
+        affinity = any_term_matches(self.terms, snapshot, rows)
+        return affinity if mask is None else mask & affinity
+
+    def matches_node(self, node: Node) -> bool:
+        """Whether one node object will do."""
+        return labels_match_node(self.labels, node) and (
+            self.terms is None or any(term.matches_node(node) for term in self.terms)
+        )
+
+
+class PreferredNodeTerms(msgspec.Struct, frozen=True, gc=False):
+    """Terms that earn their weight on nodes that satisfy them."""
+
+    terms: tuple[tuple[int, NodeTerm], ...]
+
+    def score(self, snapshot: Snapshot, rows: Rows) -> Scores:
+        """Per given row the weights earned."""
+        total = np.zeros(count_of(rows, snapshot.table.size))
+        for weight, term in self.terms:
+            total += weight * term.matches(snapshot, rows)
+        return total
+
+
+def required_node_affinity_of(spec: PodSpec) -> RequiredNodeAffinity:
+    """What a pod demands of its node.
+
+    A term that cannot be read matches nothing, as the API server keeps such terms from old times.
+    """
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    selector = None
+    if affinity is not None:
+        selector = affinity.required_during_scheduling_ignored_during_execution
+    terms = None
+    if selector is not None:
+        terms = tuple(map(_term_or_never, selector.node_selector_terms))
+    labels = (
+        Requirement(key, Operator.IN, frozenset((value,)))
+        for key, value in spec.node_selector.items()
+    )
+    return RequiredNodeAffinity(tuple(labels), terms)
+
+
+def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
+    """The terms of the required node affinity, as they are written."""
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is None:
+        return ()
+    required = affinity.required_during_scheduling_ignored_during_execution
+    return () if required is None else required.node_selector_terms
+
+
+def node_selector_terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
+    """The terms of a node selector.
+
+    Raises:
+        SelectorError: a term cannot be read.
+    """
+    return tuple(map(node_term, selector.node_selector_terms))
+
+
+def preferred_node_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredNodeTerms:
+    """Preferred terms that can earn anything.
+
+    Raises:
+        SelectorError: a term cannot be read.
+    """
+    parsed = ((t.weight, node_term(t.preference)) for t in terms if t.weight)
+    return PreferredNodeTerms(tuple((w, t) for w, t in parsed if not t.matches_nothing))
+
+
+def node_term(term: NodeSelectorTerm) -> NodeTerm:
+    """The parsed term; one without any requirement matches nothing.
+
+    Raises:
+        SelectorError: a requirement cannot be read.
+    """
+    labels = tuple(map(node_requirement, term.match_expressions))
+    fields = tuple(map(_field_requirement, term.match_fields))
+    if not (labels or fields):
+        return NEVER
+    # No other field exists, so that nothing can be In it and everything is NotIn it.
+    others = [r for r in fields if r.key != NAME_FIELD]
+    if any(r.operator is Operator.IN for r in others):
+        return NEVER
+    return NodeTerm(labels, tuple(r for r in fields if r.key == NAME_FIELD))
+
+
+def any_term_matches(terms: Iterable[NodeTerm], snapshot: Snapshot, rows: Rows) -> Mask:
+    """Per given row whether its node satisfies one of the terms."""
+    mask: Mask | None = None
+    for term in terms:
+        matched = term.matches(snapshot, rows)
+        mask = matched if mask is None else mask | matched
+    return ~_everything(snapshot, rows) if mask is None else mask
+
+
+def labels_match(
+    requirements: Iterable[Requirement], snapshot: Snapshot, rows: Rows
+) -> Mask | None:
+    """Per given row whether its node's labels satisfy all requirements; None without any."""
+    tables = []
+    for requirement in requirements:
+        column = snapshot.label_column(requirement.key)
+        verdicts = column.verdicts(requirement)
+        if not verdicts.any():
+            return ~_everything(snapshot, rows)
+        tables.append((column, verdicts))
+    mask: Mask | None = None
+    for column, verdicts in tables:
+        verdict = verdicts[column.ids(snapshot.table.size)[rows]]
+        mask = verdict if mask is None else mask & verdict
+    return mask
+
+
+def labels_match_node(requirements: Iterable[Requirement], node: Node) -> bool:
+    """Whether the labels of one node object satisfy all requirements."""
+    labels = node.metadata.labels
+    return all(r.matches_value(labels.get(r.key)) for r in requirements)
+
+
+def has_untolerated_taint(taints: Iterable[Taint], tolerations: Tolerations) -> bool:
+    """Whether there is a taint that keeps pods away and that nothing tolerates."""
+    return any(t.effect in DO_NOT_SCHEDULE and not tolerations.tolerate(t) for t in taints)
+
+
+def tolerated_taints(
+    tolerations: tuple[Toleration, ...], snapshot: Snapshot, rows: Rows
+) -> Mask | None:
+    """Per given row whether no taint keeps the pod away; None when that holds everywhere."""
+    filed = Tolerations(tolerations)
+    judged: Judged[tuple[Taint, ...], np.bool_] = Judged(
+        lambda taints: not has_untolerated_taint(taints, filed), np.bool_
+    )
+    mask = judged.of(snapshot.table.taint_sets, snapshot.table.taint_set[rows])
+    return None if mask.all() else mask
+
+
+def _term_or_never(term: NodeSelectorTerm) -> NodeTerm:
+    try:
+        return node_term(term)
+    except SelectorError:
+        return NEVER
+
+
+def _field_requirement(requirement: NodeSelectorRequirement) -> Requirement:
+    parsed = node_requirement(requirement)
+    if parsed.operator not in (Operator.IN, Operator.NOT_IN) or len(requirement.values) != 1:
+        raise SelectorError(
+            f"field {requirement.key!r} expects In or NotIn with one value, got "
+            f"{requirement.operator} with {len(requirement.values)}"
+        )
+    return parsed
+
+
+def _is_named(requirement: Requirement, snapshot: Snapshot, rows: Rows) -> Mask:
+    """Per given row whether the name of its node satisfies the requirement."""
+    (name,) = requirement.values
+    row = snapshot.table.row_of.get(name, -1)
+    if isinstance(rows, slice):
+        named = np.zeros(snapshot.table.size, np.bool_)
+        named[row : row + 1] = row >= 0
+        named = named[rows]
+    else:
+        named = rows == row
+    return named if requirement.operator is Operator.IN else ~named
+
+
+def _everything(snapshot: Snapshot, rows: Rows) -> Mask:
+    return np.ones(count_of(rows, snapshot.table.size), np.bool_)

@@ -1,0 +1,156 @@
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources the pod makes more evenly used.
+
+Extension points: PreScore, Score.
+Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (v1.36).
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.resources import is_scalar_resource
+from scheduler.config.args import NodeResourcesBalancedAllocationArgs
+from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import (
+    MAX_NODE_SCORE,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+    Scores,
+    SignPlugin,
+)
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Status
+from scheduler.kernel.plugins.columns import Mask, count_of
+from scheduler.kernel.plugins.resource_columns import ResourceColumns, is_counted
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+DEFAULT_ARGS: Final = NodeResourcesBalancedAllocationArgs()
+
+_HALF: Final = MAX_NODE_SCORE / 2
+_PAIR: Final = 2
+"""For two resources the standard deviation is half their distance."""
+
+
+class BalanceState(msgspec.Struct, frozen=True, eq=False):
+    """What the score compares for one pod.
+
+    Attributes:
+        columns: the resources that count.
+        steps: what is added to the use of a node, without and with the pod: shape
+            (2, resources, 1).
+    """
+
+    columns: ResourceColumns
+    steps: NDArray[np.float64]
+
+
+_STATE: Final[StateKey[BalanceState]] = StateKey("NodeResourcesBalancedAllocation/state")
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
+    """Scores what the pod does to the balance of a node."""
+
+    NAME: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    ARGS: ClassVar[type] = NodeResourcesBalancedAllocationArgs
+    READS: ClassVar[Reads] = Reads.SUMS
+
+    def __init__(
+        self, args: NodeResourcesBalancedAllocationArgs = DEFAULT_ARGS, handle: Handle | None = None
+    ) -> None:
+        super().__init__(args, handle)
+        self._names = [r.name for r in args.resources if is_counted(r.name)]
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What the pod would take."""
+        return frozenset(pod.shape.occupied.items())
+
+    @override
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
+        """Skip pods that ask for none of the resources: they would all go to one node."""
+        if not self._concerns(pod):
+            return SKIP
+        self._prepare(state, pod, snapshot)
+        return SUCCESS
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        """50 to 100: 75 where the pod leaves the balance as it is."""
+        prepared = state.get(_STATE)
+        if prepared is None or prepared.columns.layout is not snapshot.table.layout:
+            if not self._concerns(pod):
+                return np.zeros(count_of(rows, snapshot.table.size))
+            prepared = self._prepare(state, pod, snapshot)
+        columns = prepared.columns
+        allocatable = columns.allocatable(snapshot.table, rows)
+        used = columns.requested(snapshot.table, rows) + prepared.steps
+        if len(columns.names) == _PAIR and np.count_nonzero(allocatable) == allocatable.size:
+            deviation = _deviation_of_pair(used, allocatable)
+        else:
+            deviation = _deviation(used, allocatable)
+        balance = np.floor((1 - deviation) * MAX_NODE_SCORE)
+        scores: Scores = _HALF + np.trunc((_HALF + balance[1] - balance[0]) / 2)
+        return scores
+
+    def _concerns(self, pod: PodInfo) -> bool:
+        return any(pod.shape.occupied.get(name) for name in self._names)
+
+    def _prepare(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> BalanceState:
+        asked = pod.shape.occupied
+        names = [name for name in self._names if asked.get(name) or not is_scalar_resource(name)]
+        columns = ResourceColumns(snapshot.table, names, asked)
+        steps = np.stack((np.zeros_like(columns.amounts), columns.amounts))
+        prepared = BalanceState(columns, steps)
+        state.write(_STATE, prepared)
+        return prepared
+
+
+def _deviation_of_pair(
+    used: NDArray[np.float64], allocatable: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The standard deviation of two used shares: shape (2, rows).
+
+    Args:
+        used: shape (2, 2, rows): without and with the pod, by resource.
+        allocatable: shape (2, rows), nowhere 0.
+    """
+    used /= allocatable
+    np.minimum(used, 1, out=used)
+    distance: NDArray[np.float64] = used[:, 0] - used[:, 1]
+    distance /= _PAIR
+    return np.abs(distance, out=distance)
+
+
+def _deviation(used: NDArray[np.float64], allocatable: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard deviation of the used shares of what a node has: shape (2, rows).
+
+    Resources are added up one by one, in order: the result must be right to the last bit.
+    """
+    counted = allocatable > 0
+    shares = np.minimum(used / np.maximum(allocatable, 1), 1)
+    count = counted.sum(axis=0)
+    divisor = np.maximum(count, 1)
+    mean = _sum(shares, counted) / divisor
+    deviation = np.sqrt(_sum((shares - mean[:, None]) ** 2, counted) / divisor)
+    return np.where(count == _PAIR, _half_distance(shares, counted), deviation)
+
+
+def _sum(shares: NDArray[np.float64], counted: Mask) -> NDArray[np.float64]:
+    total = np.zeros((shares.shape[0], shares.shape[2]))
+    for resource, counts in enumerate(counted):
+        total += shares[:, resource] * counts
+    return total
+
+
+def _half_distance(shares: NDArray[np.float64], counted: Mask) -> NDArray[np.float64]:
+    """Half the distance of the first and the second resource that counts."""
+    is_second = counted & (counted.cumsum(axis=0) == _PAIR)
+    distance = _sum(shares, counted & ~is_second) - _sum(shares, is_second)
+    half: NDArray[np.float64] = np.abs(distance / _PAIR)
+    return half

@@ -1,0 +1,202 @@
+"""NodeVolumeLimits: a node holds as many volumes of a CSI driver as the driver says it can.
+
+Extension points: PreFilter, Filter.
+Events: a CSI node is added or its limits grow; a pod with volumes is deleted; a claim of the pod is
+added; a volume is detached.
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (v1.36).
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+
+from scheduler.api.objects import Volume
+from scheduler.api.pods import PodInfo
+from scheduler.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    ObjectKind,
+    QueueingHint,
+)
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import (
+    Bits,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    Reason,
+    SignPlugin,
+)
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status
+from scheduler.kernel.plugins.volume_binding_hints import queue_if, uses_claim
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.volumes.attachments import OVER_LIMIT, Attached, MissingClaimError
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.translation import plugin_of
+
+_REASONS: Final = (Reason(OVER_LIMIT),)
+_OVER: Final = np.uint64(1)
+_MISSING: Final = np.uint64(2)
+
+
+class _Wanted:
+    """The volumes a pod brings to a node.
+
+    Attributes:
+        volumes: as their drivers know them.
+        missing: what is said of a claim that does not exist, or empty.
+    """
+
+    __slots__ = ("missing", "volumes")
+
+    def __init__(self, volumes: Attached, missing: str = "") -> None:
+        self.volumes = volumes
+        self.missing = missing
+
+
+_WANTED: Final[StateKey[_Wanted]] = StateKey("NodeVolumeLimits/wanted")
+
+
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, Shortcuts):
+    """Rejects nodes that would hold too many volumes."""
+
+    NAME: ClassVar[str] = "NodeVolumeLimits"
+    READS: ClassVar[Reads] = Reads.CLUSTER
+    NEEDS_VOLUMES: ClassVar[bool] = True
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._handle = handle
+        handle.shared(VolumeCatalog)
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (
+            ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), after_csi_node_updated
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, ActionType.DELETE), after_pod_deleted
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
+                after_claim_added,
+                reads_pod_shape_only=False,
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE),
+                after_volume_detached,
+                reads_pod_shape_only=False,
+            ),
+        )
+
+    @override
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Nothing: answers for pods with volumes are not kept."""
+        return ()
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Skip pods without volumes that are attached."""
+        if not any(map(_is_attached, pod.pod.volumes)):
+            return None, SKIP
+        self._handle.shared(VolumeCatalog).refresh(snapshot)
+        return None, SUCCESS
+
+    @override
+    def filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Bits | None:
+        """See `FilterPlugin.filter`.
+
+        Raises:
+            ForeignClaimError: another object owns an ephemeral claim of the pod.
+            TranslationError: a volume of a migrated type has no counterpart.
+        """
+        wanted = state.get(_WANTED)
+        if wanted is None:
+            wanted = self._wanted(pod)
+            state.write(_WANTED, wanted)
+        if wanted.missing:
+            return np.full(len(snapshot.table.alive[rows]), _MISSING)
+        attachments = self._handle.shared(VolumeCatalog).attachments
+        over = attachments.rows_over_limit(wanted.volumes, snapshot, rows)[rows]
+        return over.astype(np.uint64) if over.any() else None
+
+    @override
+    def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
+        wanted = state.get(_WANTED) or self._wanted(pod)
+        return (*_REASONS, Reason(wanted.missing, Code.UNSCHEDULABLE_AND_UNRESOLVABLE))
+
+    def _wanted(self, pod: PodInfo) -> _Wanted:
+        try:
+            return _Wanted(self._handle.shared(VolumeCatalog).attachments.wanted(pod))
+        except MissingClaimError as problem:
+            return _Wanted({}, str(problem))
+
+
+def after_csi_node_updated(
+    pod: PodInfo,  # noqa: ARG001 - hints share a signature
+    old: CSINode,
+    new: CSINode,
+) -> QueueingHint:
+    """The node can hold more volumes of some driver than before."""
+    before = {driver.name: driver.limit or 0 for driver in old.spec.drivers}
+    return queue_if(
+        any((driver.limit or 0) > before.get(driver.name, 0) for driver in new.spec.drivers)
+    )
+
+
+def after_pod_deleted(
+    pod: PodInfo,  # noqa: ARG001 - hints share a signature
+    old: PodInfo,
+    new: None,  # noqa: ARG001 - hints share a signature
+) -> QueueingHint:
+    """The deleted pod had, or was promised, a node, and had volumes that are attached."""
+    had_node = old.node_name or old.pod.status.nominated_node_name
+    return queue_if(bool(had_node) and any(map(_is_attached, old.pod.volumes)))
+
+
+def after_claim_added(
+    pod: PodInfo,
+    old: None,  # noqa: ARG001 - hints share a signature
+    new: PersistentVolumeClaim,
+) -> QueueingHint:
+    """The claim is one of the pod's."""
+    return queue_if(uses_claim(pod, new))
+
+
+def after_volume_detached(
+    pod: PodInfo,
+    old: VolumeAttachment,
+    new: None,  # noqa: ARG001 - hints share a signature
+) -> QueueingHint:
+    """The pod has a claim, or a volume of the driver that has just detached one."""
+    for volume in pod.pod.volumes:
+        plugin = plugin_of(volume)
+        if volume.persistent_volume_claim is not None or (
+            plugin is not None and plugin.driver == old.spec.attacher
+        ):
+            return QueueingHint.QUEUE
+    return QueueingHint.SKIP
+
+
+def _is_attached(volume: Volume) -> bool:
+    return (
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or plugin_of(volume) is not None
+    )

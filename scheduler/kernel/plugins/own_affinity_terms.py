@@ -1,0 +1,148 @@
+"""What the (anti-)affinity terms of an incoming pod ask for, with namespaces resolved.
+
+Namespace selectors of an incoming pod are resolved to the names of the namespaces that exist;
+those of running pods are judged by the labels of the incoming pod's namespace instead.
+
+Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/plugin.go (v1.36)
+mergeAffinityTermNamespacesIfNotEmpty; filtering.go podMatchesAllAffinityTerms.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from scheduler.api.affinity import AffinityTerm, AffinityTerms
+from scheduler.api.pods import PodInfo, PodShape
+from scheduler.api.selectors import EVERYTHING, NOTHING
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector
+
+_MAX_SHAPES: Final = 4096
+_MAX_NAMESPACES_PER_SHAPE: Final = 1024
+
+
+class OwnTerm(msgspec.Struct, frozen=True, gc=False):
+    """One term: the pods it speaks of, within which domain, and what a preferred one is worth."""
+
+    topology_key: str
+    pods: PodSelector
+    weight: int = 1
+    """Negative for preferred anti-affinity."""
+
+
+class OwnTerms(msgspec.Struct, frozen=True):
+    """The resolved terms of an incoming pod.
+
+    Attributes:
+        affinity_keys: the topology key of each required affinity term.
+        near: the pods that satisfy all required affinity terms; only such pods count.
+        away: required anti-affinity.
+        preferred: both kinds of preferred terms.
+        namespace_epoch: when namespaces were looked at; None when no term selects namespaces.
+    """
+
+    affinity_keys: tuple[str, ...] = ()
+    near: PodSelector | None = None
+    away: tuple[OwnTerm, ...] = ()
+    preferred: tuple[OwnTerm, ...] = ()
+    namespace_epoch: int | None = None
+
+    @property
+    def has_required(self) -> bool:
+        """Whether any term is required."""
+        return bool(self.affinity_keys or self.away)
+
+
+NO_TERMS: Final = OwnTerms()
+
+
+class OwnTermsCache:
+    """Resolves the terms of pods once per shape and namespace."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[PodShape, dict[str, OwnTerms]] = {}
+
+    def terms_of(self, pod: PodInfo, snapshot: Snapshot) -> OwnTerms:
+        """The terms of a pod, for the namespaces as they are now."""
+        affinity = pod.shape.affinity
+        if affinity is None:
+            return NO_TERMS
+        by_namespace = self._shapes.get(pod.shape)
+        if by_namespace is None:
+            if len(self._shapes) >= _MAX_SHAPES:
+                self._shapes.clear()
+            by_namespace = self._shapes[pod.shape] = {}
+        found = by_namespace.get(pod.namespace)
+        if found is None or found.namespace_epoch not in (None, snapshot.namespace_epoch):
+            if len(by_namespace) >= _MAX_NAMESPACES_PER_SHAPE:
+                by_namespace.clear()
+            found = by_namespace[pod.namespace] = _resolved(affinity, pod.namespace, snapshot)
+        return found
+
+
+def speaks_of(pods: PodSelector, pod: PodInfo, namespaces: NamespaceLabels) -> bool:
+    """Whether a pod is among the selected ones."""
+    return pods.matches_namespace(pod.namespace, namespaces) and pods.selector.matches(pod.labels)
+
+
+def resolved_term(term: AffinityTerm, namespace: str, snapshot: Snapshot) -> OwnTerm:
+    """A term of a pod in a namespace, for the namespaces as they are now."""
+    return OwnTerm(term.topology_key, _pods(term, namespace, snapshot.namespaces))
+
+
+def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> OwnTerms:
+    near = [_pods(term, namespace, snapshot.namespaces) for term in affinity.required]
+    preferred = [(weighted.term, weighted.weight) for weighted in affinity.preferred]
+    preferred.extend((weighted.term, -weighted.weight) for weighted in affinity.preferred_anti)
+    every_term = (
+        *affinity.required,
+        *affinity.required_anti,
+        *(term for term, _ in preferred),
+    )
+    return OwnTerms(
+        affinity_keys=tuple(term.topology_key for term in affinity.required),
+        near=_intersection(near) if near else None,
+        away=tuple(resolved_term(term, namespace, snapshot) for term in affinity.required_anti),
+        preferred=tuple(
+            OwnTerm(term.topology_key, _pods(term, namespace, snapshot.namespaces), weight)
+            for term, weight in preferred
+        ),
+        namespace_epoch=snapshot.namespace_epoch if _select_namespaces(every_term) else None,
+    )
+
+
+def _select_namespaces(terms: Iterable[AffinityTerm]) -> bool:
+    return any(
+        not (term.namespace_selector.nothing or term.namespace_selector.matches({}))
+        for term in terms
+    )
+
+
+def _pods(term: AffinityTerm, namespace: str, namespaces: NamespaceLabels) -> PodSelector:
+    resolved = term.in_namespace(namespace)
+    if resolved.namespace_selector.matches({}):
+        # Upstream compares the pods found with the selector as well, and with no labels instead of
+        # those of their namespace: a selector that only excludes labels lets all namespaces pass.
+        return PodSelector(frozenset(), resolved.selector, EVERYTHING)
+    matching = {
+        name for name, labels in namespaces.items() if resolved.namespace_selector.matches(labels)
+    }
+    return PodSelector(resolved.namespaces | matching, resolved.selector, NOTHING)
+
+
+def _intersection(selectors: Iterable[PodSelector]) -> PodSelector:
+    """The pods that all resolved selectors mean."""
+    first, *others = selectors
+    for other in others:
+        if first.namespace_selector.is_everything:
+            namespaces, among = other.namespaces, other.namespace_selector
+        elif other.namespace_selector.is_everything:
+            namespaces, among = first.namespaces, first.namespace_selector
+        else:
+            namespaces, among = first.namespaces & other.namespaces, NOTHING
+        selector = first.selector.with_requirements(other.selector.requirements)
+        if other.selector.nothing:
+            selector = NOTHING
+        first = PodSelector(namespaces, selector, among)
+    return first

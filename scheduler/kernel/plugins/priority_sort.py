@@ -1,0 +1,24 @@
+"""PrioritySort: the more important pod goes first, among equals the one that waits longer.
+
+Extension points: QueueSort.
+Events: none; it rejects nothing.
+Source: pkg/scheduler/framework/plugins/queuesort/priority_sort.go (v1.36).
+"""
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from scheduler.kernel.framework.interface import QueueSortPlugin
+from scheduler.kernel.framework.types import QueuedPodInfo
+
+
+class PrioritySort(QueueSortPlugin):
+    """Orders the active queue by priority, then by time."""
+
+    NAME: ClassVar[str] = "PrioritySort"
+
+    @override
+    def sort_key(self, queued: QueuedPodInfo) -> tuple[int, float]:
+        """Smaller for the pod that goes first."""
+        return -queued.pod_info.priority, queued.timestamp

@@ -1,0 +1,64 @@
+"""The in-tree plugins. Adding one is a line here.
+
+Source: kubernetes pkg/scheduler/framework/plugins/registry.go v1.36.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.plugins.default_binder import DefaultBinder
+from scheduler.kernel.plugins.default_preemption import DefaultPreemption
+from scheduler.kernel.plugins.dynamic_resources import DynamicResources
+from scheduler.kernel.plugins.gang_scheduling import GangScheduling
+from scheduler.kernel.plugins.image_locality import ImageLocality
+from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.kernel.plugins.keep_room import KeepRoom
+from scheduler.kernel.plugins.node_affinity import NodeAffinity
+from scheduler.kernel.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler.kernel.plugins.node_name import NodeName
+from scheduler.kernel.plugins.node_ports import NodePorts
+from scheduler.kernel.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.kernel.plugins.node_volume_limits import NodeVolumeLimits
+from scheduler.kernel.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.kernel.plugins.priority_sort import PrioritySort
+from scheduler.kernel.plugins.scheduling_gates import SchedulingGates
+from scheduler.kernel.plugins.taint_toleration import TaintToleration
+from scheduler.kernel.plugins.volume_binding import VolumeBinding
+from scheduler.kernel.plugins.volume_restrictions import VolumeRestrictions
+from scheduler.kernel.plugins.volume_zone import VolumeZone
+
+IN_TREE: Final[Mapping[str, type[Plugin]]] = {
+    plugin_type.NAME: plugin_type
+    for plugin_type in (
+        DefaultBinder,
+        DefaultPreemption,
+        DynamicResources,
+        ImageLocality,
+        InterPodAffinity,
+        KeepRoom,
+        NodeAffinity,
+        NodeDeclaredFeatures,
+        NodeName,
+        NodePorts,
+        NodeResourcesBalancedAllocation,
+        NodeResourcesFit,
+        NodeUnschedulable,
+        NodeVolumeLimits,
+        PodTopologySpread,
+        PrioritySort,
+        SchedulingGates,
+        TaintToleration,
+        VolumeBinding,
+        VolumeRestrictions,
+        VolumeZone,
+    )
+}
+"""By the name that configurations use."""
+
+IN_EVERY_PROFILE: Final[tuple[type[Plugin], ...]] = (GangScheduling,)
+"""Those that run first at their extension points, whatever a configuration says."""

@@ -1,0 +1,102 @@
+"""The columns of chosen resources, as matrices with one line per resource.
+
+Units: as in `NodeTable`: thousandths of a core, bytes, whole units.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
+from scheduler.kernel.snapshot import Rows
+from scheduler.kernel.snapshot.node_table import CPU_COLUMN, MEMORY_COLUMN, NodeTable
+
+Amounts: TypeAlias = NDArray[np.float64]
+"""Shape (resources, rows) or (resources, 1)."""
+
+_CORE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_NON_ZERO: Final = (CPU_COLUMN, MEMORY_COLUMN)
+
+
+def is_counted(name: str) -> bool:
+    """Whether nodes have a column for the resource; pods have one of their own."""
+    return name in _CORE or is_scalar_resource(name)
+
+
+class ResourceColumns:
+    """Some resources of the node table, in a given order, without those that no node offers.
+
+    Attributes:
+        names: the resources that some node offers.
+        amounts: what the pod asks of each, shape (resources, 1).
+        layout: the layout of the table for which this holds.
+    """
+
+    __slots__ = ("_defaulted", "_lines", "_numbers", "amounts", "layout", "names")
+
+    def __init__(self, table: NodeTable, names: Sequence[str], asked: Mapping[str, int]) -> None:
+        """Find the columns.
+
+        Args:
+            table: where they are.
+            names: the resources, all of them counted ones.
+            asked: what the pod asks for.
+        """
+        self.layout = table.layout
+        found = [(name, table.resources.get(name)) for name in names]
+        self.names = [name for name, number in found if number is not None]
+        self._numbers = [number for _, number in found if number is not None]
+        self._lines = _run_or_list(self._numbers)
+        self._defaulted = [
+            (line, number) for line, number in enumerate(self._numbers) if number in _NON_ZERO
+        ]
+        amounts = [asked.get(name, 0) for name in self.names]
+        self.amounts: Amounts = np.array(amounts, np.float64).reshape(-1, 1)
+
+    def allocatable(self, table: NodeTable, rows: Rows) -> Amounts:
+        """What the nodes have. Not to be written to."""
+        return self._pick(table.allocatable, rows)
+
+    def requested(self, table: NodeTable, rows: Rows) -> Amounts:
+        """What the pods on the nodes take. Not to be written to."""
+        return self._pick(table.requested, rows)
+
+    def non_zero_requested(self, table: NodeTable, rows: Rows) -> Amounts:
+        """The same, where cpu and memory have defaults. Not to be written to."""
+        non_zero = table.non_zero_requested
+        if len(self._defaulted) == len(self._numbers) and isinstance(self._lines, slice):
+            return non_zero[self._lines, rows]
+        requested = self._pick(table.requested, rows).copy()
+        for line, number in self._defaulted:
+            requested[line] = non_zero[number, rows]
+        return requested
+
+    def oversized_cells(self, table: NodeTable, rows: Rows) -> Iterator[tuple[int, int, int, int]]:
+        """Where float64 does not hold what nodes have or pods take of a resource.
+
+        Yields:
+            The line, the position among the rows, and the exact amounts there are and are taken.
+        """
+        position_of = {row: i for i, row in enumerate(np.arange(table.size)[rows].tolist())}
+        for number, row in table.oversized_cells():
+            if row in position_of and number in self._numbers:
+                yield (
+                    self._numbers.index(number),
+                    position_of[row],
+                    table.exact_allocatable(number, row),
+                    table.exact_requested(number, row),
+                )
+
+    def _pick(self, matrix: Amounts, rows: Rows) -> Amounts:
+        if isinstance(self._lines, slice):
+            return matrix[self._lines, rows]
+        return matrix[:, rows][self._lines]
+
+
+def _run_or_list(numbers: list[int]) -> slice | list[int]:
+    """Neighbouring columns as a slice, which makes a view; any others as they are."""
+    first = numbers[0] if numbers else 0
+    end = first + len(numbers)
+    return slice(first, end) if numbers == list(range(first, end)) else numbers

@@ -1,0 +1,80 @@
+"""How pods are spread over the domains of a constraint that rejects nodes, for people."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.framework.obstacles import DomainCount, SpreadObstacle
+from scheduler.kernel.plugins.spread_constraints import SpreadConstraint
+from scheduler.kernel.plugins.topology_scope import Domains
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.label_columns import ABSENT
+
+_DOMAINS: Final = 20
+"""As many domains are told of: the emptiest and the fullest."""
+
+
+def obstacle(  # noqa: PLR0913 - what the state of an attempt knows of one constraint
+    path: str,
+    constraint: SpreadConstraint,
+    domains: Domains,
+    sums: NDArray[np.float64],
+    *,
+    lowest: float,
+    limit: float,
+    snapshot: Snapshot,
+    rows: NDArray[np.intp],
+) -> SpreadObstacle | None:
+    """What a constraint has against rows; None if nothing.
+
+    Args:
+        path: where it is written.
+        constraint: what it says.
+        domains: its domains.
+        sums: pods by domain.
+        lowest: what the emptiest domain holds.
+        limit: how many pods a domain may hold before one more is too many.
+        snapshot: the cluster.
+        rows: the rows.
+    """
+    ids = domains.ids[rows]
+    missing = int(np.count_nonzero(ids == ABSENT))
+    skewed = sums > limit
+    skewed[ABSENT] = False
+    nodes = missing + int(np.count_nonzero(skewed[ids]))
+    if not nodes:
+        return None
+    present = np.arange(domains.count)[domains.present]
+    names = snapshot.label_column(constraint.topology_key).values.values
+    adds = constraint.max_skew + lowest - limit
+    return SpreadObstacle(
+        path=path,
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        min_domains=constraint.min_domains,
+        selector=constraint.selector.text,
+        nodes=nodes,
+        missing_key=missing,
+        lowest=int(lowest),
+        domain_count=len(present),
+        domains=tuple(
+            DomainCount(
+                str(names[i]),
+                int(sums[i]),
+                int(sums[i] - lowest),
+                int(sums[i] + adds - lowest),
+            )
+            for i in _chosen(present, sums)
+        ),
+    )
+
+
+def _chosen(present: NDArray[np.intp], sums: NDArray[np.float64]) -> Sequence[int]:
+    """The emptiest and the fullest domains, by number of pods."""
+    ordered = present[np.argsort(sums[present], kind="stable")]
+    if len(ordered) > _DOMAINS:
+        ordered = np.concatenate((ordered[: _DOMAINS // 2], ordered[-_DOMAINS // 2 :]))
+    chosen: list[int] = ordered.tolist()
+    return chosen

@@ -1,0 +1,220 @@
+"""How many pods PodDisruptionBudgets allow to be evicted, and which evictions would be too many.
+
+Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+filterPodsWithPDBViolation (v1.36).
+Differs: what one decision looks at is bounded. A pod that more than eight budgets speak of leaves
+against one of them; so does a pod whose budgets are not known yet, as there are very many.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.disruption_budgets import DisruptionBudget
+from scheduler.api.pods import LabelSet
+from scheduler.kernel.preemption.importance import Indices, RankedPods, stable_order
+from scheduler.kernel.snapshot.pod_kinds import OtherPods
+from scheduler.kernel.snapshot.pod_selectors import PodSelector, SelectorIndex
+
+MAX_BUDGETS: Final = 8
+"""Budgets that speak of one pod, at most; eviction through the API takes one."""
+MAX_COMPARED: Final = 200_000
+"""Labels that one decision compares with requirements, at most: some 60 ms. The next goes on."""
+MAX_FILED: Final = 5_000
+"""Selectors of new budgets that one decision files, at most: some 40 ms. The next goes on."""
+_LABEL_SET_COST: Final = 16
+"""What looking for the budgets of a label set costs beside comparisons, in comparisons."""
+_MAX_FOUND: Final = 50_000
+"""Label sets whose budgets are remembered."""
+
+
+class _Filed:
+    """A budget, found by the pods that it speaks of.
+
+    Attributes:
+        pods: these.
+        budget: its newest version.
+        number: its place among all budgets.
+    """
+
+    __slots__ = ("budget", "number", "pods")
+
+    def __init__(self, budget: DisruptionBudget) -> None:
+        self.pods = PodSelector(frozenset((budget.namespace,)), budget.selector)
+        self.budget = budget
+        self.number = 0
+
+
+_Found: TypeAlias = tuple[_Filed, ...] | None
+"""The budgets that speak of a pod; None if there are too many."""
+
+
+class Budgets:
+    """All budgets of a cluster; finds those that speak of a pod once per namespace and label set.
+
+    What was found stands until the selector of a budget of the namespace changes; a changed status
+    changes nothing of it.
+    """
+
+    def __init__(self) -> None:
+        self._budgets: list[DisruptionBudget] = []
+        self._filed: dict[tuple[str, str], _Filed] = {}
+        self._index: SelectorIndex[_Filed] = SelectorIndex()
+        self._in_namespace: Counter[str] = Counter()
+        self._found: dict[tuple[str, LabelSet], _Found] = {}
+        self._behind: set[str] = set()
+        """Namespaces with budgets that are not filed yet."""
+
+    def refresh(self, budgets: Iterable[DisruptionBudget]) -> None:
+        """Take over what there is now.
+
+        Cost: O(budgets) comparisons by identity, and O(changed budgets) once any has changed.
+        """
+        current = list(budgets)
+        is_same = len(current) == len(self._budgets) and all(map(_is_same, current, self._budgets))
+        if is_same and not self._behind:
+            return
+        self._behind.clear()
+        turns = MAX_FILED
+        self._budgets = current
+        before, self._filed = self._filed, {}
+        changed = set()
+        for number, budget in enumerate(current):
+            if budget.selector.nothing or budget.selector.is_everything:
+                continue
+            key = (budget.namespace, budget.metadata.name)
+            filed = before.pop(key, None)
+            if filed is None or not _selects_alike(filed.budget, budget):
+                changed.add(budget.namespace)
+                if filed is not None:
+                    self._take_out(filed)
+                if not turns:
+                    self._behind.add(budget.namespace)
+                    continue
+                turns -= 1
+                filed = self._file(budget)
+            filed.budget, filed.number = budget, number
+            self._filed[key] = filed
+        for filed in before.values():
+            changed.add(filed.budget.namespace)
+            self._take_out(filed)
+        if changed:
+            self._found = {k: found for k, found in self._found.items() if k[0] not in changed}
+
+    def _file(self, budget: DisruptionBudget) -> _Filed:
+        filed = _Filed(budget)
+        self._index.add(filed)
+        self._in_namespace[budget.namespace] += 1
+        return filed
+
+    def _take_out(self, filed: _Filed) -> None:
+        namespace = filed.budget.namespace
+        self._index.discard(filed)
+        self._in_namespace[namespace] -= 1
+        if not self._in_namespace[namespace]:
+            del self._in_namespace[namespace]
+
+    def violating(self, pods: RankedPods, others: OtherPods, places: Indices) -> NDArray[np.bool_]:
+        """Which evictions no budget has left, if all these pods were evicted.
+
+        Budgets are spent per node, on its pods in the order given. A pod spends of every budget
+        that speaks of it, also when one of them has nothing left.
+
+        Args:
+            pods: the pods.
+            others: their kinds.
+            places: the place of each pod's kind among `others`.
+        """
+        found = self._speaking_of(others)
+        violates = np.array([each is None for each in found], np.bool_)[places]
+        allowed = np.array([b.disruptions_allowed for b in self._budgets], np.int64)
+        # Of as many as may leave a node no budget runs out that allows so many.
+        scarce = allowed < len(pods.widths)
+        numbers = [[each.number for each in of or () if scarce[each.number]] for of in found]
+        counts = np.array([len(each) for each in numbers], np.intp)
+        if not counts.any():
+            return violates
+        flat = np.array([number for each in numbers for number in each], np.intp)
+        spends = counts[places]
+        # One pair per pod and budget that speaks of it.
+        pod = np.repeat(np.arange(len(pods)), spends)
+        within = np.arange(len(pod)) - np.repeat(np.cumsum(spends) - spends, spends)
+        budget = flat[(np.cumsum(counts) - counts)[places][pod] + within]
+        pod, budget = self._spent(pods, pod, budget)
+        order = stable_order(pods.at[pod])
+        order = order[stable_order(budget[order])]
+        pod, budget = pod[order], budget[order]
+        # What is spent of a budget on a node lies together now, in order of importance.
+        at = pods.at[pod]
+        starts = np.flatnonzero((np.diff(budget, prepend=-1) != 0) | (np.diff(at, prepend=-1) != 0))
+        nth = np.arange(len(pod)) - np.repeat(starts, np.diff(np.append(starts, len(pod))))
+        violates[pod[nth >= allowed[budget]]] = True
+        return violates
+
+    def _spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> tuple[Indices, Indices]:
+        """The pairs that cost the budget something: the API server has already counted others."""
+        budgets = self._budgets
+        names = frozenset().union(*(b.disrupted_pods for b in budgets if b.disrupted_pods))
+        if not names:
+            return pod, budget
+        disrupts = np.array([bool(b.disrupted_pods) for b in budgets], np.bool_)
+        maybe = np.flatnonzero(disrupts[budget])
+        free = [
+            place
+            for place, number, each in zip(
+                maybe.tolist(), budget[maybe].tolist(), pods.pods(pod[maybe]), strict=True
+            )
+            if each.name in names and each.name in budgets[number].disrupted_pods
+        ]
+        return np.delete(pod, free), np.delete(budget, free)
+
+    def _speaking_of(self, others: OtherPods) -> list[_Found]:
+        """The budgets that speak of each kind; of some it may not be known yet."""
+        keys = [(pod.namespace, pod.label_set) for pod in others]
+        if len(self._found) > _MAX_FOUND:
+            self._found.clear()
+        unknown: dict[str, dict[LabelSet, None]] = {}
+        for namespace, label_set in keys:
+            is_filed = namespace in self._in_namespace and namespace not in self._behind
+            if is_filed and (namespace, label_set) not in self._found:
+                unknown.setdefault(namespace, {})[label_set] = None
+        for namespace, label_sets in unknown.items():
+            # No namespace takes the turns of others.
+            left = MAX_COMPARED // len(unknown)
+            for label_set in label_sets:
+                left = self._look(namespace, label_set, left)
+                if left <= 0:
+                    break
+        return [self._known_of(*key) for key in keys]
+
+    def _known_of(self, namespace: str, label_set: LabelSet) -> _Found:
+        """The budgets of a label set as far as they are known; None where they are not."""
+        if namespace in self._behind and label_set.labels:
+            return None
+        return self._found.get((namespace, label_set)) if namespace in self._in_namespace else ()
+
+    def _look(self, namespace: str, label_set: LabelSet, left: int) -> int:
+        """Find the budgets of a label set; answers how many comparisons are left of so many."""
+        labels, found = label_set.labels, []
+        left -= _LABEL_SET_COST + len(labels)
+        for filed in self._index.candidates(labels, namespace) if labels else ():
+            left -= 1 + len(filed.pods.selector.requirements)
+            if left <= 0:
+                return left
+            if filed.budget.selects(labels):
+                found.append(filed)
+            if len(found) > MAX_BUDGETS:
+                break
+        self._found[namespace, label_set] = tuple(found) if len(found) <= MAX_BUDGETS else None
+        return left
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _selects_alike(one: DisruptionBudget, other: DisruptionBudget) -> bool:
+    return one is other or one.selector == other.selector

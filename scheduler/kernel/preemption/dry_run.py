@@ -1,0 +1,314 @@
+"""The dry run of preemption: selects victims on many nodes at once.
+
+It removes the pods of lower priority from every node. Then it reprieves them one by one, most
+important first, while the preemptor still fits. All nodes take the same step together, so a step is
+a handful of column operations, whatever the number of nodes.
+
+Source: kubernetes pkg/scheduler/framework/preemption/preemption.go (DryRunPreemption),
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode) v1.36.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime.changed_rows import ChangedRows, PodsOf
+from scheduler.kernel.framework.runtime.diagnosis import Diagnosis
+from scheduler.kernel.framework.runtime.nominated_pods import Nominated, NominatedPods
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.framework.status import Status, error, unresolvable
+from scheduler.kernel.preemption.budgets import Budgets
+from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt, RankedPods
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
+
+NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
+
+_LATER_BATCHES: Final = 4
+"""When the first nodes do not do, at most this many times as many are tried next."""
+_SPARE: Final = 1.25
+"""So many times the nodes are tried that would do if as many of them were candidates as so far.
+
+A batch costs about the same whether it has some nodes more: it is the second batch that costs.
+"""
+
+_NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
+
+
+class Tried(msgspec.Struct):
+    """The outcome of the dry run on some nodes.
+
+    Attributes:
+        rows: the nodes, in the order in which they were to be tried.
+        victims: the pods to evict, node by node, most important first; `at` is a place in `rows`.
+        violations: by node, how many of its victims violate a budget.
+        together: by node, how many of its victims were placed together with others.
+        is_candidate: the nodes on which the pod fits once the victims have left.
+        rejected: why other nodes do not help, each reason with its number of nodes.
+    """
+
+    rows: Indices
+    victims: PodsAt
+    violations: Indices
+    together: Indices
+    is_candidate: NDArray[np.bool_]
+    rejected: list[tuple[Status, int]]
+
+
+class DryRun:
+    """Tries nodes for one pod."""
+
+    def __init__(
+        self,
+        diagnosis: Diagnosis,
+        snapshot: Snapshot,
+        importance: Importance,
+        budgets: Budgets,
+        nominated: NominatedPods,
+        *,
+        below: int | None = None,
+    ) -> None:
+        """Take what there is to know.
+
+        Args:
+            diagnosis: why the pod fits nowhere.
+            snapshot: the cluster.
+            importance: the order of the pods of each node.
+            budgets: what evictions violate.
+            nominated: the pods that wait for a node to be cleared for them.
+            below: pods of a lower priority than this may have to leave; None for the pod's own.
+
+        Raises:
+            ValueError: there is nothing to try.
+        """
+        if diagnosis.attempt is None:
+            raise ValueError("the pod was rejected for good before any node was looked at")
+        self._attempt = diagnosis.attempt
+        self._verdicts = diagnosis.verdicts
+        self._pod = diagnosis.attempt.pod
+        self._places_together = diagnosis.places_together
+        self._snapshot = snapshot
+        self._importance = importance
+        self._budgets = budgets
+        self._nominated = nominated
+        self._below = self._pod.priority if below is None else below
+
+    def run(self, rows: Indices, wanted: int) -> list[Tried]:
+        """Try nodes in order until there are enough candidates.
+
+        Enough means `wanted` of them, at least one of which violates no budget.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        batches: list[Tried] = []
+        start, size = 0, int(_SPARE * wanted)
+        clean = total = 0
+        while start < len(rows) and not (clean and total >= wanted):
+            tried = self._try(rows[start : start + size])
+            clean, total = _cut(tried, wanted, clean, total)
+            batches.append(tried)
+            start += size
+            size = _next_size(start, wanted, total)
+        return batches
+
+    def _try(self, rows: Indices) -> Tried:
+        lower = self._importance.ranked(self._snapshot, rows, self._below)
+        count = len(rows)
+        without = count - len(lower.nodes)
+        tried = Tried(
+            rows,
+            lower.by_node(slice(0)),
+            np.zeros(count, np.intp),
+            np.zeros(count, np.intp),
+            np.zeros(count, np.bool_),
+            [(NO_VICTIMS, without)] if without else [],
+        )
+        if len(lower):
+            self._select_victims(tried, lower)
+        return tried
+
+    def _select_victims(self, tried: Tried, lower: RankedPods) -> None:
+        """Select the victims on every node that has pods of lower priority; reprieve the others."""
+        emptied = tried.rows[lower.nodes]
+        rows, kinds, others = self._without(emptied, lower.at, lower.kinds, lower.pods)
+        found = rows.judge()
+        fits = found.first == FEASIBLE
+        tried.rejected.extend((status, len(which)) for status, which in found.groups())
+        # In step with others a node costs next to nothing; picking out those that count costs more.
+        is_many = not rows.follows_single_pods and 2 * np.count_nonzero(fits) > len(fits)
+        chosen = np.ones_like(fits) if is_many else fits
+        kinds, lower, fits = kinds[chosen[lower.at]], lower.only(chosen), fits[chosen]
+        violates = self._budgets.violating(lower, others, kinds)
+        together = self._placed_together(others, kinds)
+        spared = violates | together
+        leaves = _reprieve(rows, np.flatnonzero(chosen), lower, kinds, spared) & fits[lower.at]
+        tried.victims = lower.by_node(leaves)
+        count = len(tried.rows)
+        tried.violations = np.bincount(lower.nodes[lower.at[leaves & violates]], minlength=count)
+        tried.together = np.bincount(lower.nodes[lower.at[leaves & together]], minlength=count)
+        tried.is_candidate[tried.victims.at] = True
+        unharmed = lower.nodes[fits & ~tried.is_candidate[lower.nodes]]
+        names = self._snapshot.table.names
+        tried.rejected.extend(
+            (error(_NO_REPRIEVE_ERROR.format(names[row])), 1)
+            for row in tried.rows[np.sort(unharmed)].tolist()
+        )
+
+    def _placed_together(self, others: OtherPods, kinds: Indices) -> NDArray[np.bool_]:
+        """Which pods, by the places of their kinds, a plugin has placed together with others."""
+        judge = self._places_together
+        if judge is None:
+            return np.zeros(len(kinds), np.bool_)
+        found: NDArray[np.bool_] = others.column(judge, judge)[kinds] > 0
+        return found
+
+    def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
+        """Whether the pod fits, for each candidate of the extenders, once the victims have left.
+
+        Args:
+            candidates: on nodes where preemption may help, with victims that are still there.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        row_of, number_of = self._snapshot.table.row_of, self._snapshot.kinds.number_of
+        rows = np.array([row_of[each.node_name] for each in candidates], np.intp)
+        victims = [victim for each in candidates for victim in each.victims]
+        at = np.repeat(np.arange(len(rows)), [len(each.victims) for each in candidates])
+        numbers = np.array([*map(number_of, victims)], np.intp)
+        changed, _, _ = self._without(rows, at, numbers, lambda: victims)
+        fits: NDArray[np.bool_] = changed.judge(np.arange(len(rows))).first == FEASIBLE
+        return fits
+
+    def _without(
+        self, rows: Indices, at: Indices, numbers: Indices, pods: PodsOf
+    ) -> tuple[ChangedRows, Indices, OtherPods]:
+        """Rows with pods taken off and nominated ones put there.
+
+        Args:
+            rows: the rows.
+            at: of each pod that goes, the place of its row.
+            numbers: the number of its kind.
+            pods: gives them, should a filter need them.
+
+        Returns:
+            The rows; the places of the pods' kinds among all kinds concerned; these.
+        """
+        before = self._nominated.before(self._pod, self._snapshot)
+        concerned = numbers if before is None else np.concatenate((numbers, before.kinds))
+        distinct, places = kinds_used(concerned)
+        others = OtherPods(self._snapshot.kinds, distinct)
+        kinds = places[: len(numbers)]
+        changed = self._changed_rows(rows, others)
+        if before is not None:
+            _nominate(changed, before, places[len(numbers) :], self._snapshot)
+        changed.remove(at, kinds, pods)
+        return changed, kinds, others
+
+    def _changed_rows(self, rows: Indices, others: OtherPods) -> ChangedRows:
+        known = self._verdicts
+        if known is not None:
+            known = known.at(rows if known.rows is None else np.searchsorted(known.rows, rows))
+        return ChangedRows(self._attempt, self._snapshot, rows, others, known)
+
+
+def _next_size(tried: int, wanted: int, total: int) -> int:
+    """How many nodes to try next, where those tried have brought so many candidates."""
+    most = _LATER_BATCHES * tried
+    if not total or total >= wanted:
+        return most
+    return min(most, int(_SPARE * (wanted - total) * tried / total) + 1)
+
+
+def _nominate(rows: ChangedRows, before: Nominated, kinds: Indices, snapshot: Snapshot) -> None:
+    """Tell of the nominated pods on the rows that are tried."""
+    order = np.argsort(rows.rows)
+    place = np.searchsorted(rows.rows, before.rows, sorter=order)
+    place = order[np.minimum(place, len(order) - 1)]
+    here = rows.rows[place] == before.rows
+    if here.any():
+        nominated = before.of(here)
+        rows.nominate(place[here], kinds[here], lambda: nominated.pods_on(snapshot))
+
+
+def _reprieve(
+    rows: ChangedRows,
+    places: Indices,
+    lower: RankedPods,
+    kinds: Indices,
+    spared: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Bring pods back while the preemptor fits: on each node those first that are to be spared.
+
+    Args:
+        rows: among which the nodes are.
+        places: the place of each node there.
+        lower: all pods that have left these nodes.
+        kinds: the place of the kind of each.
+        spared: which of them are to stay before others.
+
+    Returns:
+        Which of the pods must leave.
+    """
+    turns = _turns(lower, spared)
+    kinds = kinds[turns]
+    leaves = np.zeros(len(lower), np.bool_)
+    is_all = len(places) == len(rows.rows)
+    for rank in lower.ranks():
+        width = rank.stop - rank.start
+        leaves[rank] = rows.try_back(
+            slice(width) if is_all else places[:width],
+            kinds[rank],
+            lambda rank=rank: lower.pods(turns[rank]),  # type: ignore[misc] # the pods of this step
+        )
+    must = np.zeros(len(lower), np.bool_)
+    must[turns[leaves]] = True
+    return must
+
+
+def _turns(lower: RankedPods, spared: NDArray[np.bool_]) -> Indices:
+    """The order in which pods are brought back, laid out as their ranks are."""
+    every = np.arange(len(lower))
+    if not spared.any():
+        return every
+    before = np.zeros(len(lower), np.intp)
+    so_far = np.zeros(len(lower.nodes), np.intp)
+    for rank in lower.ranks():
+        here = so_far[: rank.stop - rank.start]
+        before[rank] = here
+        here += spared[rank]
+    ranks = np.repeat(np.arange(len(lower.widths)), lower.widths)
+    turn = np.where(spared, before, so_far[lower.at] + ranks - before)
+    starts = np.cumsum([0, *lower.widths])
+    turns = np.zeros(len(lower), np.intp)
+    turns[starts[turn] + lower.at] = every
+    return turns
+
+
+def _cut(tried: Tried, wanted: int, clean: int, total: int) -> tuple[int, int]:
+    """Drop candidates beyond those wanted, as if nodes had been tried one by one.
+
+    Args:
+        tried: the nodes of this batch.
+        wanted: how many candidates are enough, and the most of either sort.
+        clean: candidates before this batch that violate no budget and take no part of a group.
+        total: all candidates before this batch.
+
+    Returns:
+        The same two, after it.
+    """
+    is_clean = tried.is_candidate & (tried.violations == 0) & (tried.together == 0)
+    is_violating = tried.is_candidate & ~is_clean
+    cleans = clean + np.cumsum(is_clean)
+    violatings = np.minimum(total - clean + np.cumsum(is_violating), wanted)
+    tried.is_candidate &= ~(is_violating & (total - clean + np.cumsum(is_violating) > wanted))
+    totals = cleans + violatings
+    enough = np.flatnonzero((cleans > 0) & (totals >= wanted))
+    last = int(enough[0]) if len(enough) else len(totals) - 1
+    tried.is_candidate[last + 1 :] = False
+    return int(cleans[last]), int(totals[last])

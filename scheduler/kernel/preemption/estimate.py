@@ -1,0 +1,114 @@
+"""The node on which a pod could start first if no other pod came there, as far as ends are known.
+
+A pod that is being deleted ends when its grace period is over. A pod with a deadline ends at the
+deadline at the latest. Pods of DaemonSets do not end. The end of any other pod is unknown.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
+from scheduler.kernel.framework.runtime.diagnosis import Diagnosis
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
+
+NEVER: Final = "~never"
+UNKNOWN: Final = "~"
+"""Texts that sort after all times."""
+
+
+class Start(msgspec.Struct, frozen=True):
+    """When a pod could start on a node.
+
+    Attributes:
+        node_name: the node.
+        time: when enough pods have left, in RFC 3339; empty when that is not known.
+        unknown: how many of the pods that have to end have no known end.
+    """
+
+    node_name: str
+    time: str
+    unknown: int
+
+
+def end_of(pod: PodInfo) -> str:
+    """When a pod ends, as a text that sorts by time."""
+    meta, status = pod.pod.metadata, pod.pod.status
+    if meta.deletion_timestamp is not None:
+        return meta.deletion_timestamp
+    if any(owner.controller and owner.kind == "DaemonSet" for owner in meta.owner_references):
+        return NEVER
+    seconds = pod.spec.active_deadline_seconds
+    if seconds is None or status.start_time is None:
+        return UNKNOWN
+    try:
+        end = datetime.fromisoformat(status.start_time) + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return UNKNOWN
+    return end.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def soonest_start(
+    diagnosis: Diagnosis, snapshot: Snapshot, importance: Importance, rows: Indices
+) -> Start | None:
+    """The node of `rows` on which the pod could start first; None when it could start on none.
+
+    The node with the fewest pods of unknown end; then the earliest time; then the fewest pods.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    if diagnosis.attempt is None or not len(rows):
+        return None
+    ranked = importance.ranked(snapshot, rows).by_node()
+    ends = np.array([end_of(pod) for pod in ranked.pods()], np.str_)
+    stays = ends == NEVER
+    ranked, ends = ranked.take(~stays), ends[~stays]
+    order = np.lexsort((ends, ranked.at))
+    ranked, ends = ranked.take(order), ends[order]
+    distinct, kinds = kinds_used(ranked.kinds)
+    changed = ChangedRows(
+        diagnosis.attempt, snapshot, rows, OtherPods(snapshot.kinds, distinct), None
+    )
+    starts = _leave(changed, ranked, kinds)
+    best: tuple[int, str, int] | None = None
+    place = -1
+    for row, last in starts.items():
+        first = int(np.searchsorted(ranked.at, row))
+        gone = ends[first : last + 1].tolist()
+        known = [end for end in gone if end != UNKNOWN]
+        unknown = len(gone) - len(known)
+        found = (unknown, max(known, default=""), len(gone))
+        if best is None or found < best:
+            best, place = found, row
+    if best is None:
+        return None
+    unknown, time, _ = best
+    return Start(snapshot.table.names[int(rows[place])], "" if unknown else time, unknown)
+
+
+def _leave(changed: ChangedRows, pods: PodsAt, kinds: Indices) -> dict[int, int]:
+    """Let pods leave all rows one by one in the order given, until the pod fits.
+
+    Returns:
+        By place of the row, which of the pods was the last that had to leave.
+    """
+    starts: dict[int, int] = {}
+    first = np.flatnonzero(np.diff(pods.at, prepend=-1))
+    end = np.append(first, len(pods))[1:]
+    at = first
+    while len(at):
+        places = pods.at[at]
+        taken = at
+        changed.remove(places, kinds[at], lambda taken=taken: pods.pods(taken))  # type: ignore[misc] # the pods of this step
+        fits = changed.judge(places).first == FEASIBLE
+        starts.update(zip(places[fits].tolist(), at[fits].tolist(), strict=True))
+        left = ~fits & (at + 1 < end)
+        at, end = at[left] + 1, end[left]
+    return starts

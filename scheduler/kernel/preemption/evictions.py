@@ -1,0 +1,42 @@
+"""The preemptors that are held back because the eviction of their victims is under way.
+
+The code that evicts keeps this state. The plugin that holds pods back reads it. No I/O here.
+
+Source: kubernetes pkg/scheduler/framework/preemption/executor.go (IsPodRunningPreemption) v1.36.
+"""
+
+from collections.abc import Set as AbstractSet
+
+from typing_extensions import override
+
+from scheduler.kernel.framework.handle import SharedState
+
+
+class Evictions(SharedState):
+    """The preemptors whose victims are not all on their way out."""
+
+    def __init__(self) -> None:
+        self._under_way: set[str] = set()
+
+    @property
+    def under_way(self) -> AbstractSet[str]:
+        """The UIDs of all of them."""
+        return self._under_way
+
+    def begin(self, preemptor_uid: str) -> None:
+        """Victims of a preemptor are going to be evicted."""
+        self._under_way.add(preemptor_uid)
+
+    def end(self, preemptor_uid: str) -> None:
+        """The victims of a preemptor are leaving, or are left alone."""
+        self._under_way.discard(preemptor_uid)
+
+    def hold(self, uid: str) -> bool:
+        """Whether a pod is held back."""
+        return uid in self._under_way
+
+    @override
+    def fork(self) -> "Evictions":
+        copy = Evictions()
+        copy._under_way = self._under_way.copy()
+        return copy

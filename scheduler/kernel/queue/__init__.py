@@ -1,0 +1,30 @@
+"""The scheduling queue: which pod is next, what pods wait for, and which events wake them.
+
+Pure: no I/O, no event loop, time from the injected clock. The queue knows plugins only by the
+events they registered, and nodes not at all.
+
+Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
+"""
+
+from scheduler.kernel.queue.backoff import BackoffSettings
+from scheduler.kernel.queue.dump import Place
+from scheduler.kernel.queue.equivalent_pods import Kind, Rejection, kind_of
+from scheduler.kernel.queue.nominator import Nominator
+from scheduler.kernel.queue.scheduling_queue import PUT_LAST_SECONDS, SchedulingQueue
+from scheduler.kernel.queue.settings import QueueCounts, QueueProfile, QueueSettings
+from scheduler.kernel.queue.validation import QueueInvariantError
+
+__all__ = [
+    "PUT_LAST_SECONDS",
+    "BackoffSettings",
+    "Kind",
+    "Nominator",
+    "Place",
+    "QueueCounts",
+    "QueueInvariantError",
+    "QueueProfile",
+    "QueueSettings",
+    "Rejection",
+    "SchedulingQueue",
+    "kind_of",
+]

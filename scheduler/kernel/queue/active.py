@@ -1,0 +1,119 @@
+"""Pods that are ready to be tried, and the order of their turns.
+
+The most important pod comes first. But there can be many important pods that fit nowhere and are
+woken again and again. Their attempts only take time. When most turns have been in vain for a while,
+every second turn goes to another pod. It goes to the newest of the pods with the fewest rejections;
+these are mostly new pods. Serving the newest first keeps most waits short in a queue that is too
+long to be served.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from scheduler.clock import MonotonicClock
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.pod_heap import PodHeap
+
+FAIR_AFTER_SECONDS: Final = 0.5
+"""For so long the order is kube-scheduler's whatever happens; half of the second promised."""
+_REMEMBERED_TURNS: Final = 128
+
+
+class ActiveQueue:
+    """A heap in the order of importance, and the same pods in the order of fair turns.
+
+    Attributes:
+        get: the pod with a UID, or None.
+    """
+
+    def __init__(self, clock: MonotonicClock) -> None:
+        self._clock = clock
+        self._by_importance = PodHeap()
+        self._by_failures = PodHeap()
+        self.get = self._by_importance.get
+        self._turns = 0
+        self._in_vain = 0
+        """How many of these ended in a rejection."""
+        self._wasting_since: float | None = None
+        """Since when half of them or more have."""
+        self._is_fair_turn = False
+
+    def __len__(self) -> int:
+        return len(self._by_importance)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._by_importance
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """The pods, in no useful order."""
+        return iter(self._by_importance)
+
+    def in_order(self) -> list[QueuedPodInfo]:
+        """The pods, most important ones first."""
+        return self._by_importance.in_order()
+
+    def push(self, uid: str, queued: QueuedPodInfo, key: Any) -> None:
+        """Add a pod that is not here."""
+        self._by_importance.push(uid, queued, key)
+        self._by_failures.push(uid, queued, _fairness(queued))
+
+    def rekey(self, uid: str, key: Any) -> None:
+        """Give a pod another importance; its arrival stays."""
+        self._by_importance.rekey(uid, key)
+        queued = self._by_importance.get(uid)
+        if queued is not None:
+            self._by_failures.rekey(uid, _fairness(queued))
+
+    def remove(self, uid: str) -> QueuedPodInfo | None:
+        """Take out the pod with this UID, if it is here."""
+        self._by_failures.remove(uid)
+        return self._by_importance.remove(uid)
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take out the pod that is next; None when there is none."""
+        order, other = self._by_importance, self._by_failures
+        since = self._wasting_since
+        if since is not None and len(order) and self._is_fair(since):
+            order, other = other, order
+        queued = order.pop()
+        if queued is None:
+            self._turns = self._in_vain = 0
+            self._wasting_since = None
+            return None
+        other.remove(queued.pod_info.pod.metadata.uid)
+        self._turns += 1
+        self._weigh()
+        return queued
+
+    def note_rejection(self) -> None:
+        """A pod was tried in vain."""
+        self._in_vain += 1
+        self._weigh()
+
+    def validate(self) -> Iterator[str]:
+        """What is wrong, in words."""
+        one, other = set(self._by_importance), set(self._by_failures)
+        if one != other:
+            yield "active pods have turns without importance, or importance without turns"
+
+    def _weigh(self) -> None:
+        if self._turns >= _REMEMBERED_TURNS:
+            self._turns //= 2
+            self._in_vain //= 2
+        if 2 * self._in_vain < self._turns:
+            self._wasting_since = None
+        elif self._wasting_since is None:
+            self._wasting_since = self._clock.monotonic()
+
+    def _is_fair(self, wasting_since: float) -> bool:
+        """Whether it is a fair turn."""
+        if self._clock.monotonic() - wasting_since < FAIR_AFTER_SECONDS:
+            return False
+        self._is_fair_turn = not self._is_fair_turn
+        return self._is_fair_turn
+
+
+def _fairness(queued: QueuedPodInfo) -> tuple[bool, int, float]:
+    """Sorts those first that have failed least often, and of these the newest."""
+    failures = queued.unschedulable_count + queued.consecutive_errors_count
+    return queued.is_slow, failures, -queued.timestamp

@@ -1,0 +1,125 @@
+"""Pods that failed and must let some time pass before they are tried again.
+
+Source: kubernetes pkg/scheduler/backend/queue/backoff_queue.go v1.36 (with PopFromBackoffQ, which
+is on by default). Differs: windows are seconds of the monotonic clock, which wall clock
+adjustments cannot move.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from math import floor
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.clock import MonotonicClock
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.pod_heap import PodHeap
+
+ORDERING_WINDOW_SECONDS: Final = 1.0
+"""Pods that complete back-off in the same window are ordered by importance and released together.
+
+Source: backoffQOrderingWindowDuration.
+"""
+_MAX_DOUBLINGS: Final = 62
+"""Keeps the power in range; any configured maximum is reached long before."""
+
+
+class BackoffSettings(msgspec.Struct, frozen=True):
+    """How long pods wait after failures.
+
+    Units: seconds.
+    """
+
+    initial_seconds: float = 1.0
+    max_seconds: float = 10.0
+    """0 turns back-off off."""
+
+
+class BackoffQueue:
+    """Pods in back-off, those that were rejected apart from those that met an error.
+
+    Invariant: a pod is in at most one of the two heaps; it is in the one for errors exactly if no
+    plugin rejected it.
+    """
+
+    def __init__(self, settings: BackoffSettings, clock: MonotonicClock) -> None:
+        self._initial = settings.initial_seconds
+        self._max = settings.max_seconds
+        self._clock = clock
+        self._rejected = PodHeap()
+        self._failed = PodHeap()
+
+    def __len__(self) -> int:
+        return len(self._rejected) + len(self._failed)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._rejected or uid in self._failed
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return chain(self._rejected, self._failed)
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        """The pod with this UID, or None."""
+        return self._rejected.get(uid) or self._failed.get(uid)
+
+    def has_failed(self, uid: str) -> bool:
+        """Whether the pod waits because of an error, so that it must not be popped early."""
+        return uid in self._failed
+
+    def in_order(self) -> list[QueuedPodInfo]:
+        """The pods, rejected ones first, each kind in the order in which it will be released."""
+        return self._rejected.in_order() + self._failed.in_order()
+
+    def expiration(self, queued: QueuedPodInfo) -> float:
+        """When the back-off of a pod ends that failed at its timestamp; 0 when it has none."""
+        count = queued.consecutive_errors_count or queued.unschedulable_count
+        if count == 0 or self._max == 0:
+            return 0.0
+        doublings = min(count - 1, _MAX_DOUBLINGS)
+        duration = min(self._initial * 2.0**doublings, self._max)
+        return _window(queued.timestamp + duration)
+
+    def is_backing_off(self, queued: QueuedPodInfo) -> bool:
+        """Whether the pod must still wait; in the window in which its back-off ends it does."""
+        expiration = queued.backoff_expiration
+        return expiration != 0.0 and expiration >= _window(self._clock.monotonic())
+
+    def push(self, uid: str, queued: QueuedPodInfo, sort_key: Any) -> None:
+        """Add a pod that is in no queue."""
+        if queued.unschedulable_plugins or queued.pending_plugins:
+            self._rejected.push(uid, queued, (queued.backoff_expiration, sort_key))
+        else:
+            self._failed.push(uid, queued, queued.backoff_expiration)
+
+    def rekey(self, uid: str, sort_key: Any) -> None:
+        """Take over a changed sort key of a pod that is here."""
+        queued = self._rejected.get(uid)
+        if queued is not None:
+            self._rejected.rekey(uid, (queued.backoff_expiration, sort_key))
+
+    def remove(self, uid: str) -> QueuedPodInfo | None:
+        """Take out the pod with this UID, if it is here."""
+        return self._rejected.remove(uid) or self._failed.remove(uid)
+
+    @property
+    def has_early(self) -> bool:
+        """Whether `pop_early` has a pod."""
+        return bool(len(self._rejected))
+
+    def pop_early(self) -> QueuedPodInfo | None:
+        """Take out the rejected pod that is released first, although its time has not come."""
+        return self._rejected.pop()
+
+    def pop_completed(self) -> Iterator[QueuedPodInfo]:
+        """Take out the pods that have completed back-off."""
+        now = _window(self._clock.monotonic())
+        for heap in (self._rejected, self._failed):
+            while (first := heap.first()) is not None and first.backoff_expiration < now:
+                heap.pop()
+                yield first
+
+
+def _window(seconds: float) -> float:
+    """The start of the ordering window that a point in time lies in."""
+    return floor(seconds / ORDERING_WINDOW_SECONDS) * ORDERING_WINDOW_SECONDS

@@ -1,0 +1,207 @@
+"""Waiting pods that an event cannot tell apart.
+
+Pods of one kind differ in nothing that in-tree plugins look at. Where a profile's plugins judge
+them alike, the rejection of one holds for all: an event sends one of them to be tried again, the
+probe. The others follow only if it finds a place.
+"""
+
+from enum import Enum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.kernel.framework.types import Excess, QueuedPodInfo
+from scheduler.kernel.queue.hints import Interest, Strategy
+
+Kind: TypeAlias = tuple[PodShape, LabelSet, str, str]
+"""Shape, labels, namespace, and UID of the controller."""
+
+
+class EquivalenceKey(msgspec.Struct, frozen=True):
+    """What hints and the way of waking may depend on.
+
+    Attributes:
+        kind: what the pods are like.
+        unschedulable_plugins: the plugins that rejected them.
+        pending_plugins: the plugins that returned Pending.
+        gating_plugin: the PreEnqueue plugin that gates them, or empty.
+        excess: why no node could ever hold them, or None.
+        shares: whether the rejection of one stands for all.
+    """
+
+    kind: Kind
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+    gating_plugin: str
+    excess: Excess | None
+    shares: bool
+
+
+def kind_of(pod: PodInfo) -> Kind:
+    """The kind of a pod."""
+    meta = pod.pod.metadata
+    owners, controller = meta.owner_references, ""
+    if owners:
+        controller = next((o.uid for o in owners if o.controller), "")
+    return pod.shape, pod.label_set, meta.namespace, controller
+
+
+def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
+    """The group of a pod.
+
+    Args:
+        queued: the pod.
+        shares: whether its plugins judge equal pods alike, and it has no place of its own kept.
+    """
+    return EquivalenceKey(
+        kind_of(queued.pod_info),
+        queued.unschedulable_plugins,
+        queued.pending_plugins,
+        queued.gating_plugin,
+        queued.excess,
+        shares and not (queued.pending_plugins or queued.gating_plugin),
+    )
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """One evaluation of a pod that fits nowhere; equal pods need none while it is valid.
+
+    It is valid while the cluster has the same version. Queueing hints do not matter: upstream's
+    have false negatives, so an event that they ignore may have helped all the same.
+
+    Attributes:
+        message: see `QueuedPodInfo.last_failure`.
+        unschedulable_plugins: which plugins rejected the pod.
+        excess: why no node could ever hold the pod, or None.
+        version: of all that plugins read, when the pod was evaluated; see `Core.cluster_version`.
+        since: when that was, in seconds.
+    """
+
+    message: str
+    unschedulable_plugins: frozenset[str]
+    excess: Excess | None
+    version: tuple[int, ...]
+    since: float
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """How pods of a group are woken.
+
+    Attributes:
+        strategy: when they are tried again.
+        label: of the event.
+        late_before: of pods that waited too long: by when their deadlines were over; each is told
+            anew how things are. None where something has happened.
+    """
+
+    strategy: Strategy
+    label: str
+    late_before: float | None = None
+
+
+class ProbeState(Enum):
+    """How equivalent pods wait."""
+
+    RESTING = "resting"
+    """No probe is on its way."""
+    PROBING = "probing"
+    """A probe is on its way, as an event may help all of them."""
+    EXPIRING = "expiring"
+    """One is on its way, as it waited too long; each of those is told anew why it waits."""
+
+
+class ProbeEvent(Enum):
+    """What happens to equivalent pods, or to their probe."""
+
+    WAKE = "wake"
+    """An event wakes one of them, which becomes the probe."""
+    EXPIRE = "expire"
+    """The deadline of one of them is over; it becomes the probe."""
+    REJECT = "reject"
+    """The probe is rejected by the plugins that rejected the others."""
+    LEAVE = "leave"
+    """The probe finds a place, is rejected by other plugins, is gated, changes or is deleted."""
+
+
+class Following(Enum):
+    """Which pod is the next probe when a probe has come to its end."""
+
+    NONE = "none"
+    LATE = "one whose deadline is over"
+    ANY = "any"
+
+
+_S, _E = ProbeState, ProbeEvent
+
+PROBE_TRANSITIONS: Final = {
+    (_S.RESTING, _E.WAKE): (_S.PROBING, Following.NONE),
+    (_S.RESTING, _E.EXPIRE): (_S.EXPIRING, Following.NONE),
+    (_S.PROBING, _E.REJECT): (_S.RESTING, Following.NONE),
+    (_S.PROBING, _E.LEAVE): (_S.RESTING, Following.ANY),
+    (_S.EXPIRING, _E.REJECT): (_S.RESTING, Following.LATE),
+    (_S.EXPIRING, _E.LEAVE): (_S.RESTING, Following.ANY),
+}
+"""By state and event: the next state, and which pod is then the next probe, woken the same way."""
+
+
+class EquivalentPods:
+    """Waiting pods of the same key.
+
+    Attributes:
+        key: what they have in common.
+        members: the pods by UID, those that came first before others.
+        state: whether a probe is on its way.
+        probe: UID of the probe; empty while there is none.
+        wake: how it was woken.
+        rejection: the last one of a member; None before the first.
+        node_changes: how many changes of nodes there had been when a member came last.
+    """
+
+    __slots__ = (
+        "gating_plugin",
+        "key",
+        "members",
+        "node_changes",
+        "priority",
+        "probe",
+        "profile",
+        "rejection",
+        "rejectors",
+        "state",
+        "wake",
+    )
+
+    def __init__(self, key: EquivalenceKey) -> None:
+        spec = key.kind[0].spec
+        self.key = key
+        self.profile = spec.scheduler_name
+        self.priority = spec.priority or 0
+        self.rejectors = key.unschedulable_plugins | key.pending_plugins
+        self.gating_plugin = key.gating_plugin
+        self.members: dict[str, QueuedPodInfo] = {}
+        self.state = ProbeState.RESTING
+        self.probe = ""
+        self.wake = Wake(Strategy.SKIP, "")
+        self.rejection: Rejection | None = None
+        self.node_changes = 0
+
+    def may_wake(self, interest: Interest) -> bool:
+        """Whether an event is to be looked at for these pods.
+
+        A gated pod cannot leave before its gating plugin lets it, so only what that plugin
+        registered for matters.
+        """
+        return not self.gating_plugin or self.gating_plugin in interest.of(self.profile).hints
+
+    def send(self, uid: str, wake: Wake) -> None:
+        """Make a pod the probe; there must be none."""
+        event = ProbeEvent.WAKE if wake.late_before is None else ProbeEvent.EXPIRE
+        self.state, _ = PROBE_TRANSITIONS[self.state, event]
+        self.probe, self.wake = uid, wake
+
+    def end_probe(self, event: ProbeEvent) -> Following:
+        """Take note of the end of the probe; gives which pod follows it."""
+        self.state, following = PROBE_TRANSITIONS[self.state, event]
+        self.probe = ""
+        return following

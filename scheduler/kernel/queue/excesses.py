@@ -1,0 +1,73 @@
+"""Groups of pods that request more than any node has: they wait for nodes, and for nothing else.
+
+No pod that leaves a node can help them, so the queue looks at no other events for them. It looks
+only at nodes that have as much of the resource as they request.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from scheduler.api.objects import Node
+from scheduler.api.resources import whole_units
+from scheduler.kernel.framework.types import Excess
+from scheduler.kernel.queue.equivalent_pods import EquivalentPods
+
+_Line: TypeAlias = list[tuple[int, int, EquivalentPods]]
+"""Amounts, numbers and groups; numbers differ, so groups are never compared."""
+
+
+class Excesses:
+    """Such groups, by resource and amount.
+
+    Cost: O(log groups) comparisons to add, remove and find.
+    """
+
+    def __init__(self) -> None:
+        self._by_resource: dict[str, _Line] = {}
+        self._numbers: dict[int, int] = {}
+        """By identity of the group."""
+        self._last = 0
+
+    def __iter__(self) -> Iterator[EquivalentPods]:
+        return (group for line in self._by_resource.values() for _, _, group in line)
+
+    def add(self, group: EquivalentPods, excess: Excess) -> None:
+        """Take in a group."""
+        self._last += 1
+        self._numbers[id(group)] = self._last
+        line = self._by_resource.setdefault(excess.resource, [])
+        insort(line, (excess.amount, self._last, group), key=_amount_and_number)
+
+    def remove(self, group: EquivalentPods, excess: Excess) -> None:
+        """Let a group go."""
+        line = self._by_resource[excess.resource]
+        wanted = (excess.amount, self._numbers.pop(id(group)))
+        del line[bisect_left(line, wanted, key=_amount_and_number)]
+        if not line:
+            del self._by_resource[excess.resource]
+
+    def offers(self, node: Node) -> dict[str, int]:
+        """The resources of a node that are enough for at least one group, with their amounts.
+
+        Cost: O(resources of the node), however many groups wait.
+        """
+        has = whole_units(node.status.allocatable) if self._by_resource else {}
+        return {
+            resource: amount
+            for resource, amount in has.items()
+            if (line := self._by_resource.get(resource)) and line[0][0] <= amount
+        }
+
+    def that_fit(self, resource: str, amount: int) -> list[EquivalentPods]:
+        """The groups that lacked a resource and ask for no more of it than this."""
+        line = self._by_resource.get(resource, [])
+        return [group for _, _, group in line[: bisect_right(line, amount, key=_amount)]]
+
+
+def _amount(entry: tuple[int, int, EquivalentPods]) -> int:
+    return entry[0]
+
+
+def _amount_and_number(entry: tuple[int, int, EquivalentPods]) -> tuple[int, int]:
+    return entry[:2]

@@ -1,0 +1,181 @@
+"""Which waiting pods an event is worth waking.
+
+Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing,
+isEventOfInterest; pkg/scheduler/scheduler.go buildQueueingHintMap; pkg/scheduler/framework/types.go
+UnrollWildCardResource v1.36.
+Differs: a plugin that registers the addition of nodes is not registered for changes of taints as
+well. Upstream does that to make up for a check of nodes that it no longer runs; it would wake pods
+that no taint ever kept out.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.settings import QueueProfile
+
+
+class Strategy(IntEnum):
+    """What an event does to a waiting pod; the order is by strength.
+
+    Source: queueingStrategy.
+    """
+
+    SKIP = 0
+    """Nothing: no plugin that rejected the pod could change its mind."""
+    AFTER_BACKOFF = 1
+    """The pod is tried again once its back-off is over."""
+    IMMEDIATELY = 2
+    """The pod is tried again at once, because a plugin that said Pending now says Queue."""
+
+
+class ProfileInterest(msgspec.Struct, frozen=True):
+    """Which plugins of a profile registered for one event, and with which hints."""
+
+    hints: dict[str, tuple[ClusterEventWithHint, ...]]
+    asked_per_pod: frozenset[str]
+    """Plugins that must be asked for each pod: equal pods may get different answers."""
+
+
+_NO_INTEREST: Final = ProfileInterest({}, frozenset())
+
+
+class Interest(msgspec.Struct, frozen=True):
+    """The plugins that registered for one event."""
+
+    event: ClusterEvent
+    label: str
+    is_wildcard: bool
+    by_profile: dict[str, ProfileInterest]
+
+    @property
+    def exists(self) -> bool:
+        """Whether the event can wake any pod."""
+        return self.is_wildcard or bool(self.by_profile)
+
+    def of(self, profile: str) -> ProfileInterest:
+        """What one profile's plugins registered."""
+        return self.by_profile.get(profile, _NO_INTEREST)
+
+
+class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event that happened, and to which object."""
+
+    interest: Interest
+    old: object
+    new: object
+
+    @property
+    def pod_uid(self) -> str:
+        """The UID of the pod that it happened to, or empty."""
+        if isinstance(self.new, PodInfo):
+            return self.new.uid
+        return self.old.uid if isinstance(self.old, PodInfo) else ""
+
+
+class QueueingHints:
+    """The hints of all profiles, and what they say."""
+
+    def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
+        self._profiles = profiles
+        self._interests: dict[ClusterEvent, Interest] = {}
+
+    def interest_in(self, event: ClusterEvent) -> Interest:
+        """The plugins that registered for the event.
+
+        Cost: a dictionary look-up, after the first time an event is seen.
+        """
+        interest = self._interests.get(event)
+        if interest is None:
+            interest = self._interests[event] = self._find_interest(event)
+        return interest
+
+    def _find_interest(self, event: ClusterEvent) -> Interest:
+        by_profile = {}
+        for name, profile in self._profiles.items():
+            hints = {
+                plugin: matching
+                for plugin, registered in profile.events.items()
+                if (matching := tuple(e for e in registered if e.event.covers(event)))
+            }
+            if hints:
+                per_pod = frozenset(
+                    plugin
+                    for plugin, matching in hints.items()
+                    if not all(e.reads_pod_shape_only for e in matching)
+                )
+                by_profile[name] = ProfileInterest(hints, per_pod)
+        return Interest(event, event.label, event.is_wildcard, by_profile)
+
+    def observe(self, event: ClusterEvent, old: object, new: object) -> ObservedEvent:
+        """An event that happened, with the plugins that registered for it."""
+        return ObservedEvent(self.interest_in(event), old, new)
+
+    def wakers(self, profile: str, plugin: str) -> tuple[str, ...]:
+        """The events that a plugin has registered for, by their labels."""
+        known = self._profiles.get(profile)
+        registered = () if known is None else known.events.get(plugin, ())
+        return tuple(dict.fromkeys(each.event.label for each in registered))
+
+    def strategy(
+        self,
+        pod: PodInfo,
+        unschedulable_plugins: frozenset[str],
+        pending_plugins: frozenset[str],
+        observed: ObservedEvent,
+    ) -> Strategy:
+        """What the event does to a pod that these plugins rejected."""
+        if observed.interest.is_wildcard:
+            # An object given with such an event is the one pod it is meant for.
+            is_meant = observed.new is None or observed.pod_uid == pod.uid
+            return Strategy.AFTER_BACKOFF if is_meant else Strategy.SKIP
+        hints = observed.interest.of(pod.spec.scheduler_name).hints
+        if any(self._says_queue(p, hints[p], pod, observed) for p in pending_plugins if p in hints):
+            return Strategy.IMMEDIATELY
+        rejectors = unschedulable_plugins - pending_plugins
+        if any(self._says_queue(p, hints[p], pod, observed) for p in rejectors if p in hints):
+            return Strategy.AFTER_BACKOFF
+        return Strategy.SKIP
+
+    def strategy_for(self, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
+        """What the event does to a rejected pod."""
+        return self.strategy(
+            queued.pod_info, queued.unschedulable_plugins, queued.pending_plugins, observed
+        )
+
+    def strategy_after_attempt(
+        self, queued: QueuedPodInfo, events: Iterable[ObservedEvent] | None
+    ) -> Strategy:
+        """What the events that happened during an attempt do to the pod, now that it failed.
+
+        A pod is tried again after back-off if no plugin rejected it, or no events were kept for it.
+        """
+        if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
+            return Strategy.AFTER_BACKOFF
+        strongest = Strategy.IMMEDIATELY if queued.pending_plugins else Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        for observed in events:
+            strategy = max(strategy, self.strategy_for(queued, observed))
+            if strategy is strongest:
+                break
+        return strategy
+
+    def _says_queue(
+        self,
+        plugin: str,
+        hints: tuple[ClusterEventWithHint, ...],
+        pod: PodInfo,
+        observed: ObservedEvent,
+    ) -> bool:
+        profile = self._profiles[pod.spec.scheduler_name]
+        label = observed.interest.label
+        return any(
+            profile.ask_hint(plugin, hint, label, pod, observed.old, observed.new)
+            is QueueingHint.QUEUE
+            for hint in hints
+        )

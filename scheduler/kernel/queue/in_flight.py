@@ -1,0 +1,144 @@
+"""Pods that are being scheduled, and the events they must not miss meanwhile.
+
+Source: kubernetes pkg/scheduler/backend/queue/active_queue.go inFlightPods, inFlightEvents v1.36.
+Differs: the newest version of a pod in flight is kept here, so that putting it back needs no other
+place to look for it. Of very many events none is kept: a pod that Permit holds for minutes would
+keep all objects of the cluster, and ask its hints about every one of them.
+"""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.hints import ObservedEvent
+
+POD_POPPED: Final = "PodPopped"
+"""The label under which pods, rather than events, are counted in the metric of in-flight events."""
+MAX_EVENTS: Final = 256
+"""After more events than this a failed attempt goes to back-off, and no hint is asked: 5 ms."""
+
+
+class _Attempt:
+    """A pod that was popped, and its newest version; None when it is gone."""
+
+    __slots__ = ("latest", "queued")
+
+    def __init__(self, queued: QueuedPodInfo) -> None:
+        self.queued = queued
+        self.latest: PodInfo | None = queued.pod_info
+
+
+class InFlightPods:
+    """Pods between `pop` and `done`.
+
+    The events that the oldest attempt may need are kept, in the order in which they happened. A pod
+    remembers how many had been recorded when its attempt began; later ones concern it.
+
+    Invariant: `_starts` is ordered by its values, because pods are popped one after the other. So
+    as many events are kept as were recorded since the first of them, and at most `MAX_EVENTS`.
+    """
+
+    def __init__(self) -> None:
+        self._attempts: dict[str, _Attempt] = {}
+        self._starts: OrderedDict[str, int] = OrderedDict()
+        """Attempts with kept events, each with the count of recorded events at its start."""
+        self._events: deque[ObservedEvent] = deque()
+        self._recorded = 0
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._attempts
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return (attempt.queued for attempt in self._attempts.values())
+
+    def latest(self, uid: str) -> PodInfo | None:
+        """The newest version of a pod in flight; None when it was deleted or is not in flight."""
+        attempt = self._attempts.get(uid)
+        return None if attempt is None else attempt.latest
+
+    def queued(self, uid: str) -> QueuedPodInfo | None:
+        """A pod in flight as it was popped."""
+        attempt = self._attempts.get(uid)
+        return None if attempt is None else attempt.queued
+
+    def add(self, queued: QueuedPodInfo) -> None:
+        """Begin an attempt."""
+        uid = queued.pod_info.pod.metadata.uid
+        self._attempts[uid] = _Attempt(queued)
+        self._starts[uid] = self._recorded
+
+    def collect(self, uid: str) -> None:
+        """Keep the events from now on for a pod in flight, and only these."""
+        self.stop_collecting(uid)
+        self._starts[uid] = self._recorded
+
+    def update(self, pod: PodInfo) -> None:
+        """Take note of a newer version of a pod in flight."""
+        self._attempts[pod.uid].latest = pod
+
+    def mark_deleted(self, uid: str) -> None:
+        """Take note that a pod in flight must not come back."""
+        self._attempts[uid].latest = None
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether events are kept for any attempt."""
+        return bool(self._starts)
+
+    def record(self, observed: ObservedEvent) -> None:
+        """Keep an event for the attempts that have begun."""
+        if not self._starts:
+            return
+        self._events.append(observed)
+        self._recorded += 1
+        while len(self._events) > MAX_EVENTS:
+            self._starts.popitem(last=False)
+            self._trim()
+
+    def events_for(self, uid: str) -> Iterator[ObservedEvent] | None:
+        """What happened since the attempt began; None when that was not kept."""
+        start = self._starts.get(uid)
+        if start is None:
+            return None
+        return islice(self._events, len(self._events) - (self._recorded - start), None)
+
+    def stop_collecting(self, uid: str) -> None:
+        """Keep no more events for a pod."""
+        if self._starts.pop(uid, None) is not None:
+            self._trim()
+
+    def done(self, uid: str) -> None:
+        """End an attempt; harmless when it has ended already."""
+        if uid in self._attempts:
+            del self._attempts[uid]
+            self.stop_collecting(uid)
+
+    def event_counts(self) -> Counter[str]:
+        """How many events are kept by label, and how many pods they are kept for."""
+        counts = Counter(observed.interest.label for observed in self._events)
+        counts[POD_POPPED] = len(self._starts)
+        return counts
+
+    def validate(self) -> Iterator[str]:
+        """What is wrong, in words."""
+        starts = list(self._starts.values())
+        if not self._starts.keys() <= self._attempts.keys():
+            yield "events are collected for a pod that is not in flight"
+        if starts != sorted(starts):
+            yield "attempts are not in the order in which they began"
+        if len(self._events) != self._recorded - min(starts, default=self._recorded):
+            yield "the events that are kept are not those since the first attempt began"
+        if len(self._events) > MAX_EVENTS:
+            yield f"{len(self._events)} events are kept for attempts"
+
+    def _trim(self) -> None:
+        """Let the events go that no attempt needs."""
+        needed = self._recorded - next(iter(self._starts.values()), self._recorded)
+        while len(self._events) > needed:
+            self._events.popleft()

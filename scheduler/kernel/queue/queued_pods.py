@@ -1,0 +1,160 @@
+"""The pods of the queue by place, and what there is to ask about them.
+
+Nothing here changes the queue.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+
+from scheduler.api.pods import PodInfo
+from scheduler.clock import MonotonicClock
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.active import ActiveQueue
+from scheduler.kernel.queue.backoff import BackoffQueue
+from scheduler.kernel.queue.dump import (
+    ACTIVE,
+    BACKOFF,
+    GATED,
+    IN_FLIGHT,
+    UNSCHEDULABLE,
+    Place,
+    backoff_end,
+    dump_queue,
+)
+from scheduler.kernel.queue.equivalent_pods import Rejection, kind_of
+from scheduler.kernel.queue.hints import QueueingHints
+from scheduler.kernel.queue.in_flight import InFlightPods
+from scheduler.kernel.queue.nominator import Nominator
+from scheduler.kernel.queue.requeue_passes import RequeuePasses
+from scheduler.kernel.queue.settings import QueueCounts, QueueProfile
+from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
+from scheduler.kernel.queue.validation import validate_queue
+
+
+class QueuedPods:
+    """Where each pod is; `SchedulingQueue` moves them.
+
+    Attributes:
+        nominator: which pods are nominated to which nodes.
+    """
+
+    _profiles: Mapping[str, QueueProfile]
+    _hints: QueueingHints
+    _active: ActiveQueue
+    _backoff: BackoffQueue
+    _unschedulable: UnschedulablePods
+    _passes: RequeuePasses
+    _is_flushing: bool
+
+    def __init__(self, clock: MonotonicClock, max_in_unschedulable: float) -> None:
+        self._clock = clock
+        self._max_in_unschedulable = max_in_unschedulable
+        self._in_flight = InFlightPods()
+        self.nominator = Nominator()
+
+    def get(self, uid: str) -> PodInfo | None:
+        """The newest version of a pod that waits or is in flight, or None."""
+        queued = self._find(uid)
+        return self._in_flight.latest(uid) if queued is None else queued.pod_info
+
+    def place_of(self, uid: str) -> Place | None:
+        """Where a pod is; None for one that does not wait here."""
+        if (queued := self._active.get(uid)) is not None:
+            return Place(ACTIVE, queued)
+        if (queued := self._backoff.get(uid)) is not None:
+            return Place(BACKOFF, queued, backoff_end(queued))
+        if (queued := self._unschedulable.get(uid)) is not None:
+            if queued.is_gated:
+                return Place(GATED, queued)
+            return Place(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
+        queued = self._in_flight.queued(uid)
+        return None if queued is None else Place(IN_FLIGHT, queued)
+
+    def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
+        """The events, by their labels, that a plugin of the pod's profile wants to hear of."""
+        return self._hints.wakers(pod.spec.scheduler_name, plugin)
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether `pop` has a pod, or something to do."""
+        is_ready = len(self._active) > 0 or self._backoff.has_early
+        return is_ready or self._passes.has_more or self._is_flushing
+
+    def is_in_flight(self, uid: str) -> bool:
+        """Whether an attempt to schedule the pod is under way."""
+        return uid in self._in_flight
+
+    def counts(self) -> QueueCounts:
+        """How many pods are where."""
+        gated = self._unschedulable.gated_count
+        return QueueCounts(
+            active=len(self._active),
+            backoff=len(self._backoff),
+            unschedulable=len(self._unschedulable) - gated,
+            gated=gated,
+            in_flight=len(self._in_flight),
+        )
+
+    def pending_pods(self) -> list[PodInfo]:
+        """All pods that wait."""
+        waiting = chain(self._active, self._backoff, self._unschedulable)
+        return [queued.pod_info for queued in waiting]
+
+    def in_flight_event_counts(self) -> Counter[str]:
+        """How many events are kept for pods in flight by label; metric inflight_events."""
+        return self._in_flight.event_counts()
+
+    def dump(self) -> list[dict[str, object]]:
+        """All pods with their story, as plain values for people; active ones first, in order."""
+        return list(self.rows())
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """The same, one by one as they are asked for."""
+        return dump_queue(
+            self._active, self._backoff, self._unschedulable, self._in_flight, self._clock
+        )
+
+    def validate(self) -> None:
+        """Check every invariant.
+
+        Raises:
+            QueueInvariantError: one does not hold.
+
+        Cost: O(pods).
+        """
+        validate_queue(
+            self._active, self._backoff, self._unschedulable, self._in_flight, self.nominator
+        )
+
+    def latest(self, uid: str) -> PodInfo | None:
+        """The newest version of a pod in flight; None when it was deleted meanwhile."""
+        return self._in_flight.latest(uid)
+
+    def valid_rejection(
+        self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]
+    ) -> Rejection | None:
+        """The rejection of an equal pod that holds for this one; None if it must be evaluated.
+
+        Args:
+            queued: the pod.
+            version: of all that plugins read; asked only if an equal pod was rejected.
+        """
+        if not self._unschedulable.has_rejections:
+            return None
+        rejection = self._unschedulable.rejection(kind_of(queued.pod_info))
+        if rejection is None or rejection.version != version():
+            return None
+        is_late = self._clock.monotonic() - rejection.since > self._max_in_unschedulable
+        return rejection if not is_late and self._shares_rejections(queued) else None
+
+    def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
+        """Whether equal pods fit nowhere where this one does not: it has no place kept for it."""
+        pod = queued.pod_info
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        if profile is None or pod.pod.status.nominated_node_name:
+            return False
+        return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
+
+    def _find(self, uid: str) -> QueuedPodInfo | None:
+        return self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)

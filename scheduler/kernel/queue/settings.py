@@ -1,0 +1,61 @@
+"""What the queue is told at its start, and the numbers it gives away."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.events import ClusterEventWithHint, QueueingHint
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.queue.backoff import BackoffSettings
+
+
+class QueueSettings(msgspec.Struct, frozen=True):
+    """What can be configured of the queue."""
+
+    backoff: BackoffSettings = BackoffSettings()
+    max_in_unschedulable_seconds: float = 300.0
+    """After this time a rejected pod is tried again although nothing happened."""
+
+
+DEFAULT_SETTINGS: Final = QueueSettings()
+
+
+PluginEvents: TypeAlias = Mapping[str, Sequence[ClusterEventWithHint]]
+"""The events each plugin of a profile registered, by plugin name."""
+
+PreEnqueue: TypeAlias = Callable[[PodInfo, str], Status]
+"""See `Framework.run_pre_enqueue_plugins`."""
+
+AskHint: TypeAlias = Callable[
+    [str, ClusterEventWithHint, str, PodInfo, object, object], QueueingHint
+]
+"""See `Framework.run_queueing_hint`."""
+
+
+class QueueProfile(msgspec.Struct, frozen=True):
+    """What the queue asks of one profile; it calls no plugin itself.
+
+    Attributes:
+        events: what its plugins registered; see `Framework.events_to_register`.
+        pre_enqueue: whether a pod may become active.
+        ask_hint: whether an event may help a pod.
+        shares_rejections: whether pods that are equal to one fit nowhere where it does not.
+    """
+
+    events: PluginEvents
+    pre_enqueue: PreEnqueue
+    ask_hint: AskHint
+    shares_rejections: Callable[[PodInfo], bool] = lambda _: False
+
+
+class QueueCounts(msgspec.Struct, frozen=True):
+    """How many pods are where."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    """Rejected, not counting gated ones."""
+    gated: int
+    in_flight: int

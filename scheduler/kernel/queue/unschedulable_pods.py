@@ -1,0 +1,292 @@
+"""Pods that were rejected, or are gated, and wait for something to happen.
+
+Source: kubernetes pkg/scheduler/backend/queue/unschedulable_pods.go v1.36. Differs: pods that an
+event cannot tell apart are kept together, so that an event costs as much as there are different
+workloads waiting for it, however many pods they have; see `scheduler.kernel.queue.equivalent_pods`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from scheduler.api.objects import Node
+from scheduler.clock import MonotonicClock
+from scheduler.kernel.framework.events import EventResource
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.deadlines import Deadlines
+from scheduler.kernel.queue.equivalent_pods import (
+    EquivalenceKey,
+    EquivalentPods,
+    Following,
+    Kind,
+    ProbeEvent,
+    Rejection,
+    Wake,
+    key_of,
+)
+from scheduler.kernel.queue.excesses import Excesses
+from scheduler.kernel.queue.hints import ObservedEvent
+from scheduler.kernel.queue.pending_events import Step
+
+GATE_RETRY_SECONDS: Final = 30.0
+"""After this time a PreEnqueue plugin that failed is asked again."""
+
+
+class UnschedulablePods:
+    """Rejected and gated pods, found by UID, or by the plugins that rejected them.
+
+    Invariant: every pod here was rejected or gated by at least one plugin. Where fields of a pod
+    change that are part of its key, `refile` follows in the same step. Pods have a probe only
+    while that pod is not here, and while there are others that it was sent for.
+    """
+
+    def __init__(
+        self,
+        shares: Callable[[QueuedPodInfo], bool],
+        clock: MonotonicClock,
+        patience: float,
+    ) -> None:
+        """Let no pod wait.
+
+        Args:
+            shares: whether a pod shares its rejection with equal ones.
+            clock: of the deadlines.
+            patience: after so many seconds a rejected pod is tried again although nothing happened.
+        """
+        self._shares = shares
+        self._clock = clock
+        self._patience = patience
+        self.deadlines = Deadlines()
+        """Of the pods that are here; for reading."""
+        self._group_of: dict[str, EquivalentPods] = {}
+        self._groups: dict[EquivalenceKey, EquivalentPods] = {}
+        self._by_rejector: dict[tuple[str, str], dict[EquivalenceKey, EquivalentPods]] = {}
+        """Profile and plugin to the groups that the plugin rejected."""
+        self._excesses = Excesses()
+        self.probes: dict[str, EquivalentPods] = {}
+        """By the UID of a probe; for reading."""
+        self._last_rejected: dict[Kind, EquivalentPods] = {}
+        """By kind, the group of the pod that was evaluated last."""
+        self._node_changes = 0
+        self.gated_count = 0
+
+    def __len__(self) -> int:
+        """Rejected and gated pods together."""
+        return len(self._group_of)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._group_of
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return (group.members[uid] for uid, group in self._group_of.items())
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        """The pod with this UID, or None."""
+        group = self._group_of.get(uid)
+        return None if group is None else group.members[uid]
+
+    # --- coming and going -------------------------------------------------------------------------
+
+    def add(self, uid: str, queued: QueuedPodInfo) -> None:
+        """Add a pod that is in no queue."""
+        key = key_of(queued, shares=self._shares(queued))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = EquivalentPods(key)
+            self._index(group)
+        group.members[uid] = queued
+        group.node_changes = self._node_changes
+        self._group_of[uid] = group
+        self.deadlines.set(
+            uid,
+            self._clock.monotonic() + GATE_RETRY_SECONDS
+            if queued.gate_failed
+            else queued.timestamp + self._patience,
+        )
+        if group.gating_plugin:
+            self.gated_count += 1
+
+    def remove(self, uid: str) -> QueuedPodInfo | None:
+        """Take out the pod with this UID, if it is here."""
+        group = self._group_of.pop(uid, None)
+        if group is None:
+            return None
+        queued = group.members.pop(uid)
+        self.deadlines.remove(uid)
+        if group.gating_plugin:
+            self.gated_count -= 1
+        if not group.members:
+            self._forget(group)
+        return queued
+
+    def refile(self, uid: str) -> bool:
+        """Move a pod, if it is here, to those that it is equivalent to since it changed.
+
+        Its deadline stays. Says whether it moved.
+        """
+        group = self._group_of.get(uid)
+        if group is None:
+            return False
+        queued = group.members[uid]
+        if key_of(queued, shares=self._shares(queued)) == group.key:
+            return False
+        deadline = self.deadlines.of(uid)
+        self.remove(uid)
+        self.add(uid, queued)
+        self.deadlines.set(uid, deadline)
+        return True
+
+    def _index(self, group: EquivalentPods) -> None:
+        excess = group.key.excess
+        if excess is not None and not group.gating_plugin:
+            self._excesses.add(group, excess)
+            return
+        for plugin in group.rejectors:
+            self._by_rejector.setdefault((group.profile, plugin), {})[group.key] = group
+
+    def _forget(self, group: EquivalentPods) -> None:
+        del self._groups[group.key]
+        self.probes.pop(group.probe, None)
+        if self._last_rejected.get(group.key.kind) is group:
+            del self._last_rejected[group.key.kind]
+        excess = group.key.excess
+        if excess is not None and not group.gating_plugin:
+            self._excesses.remove(group, excess)
+            return
+        for plugin in group.rejectors:
+            rejected = self._by_rejector[group.profile, plugin]
+            del rejected[group.key]
+            if not rejected:
+                del self._by_rejector[group.profile, plugin]
+
+    # --- probes ------------------------------------------------------------------------------
+
+    def send(self, uid: str, wake: Wake) -> QueuedPodInfo | None:
+        """Take out a pod that is woken; where others are equivalent, it is the probe for them."""
+        group = self._group_of.get(uid)
+        if group is not None and group.key.shares and len(group.members) > 1 and not group.probe:
+            group.send(uid, wake)
+            self.probes[uid] = group
+        return self.remove(uid)
+
+    def end_probe(self, uid: str, event: ProbeEvent) -> Step | None:
+        """Take note of the end of a probe; gives the pod that follows it, and how it is woken."""
+        group = self.probes.pop(uid, None)
+        if group is None:
+            return None
+        which = group.end_probe(event)
+        following, limit = next(iter(group.members.values())), group.wake.late_before
+        if which is Following.ANY:
+            return following, group.wake
+        if which is Following.LATE and limit is not None:
+            is_late = self.deadlines.of(following.pod_info.uid) < limit
+            return (following, group.wake) if is_late else None
+        return None
+
+    def note_rejected(self, uid: str, rejection: Rejection) -> bool:
+        """A pod that is here fits nowhere, by this evaluation of it or of an equal pod.
+
+        Returns:
+            Whether the group it is in sent it.
+        """
+        group = self._group_of[uid]
+        if not group.key.shares:
+            return False
+        group.rejection = rejection
+        self._last_rejected[group.key.kind] = group
+        return group.probe == uid
+
+    @property
+    def has_rejections(self) -> bool:
+        """Whether any pod has a rejection that equal pods share."""
+        return bool(self._last_rejected)
+
+    def rejection(self, kind: Kind) -> Rejection | None:
+        """The last rejection of a pod of this kind that waits here, valid or not."""
+        group = self._last_rejected.get(kind)
+        return None if group is None else group.rejection
+
+    def invalidate(self, kind: Kind) -> None:
+        """The next pod of this kind is evaluated, whatever is known of its equals."""
+        self._last_rejected.pop(kind, None)
+
+    # --- which pods an event may help -------------------------------------------------------------
+
+    def offers_of(self, observed: ObservedEvent) -> dict[str, int]:
+        """What a changed node has, as far as it helps groups for sure: those that waited for it."""
+        if observed.interest.event.resource is not EventResource.NODE:
+            return {}
+        self._node_changes += 1
+        return self._excesses.offers(observed.new) if isinstance(observed.new, Node) else {}
+
+    def late(self, limit: float) -> dict[EquivalentPods, list[str]]:
+        """The pods past their deadline at that time."""
+        late: dict[EquivalentPods, list[str]] = {}
+        for uid in self.deadlines.before(limit):
+            late.setdefault(self._group_of[uid], []).append(uid)
+        return late
+
+    def waits_for_nodes(self, group: EquivalentPods) -> bool:
+        """Whether the pods wait for nodes only, and no node has changed since one of them came."""
+        return group.key.excess is not None and group.node_changes == self._node_changes
+
+    def extend_deadline(self, uid: str, now: float) -> None:
+        """Try a pod again later: what it waits for has not happened."""
+        self.deadlines.set(uid, now + self._patience)
+
+    def all_equivalent(self) -> Iterable[EquivalentPods]:
+        """All that wait."""
+        return self._groups.values()
+
+    def rejected_by(self, profile: str, plugin: str) -> Iterable[EquivalentPods]:
+        """Those that a plugin of a profile rejected."""
+        return list(self._by_rejector.get((profile, plugin), {}).values())
+
+    def that_fit(self, resource: str, amount: int) -> Iterable[EquivalentPods]:
+        """Those that lacked so much of a resource, or less, on every node."""
+        return self._excesses.that_fit(resource, amount)
+
+    def equivalent_of(self, uid: str) -> EquivalentPods | None:
+        """Those that a pod belongs to, if it is here."""
+        return self._group_of.get(uid)
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def validate(self) -> Iterator[str]:
+        """What is wrong, in words."""
+        for uid, group in self._group_of.items():
+            queued = group.members[uid]
+            if group.key != key_of(queued, shares=self._shares(queued)):
+                yield f"pod {uid} changed while it was unschedulable"
+            if not group.rejectors:
+                yield f"pod {uid} is unschedulable although nobody rejected it"
+        if sum(len(group.members) for group in self._groups.values()) != len(self._group_of):
+            yield "groups hold pods that are not unschedulable"
+        if any(not group.members for group in self._groups.values()):
+            yield "a group has no pods"
+        if self.gated_count != sum(1 for queued in self if queued.is_gated):
+            yield "gated pods are miscounted"
+        if self.probes != {g.probe: g for g in self._groups.values() if g.probe}:
+            yield "probes are not known to the pods that sent them"
+        if any(uid in self._group_of for uid in self.probes):
+            yield "a probe waits with those that wait for it"
+        if any(self._groups.get(group.key) is not group for group in self._last_rejected.values()):
+            yield "the rejection of a group is kept that does not exist"
+        yield from self._misfiled()
+
+    def _misfiled(self) -> Iterator[str]:
+        indexed = {
+            (profile, plugin, key)
+            for (profile, plugin), groups in self._by_rejector.items()
+            for key in groups
+        }
+        excessive = {g.key for g in self._groups.values() if g.key.excess and not g.gating_plugin}
+        expected = {
+            (group.profile, plugin, key)
+            for key, group in self._groups.items()
+            if key not in excessive
+            for plugin in group.rejectors
+        }
+        if indexed != expected:
+            yield "groups are indexed under other plugins than those that rejected them"
+        if {group.key for group in self._excesses} != excessive:
+            yield "groups that no node could hold are not filed as such"

@@ -1,0 +1,80 @@
+"""What is always true of the queue, checked."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+
+from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.active import ActiveQueue
+from scheduler.kernel.queue.backoff import BackoffQueue
+from scheduler.kernel.queue.in_flight import InFlightPods
+from scheduler.kernel.queue.nominator import Nominator
+from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
+
+
+class QueueInvariantError(SchedulerError):
+    """The queue contradicts itself; a programming error."""
+
+
+def validate_queue(
+    active: ActiveQueue,
+    backoff: BackoffQueue,
+    unschedulable: UnschedulablePods,
+    in_flight: InFlightPods,
+    nominator: Nominator,
+) -> None:
+    """Check what is always true.
+
+    Raises:
+        QueueInvariantError: something is not; the message lists all that is wrong.
+    """
+    problems = list(
+        chain(
+            _places(active, backoff, unschedulable, in_flight),
+            _active(active),
+            active.validate(),
+            _backoff(backoff),
+            unschedulable.validate(),
+            in_flight.validate(),
+            nominator.validate(),
+        )
+    )
+    if problems:
+        raise QueueInvariantError("; ".join(problems))
+
+
+def _places(
+    active: ActiveQueue,
+    backoff: BackoffQueue,
+    unschedulable: UnschedulablePods,
+    in_flight: InFlightPods,
+) -> Iterator[str]:
+    pods = chain(active, backoff, unschedulable, in_flight)
+    times = Counter(queued.pod_info.uid for queued in pods)
+    for uid, count in times.items():
+        if count > 1:
+            yield f"pod {uid} is in {count} places"
+
+
+def _active(active: ActiveQueue) -> Iterator[str]:
+    for queued in active:
+        if queued.is_gated:
+            yield f"gated pod {queued.pod_info.uid} is active"
+        if queued.initial_attempt_timestamp is None:
+            yield f"pod {queued.pod_info.uid} is active without having become ready"
+
+
+def _backoff(backoff: BackoffQueue) -> Iterator[str]:
+    for queued in backoff:
+        uid = queued.pod_info.uid
+        if queued.is_gated:
+            yield f"gated pod {uid} is in back-off"
+        if queued.backoff_expiration != backoff.expiration(queued):
+            yield f"pod {uid} has a back-off that does not follow from its failures"
+        if backoff.has_failed(uid) == _was_rejected(queued):
+            yield f"pod {uid} is in the wrong kind of back-off"
+
+
+def _was_rejected(queued: QueuedPodInfo) -> bool:
+    return bool(queued.unschedulable_plugins or queued.pending_plugins)

@@ -1,0 +1,30 @@
+"""The frozen view one scheduling cycle decides on: columns over all nodes, kept up to date.
+
+This room knows neither plugins nor queue nor the API; it takes changes and answers with arrays.
+"""
+
+from scheduler.kernel.snapshot.changes import (
+    Change,
+    NamespaceChanged,
+    NodeRemoved,
+    NodeSet,
+    PodAdded,
+    PodRelabelled,
+    PodRemoved,
+    PodUpdated,
+)
+from scheduler.kernel.snapshot.node_table import Rows
+from scheduler.kernel.snapshot.snapshot import Snapshot
+
+__all__ = [
+    "Change",
+    "NamespaceChanged",
+    "NodeRemoved",
+    "NodeSet",
+    "PodAdded",
+    "PodRelabelled",
+    "PodRemoved",
+    "PodUpdated",
+    "Rows",
+    "Snapshot",
+]

@@ -1,0 +1,140 @@
+"""Counts over the cluster as a fork sees them: those of its original, and a few pods more or less.
+
+As long as nothing but these pods tells the two apart, nothing is copied. What is here must be
+`detached` before the original changes.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.snapshot.label_columns import LabelColumns
+from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector
+from scheduler.kernel.snapshot.row_counts import RowCounts
+from scheduler.kernel.snapshot.selector_counts import SelectorCounts
+from scheduler.kernel.snapshot.term_counts import (
+    TermClass,
+    TermCounts,
+    TermKey,
+    TermKind,
+    term_keys_of,
+)
+
+PodChange: TypeAlias = tuple[int, PodInfo, int]
+"""A row, and a pod that came to it (1) or went (-1)."""
+
+
+class SelectorCounting(Protocol):
+    """Counts per node of the pods that selectors match."""
+
+    def counts(self, pods: PodSelector, capacity: int) -> RowCounts:
+        """The count per row of the pods a selector matches."""
+        ...
+
+    def detached(self, namespaces: NamespaceLabels, capacity: int) -> SelectorCounts:
+        """An independent copy."""
+        ...
+
+
+class TermCounting(Protocol):
+    """Counts per node of the affinity terms of running pods."""
+
+    def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
+        """The classes of a kind that speak of the pod."""
+        ...
+
+    def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
+        """The same, each by itself."""
+        ...
+
+    def detached(
+        self, namespaces: NamespaceLabels, labels: LabelColumns, capacity: int
+    ) -> TermCounts:
+        """An independent copy."""
+        ...
+
+
+class ForkedSelectorCounts:
+    """What `SelectorCounts` is to a snapshot, for a fork."""
+
+    def __init__(
+        self,
+        original: SelectorCounting,
+        changes: Sequence[PodChange],
+        namespaces: NamespaceLabels,
+    ) -> None:
+        self._original = original
+        self._changes = changes
+        self._namespaces = namespaces
+        self._counts: dict[PodSelector, RowCounts] = {}
+
+    def counts(self, pods: PodSelector, capacity: int) -> RowCounts:
+        """The count per row of the pods a selector matches."""
+        found = self._counts.get(pods)
+        if found is None:
+            found = self._original.counts(pods, capacity)
+            matching = [c for c in self._changes if pods.matches(c[1], self._namespaces)]
+            if matching:
+                found = found.copy()
+                for row, _, sign in matching:
+                    found.add(row, sign, capacity)
+            self._counts[pods] = found
+        return found
+
+    def detached(self, namespaces: NamespaceLabels, capacity: int) -> SelectorCounts:
+        """An independent copy."""
+        copy = self._original.detached(namespaces, capacity)
+        for row, pod, sign in self._changes:
+            copy.change(row, pod, sign, capacity)
+        return copy
+
+
+class ForkedTermCounts:
+    """What `TermCounts` is to a snapshot, for a fork."""
+
+    def __init__(
+        self,
+        original: TermCounting,
+        changes: Sequence[PodChange],
+        namespaces: NamespaceLabels,
+        labels: LabelColumns,
+    ) -> None:
+        self._original = original
+        self._changes = changes
+        self._namespaces = namespaces
+        self._labels = labels
+        self._by_key: dict[TermKey, list[tuple[int, int]]] = {}
+        for row, pod, sign in changes:
+            for key in term_keys_of(pod):
+                self._by_key.setdefault(key, []).append((row, sign))
+
+    def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
+        """The classes of a kind that speak of the pod."""
+        if not self._by_key:
+            return self._original.matching(kind, pod, capacity)
+        return self.about(kind, pod)
+
+    def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
+        """The same, each by itself."""
+        found = {cls.key: cls for cls in self._original.about(kind, pod)}
+        for key, rows in self._by_key.items():
+            if key[0] is kind and self._speaks_of(key, pod):
+                known = found.get(key)
+                changed = TermClass(key, None if known is None else known.counts.copy())
+                for row, sign in rows:
+                    changed.counts.add(row, sign, row + 1)
+                found[key] = changed
+        return [cls for cls in found.values() if cls.counts.total]
+
+    def detached(
+        self, namespaces: NamespaceLabels, labels: LabelColumns, capacity: int
+    ) -> TermCounts:
+        """An independent copy."""
+        copy = self._original.detached(namespaces, labels, capacity)
+        for row, pod, sign in self._changes:
+            copy.change(row, pod, sign, capacity)
+        return copy
+
+    def _speaks_of(self, key: TermKey, pod: PodInfo) -> bool:
+        _, pods, topology_key, _ = key
+        return topology_key in self._labels and pods.matches(pod, self._namespaces)

@@ -1,0 +1,178 @@
+"""Which pods a term speaks of, and the index that finds the terms that speak of a pod.
+
+Thousands of selectors must not be tried on every pod: each is filed under its namespace and one
+label it demands, so that a pod meets only those filed under its own namespace and labels.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from scheduler.api.affinity import AffinityTerm
+from scheduler.api.pods import PodInfo
+from scheduler.api.selectors import NOTHING, Operator, Selector
+from scheduler.kernel.snapshot.buckets import Buckets
+
+NamespaceLabels: TypeAlias = Mapping[str, Mapping[str, str]]
+
+_BucketKey: TypeAlias = tuple[str | None, tuple[str, str] | None]
+"""Namespace and label pair, each None for "any"."""
+_Drawer: TypeAlias = tuple[str | None, str | None]
+"""Namespace and label key: there are few, and many values in each."""
+
+_ANY: Final = (None, "")
+_MAX_NAMESPACES_FILED: Final = 8
+"""A selector of more namespaces is filed under "any"."""
+
+
+class PodSelector(msgspec.Struct, frozen=True, gc=False):
+    """Pods by namespace and labels.
+
+    Attributes:
+        namespaces: namespaces by name.
+        namespace_selector: further namespaces, by their labels.
+        selector: what the labels of the pod must satisfy.
+        skip_terminating: whether pods that are being deleted do not count.
+    """
+
+    namespaces: frozenset[str]
+    selector: Selector
+    namespace_selector: Selector = NOTHING
+    skip_terminating: bool = False
+
+    @property
+    def reads_namespace_labels(self) -> bool:
+        """Whether the labels of namespaces decide which are meant."""
+        return bool(self.namespace_selector.requirements)
+
+    def matches(self, pod: PodInfo, namespaces: NamespaceLabels) -> bool:
+        """Whether a pod is among the selected ones."""
+        return (
+            not (self.skip_terminating and pod.is_terminating)
+            and self.matches_namespace(pod.namespace, namespaces)
+            and self.selector.matches(pod.labels)
+        )
+
+    def matches_namespace(self, namespace: str, namespaces: NamespaceLabels) -> bool:
+        """Whether pods of the namespace are meant."""
+        return namespace in self.namespaces or (
+            not self.namespace_selector.nothing
+            and self.namespace_selector.matches(namespaces.get(namespace, {}))
+        )
+
+
+def pod_selector_of(term: AffinityTerm, namespace: str) -> PodSelector:
+    """The pods an affinity term of a pod in `namespace` speaks of."""
+    resolved = term.in_namespace(namespace)
+    return PodSelector(resolved.namespaces, resolved.selector, resolved.namespace_selector)
+
+
+class Selecting(Protocol):
+    """Something filed by its pod selector."""
+
+    @property
+    def pods(self) -> PodSelector:
+        """The pods it speaks of."""
+        ...
+
+
+S = TypeVar("S", bound=Selecting)
+
+
+class SelectorIndex(Generic[S]):
+    """Finds what speaks of a pod by the pod's own namespace and labels."""
+
+    def __init__(self) -> None:
+        self._drawers: dict[_Drawer, Buckets[str, S]] = {}
+        self._filed: dict[S, int] = {}
+        """By item, which of its choices of buckets was taken."""
+        self._named: dict[str, Counter[str]] = {}
+        """By label key, how many items name each value; "" is counted once more for each item."""
+
+    def add(self, item: S) -> None:
+        """File an item, where it has the fewest neighbours."""
+        choices = _bucket_keys(item.pods)
+        crowds = [sum(len(self._bucket(*key)) for key in keys) for keys in choices]
+        choice = self._filed[item] = crowds.index(min(crowds))
+        for place, pair in choices[choice]:
+            label_key, value = pair or _ANY
+            self._drawers.setdefault((place, label_key), Buckets()).add(value, item)
+        for requirement in item.pods.selector.requirements:
+            self._named.setdefault(requirement.key, Counter()).update(("", *requirement.values))
+
+    def discard(self, item: S) -> None:
+        """Take an item out that is filed."""
+        for place, pair in _bucket_keys(item.pods)[self._filed.pop(item)]:
+            label_key, value = pair or _ANY
+            drawer = self._drawers[place, label_key]
+            drawer.discard(value, item)
+            if not drawer:
+                del self._drawers[place, label_key]
+        for requirement in item.pods.selector.requirements:
+            named = self._named[requirement.key]
+            for value in ("", *requirement.values):
+                named[value] -= 1
+                if not named[value]:
+                    del named[value]
+            if not named:
+                del self._named[requirement.key]
+
+    def __len__(self) -> int:
+        return len(self._filed)
+
+    def distinction(self, labels: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
+        """What the items can tell of labels: those of a key, with the value if an item names it.
+
+        Selectors of pods compare with values and with nothing else, so of labels that are equal in
+        this the same items speak.
+        """
+        named = self._named
+        return tuple(
+            (key, value if value in named[key] else None)
+            for key, value in labels.items()
+            if key in named
+        )
+
+    def matching(
+        self, labels: Mapping[str, str], namespace: str, namespaces: NamespaceLabels
+    ) -> list[S]:
+        """The items that speak of a pod with these labels in this namespace."""
+        return [
+            item
+            for item in self.candidates(labels, namespace)
+            if item.pods.selector.matches(labels)
+            and item.pods.matches_namespace(namespace, namespaces)
+        ]
+
+    def candidates(self, labels: Mapping[str, str], namespace: str) -> Iterator[S]:
+        """Items that may speak of a pod with these labels; each must still be tried."""
+        if not self._filed:
+            return
+        for place in (namespace, None):
+            for pair in (None, *labels.items()):
+                yield from self._bucket(place, pair)
+
+    def _bucket(self, place: str | None, pair: tuple[str, str] | None) -> Collection[S]:
+        label_key, value = pair or _ANY
+        drawer = self._drawers.get((place, label_key))
+        return () if drawer is None else drawer.of(value)
+
+
+def label_choices(selector: Selector) -> list[list[tuple[str, str]]]:
+    """Lists of label pairs; of each list a matching pod has exactly one. Best lists first."""
+    demands = [r for r in selector.requirements if r.operator is Operator.IN]
+    demands.sort(key=lambda requirement: (len(requirement.values), requirement.key))
+    return [[(demand.key, value) for value in sorted(demand.values)] for demand in demands]
+
+
+def _bucket_keys(pods: PodSelector) -> list[list[_BucketKey]]:
+    """Where an item may be filed, several choices."""
+    places: Iterable[str | None] = (None,)
+    if pods.namespace_selector.nothing and len(pods.namespaces) <= _MAX_NAMESPACES_FILED:
+        places = sorted(pods.namespaces)
+    choices: list[list[tuple[str, str] | None]] = [
+        [*pairs] for pairs in label_choices(pods.selector)
+    ]
+    return [[(place, pair) for place in places for pair in pairs] for pairs in choices or [[None]]]

@@ -1,0 +1,44 @@
+"""Whether the sums of a row are those of the pods on it: each is found out pod by pod."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.snapshot.snapshot import Snapshot
+from scheduler.kernel.snapshot.term_counts import term_keys_of
+
+K = TypeVar("K")
+
+
+def wrong_sums(snapshot: Snapshot, row: int, pods: Collection[PodInfo]) -> Iterator[str]:
+    """What differs from what these pods come to, in words.
+
+    Cost: O(pods, and selectors and terms in use).
+    """
+    taken, non_zero, count = snapshot.table.sums_of(row)
+    yield from _differences("requested", taken, _total(pod.shape.occupied for pod in pods))
+    counted = {"cpu": non_zero[0], "memory": non_zero[1]}
+    defaults = (dict(zip(counted, pod.shape.non_zero_occupied, strict=True)) for pod in pods)
+    yield from _differences("requested with defaults", counted, _total(defaults))
+    yield from _differences("pods", {"number": count}, {"number": len(pods)})
+    ports = Counter(port for pod in pods for port in pod.shape.host_ports)
+    yield from _differences("host ports", snapshot.ports.at(row), ports)
+    selected, expected = snapshot.selected_pods(row, pods)
+    yield from _differences("pods selected", selected, expected)
+    terms = Counter(key for pod in pods for key in term_keys_of(pod))
+    yield from _differences("affinity terms", snapshot.terms_at(row), terms)
+
+
+def _total(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        for name, amount in part.items():
+            total[name] += amount
+    return dict(total)
+
+
+def _differences(what: str, have: Mapping[K, int], want: Mapping[K, int]) -> Iterator[str]:
+    for key in have.keys() | want.keys():
+        if have.get(key, 0) != want.get(key, 0):
+            yield f"{what} ({key}): counted {have.get(key, 0)}, there are {want.get(key, 0)}"

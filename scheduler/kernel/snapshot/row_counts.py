@@ -1,0 +1,234 @@
+"""A count per node that is a dictionary while few nodes have one and an array when many do."""
+
+from collections.abc import Iterable
+from typing import Final
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.snapshot.topology import Topology
+
+_DENSE_FRACTION: Final = 32
+"""An array pays once one row in this many has a count."""
+_SPARSE_FRACTION: Final = 128
+"""A dictionary pays again once no more than one row in this many has a count."""
+_MIN_DENSE_ROWS: Final = 16
+_MAX_SPARSE_ROWS: Final = 4
+_BASE_BYTES: Final = 256
+_BYTES_PER_ENTRY: Final = 100
+_MAX_SUMS: Final = 2
+"""Topologies with sums kept up to date: most callers sum by zone, or by zone and node name."""
+
+
+class _Sums:
+    """The counts by domain of one topology, kept up to date; void once that is gone."""
+
+    __slots__ = ("by_domain", "topology")
+
+    def __init__(self, topology: Topology, by_domain: NDArray[np.float64]) -> None:
+        self.topology = ref(topology)
+        self.by_domain = by_domain
+
+    def add(self, row: int, amount: float) -> None:
+        """The count of a row has changed."""
+        topology = self.topology()
+        if topology is None or row >= len(topology.ids):
+            return
+        if topology.eligible is None or topology.eligible[row]:
+            self.by_domain[topology.ids[row]] += amount
+
+
+class RowCounts:
+    """Counts by row; rows that were never mentioned count 0.
+
+    Attributes:
+        total: the sum over all rows.
+        changes: how often a count has changed.
+    """
+
+    __slots__ = ("_dense", "_dense_rows", "_sparse", "_sums", "changes", "total")
+
+    def __init__(self) -> None:
+        # Whole numbers: small ones exist once, and there are as many of these as pods.
+        self._sparse: dict[int, int] = {}
+        self._dense: NDArray[np.float64] | None = None
+        self._dense_rows = 0
+        self._sums: tuple[_Sums, ...] = ()
+        self.total = 0
+        self.changes = 0
+
+    def add(self, row: int, amount: int, capacity: int) -> None:
+        """Add to the count of a row; `capacity` is the current number of rows of the table."""
+        self.total += amount
+        self.changes += 1
+        for sums in self._sums:
+            sums.add(row, amount)
+        if self._dense is not None:
+            self._add_dense(self._dense, row, amount, capacity)
+            return
+        sparse = self._sparse
+        count = sparse.get(row, 0) + amount
+        if count:
+            sparse[row] = count
+            if len(sparse) > max(_MIN_DENSE_ROWS, capacity // _DENSE_FRACTION):
+                self._densify(capacity)
+        else:
+            sparse.pop(row, None)
+
+    def column(self, size: int) -> NDArray[np.float64]:
+        """The counts of the first `size` rows. Not to be written to."""
+        dense = self._dense
+        if dense is not None:
+            if len(dense) < size:
+                dense = self._resize(size)
+            return dense[:size]
+        column = np.zeros(size)
+        if self._sparse:
+            rows, counts = self._pairs()
+            column[rows] = counts
+        return column
+
+    def copy(self) -> "RowCounts":
+        """An independent copy."""
+        copy = RowCounts()
+        copy.total = self.total
+        copy._sparse = self._sparse.copy()
+        copy._dense = None if self._dense is None else self._dense.copy()
+        copy._dense_rows = self._dense_rows
+        return copy
+
+    @classmethod
+    def sum_of(cls, parts: Iterable["RowCounts"], capacity: int) -> "RowCounts":
+        """Counts that are the sums of others."""
+        column = np.zeros(capacity)
+        sparse: dict[int, int] = {}
+        for part in parts:
+            part.add_to(column, sparse)
+        column[list(sparse.keys())] += list(sparse.values())
+        return cls.of_column(column)
+
+    @classmethod
+    def of_column(cls, column: NDArray[np.float64]) -> "RowCounts":
+        """Counts that are those of a column, one for each row there is room for."""
+        counts = cls()
+        held = np.flatnonzero(column)
+        counts.total = int(column.sum())
+        counts._sparse = _by_row(held, column[held])
+        if len(held) > max(_MIN_DENSE_ROWS, len(column) // _DENSE_FRACTION):
+            counts._densify(len(column))
+        return counts
+
+    def add_to(self, column: NDArray[np.float64], sparse: dict[int, int]) -> None:
+        """Add the counts to an array, or to a dictionary where that is what they are."""
+        if self._dense is not None:
+            column[: len(self._dense)] += self._dense
+        for row, count in self._sparse.items():
+            sparse[row] = sparse.get(row, 0) + count
+
+    def at(self, row: int) -> float:
+        """The count of one row."""
+        if self._dense is not None:
+            return float(self._dense[row]) if row < len(self._dense) else 0.0
+        return self._sparse.get(row, 0)
+
+    def rows(self) -> NDArray[np.intp]:
+        """The rows whose count is not 0."""
+        if self._dense is not None:
+            return np.flatnonzero(self._dense)
+        return self._pairs()[0]
+
+    def by_domain(self, topology: Topology) -> NDArray[np.float64]:
+        """The counts of eligible rows summed by domain. The caller owns the array.
+
+        They are kept up to date from then on, where they take no more room than the counts.
+
+        Cost: O(rows that count) the first time, then O(domains).
+        """
+        if not self._sparse and self._dense is None:
+            return np.zeros(topology.count)
+        for known in self._sums:
+            if known.topology() is topology:
+                return known.by_domain.copy()
+        found = self._summed(topology)
+        if found.nbytes <= self._own_bytes:
+            kept = [sums for sums in self._sums if sums.topology() is not None]
+            self._sums = (*kept[1 - _MAX_SUMS :], _Sums(topology, found.copy()))
+        return found
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the counts and their sums take."""
+        return self._own_bytes + sum(sums.by_domain.nbytes for sums in self._sums)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every row counts 0."""
+        return not self._sparse and not self._dense_rows
+
+    @property
+    def _own_bytes(self) -> int:
+        dense = 0 if self._dense is None else self._dense.nbytes
+        return _BASE_BYTES + dense + _BYTES_PER_ENTRY * len(self._sparse)
+
+    def _summed(self, topology: Topology) -> NDArray[np.float64]:
+        ids, eligible = topology.ids, topology.eligible
+        if self._dense is not None:
+            weights = self.column(len(ids))
+            if eligible is not None:
+                weights = weights * eligible
+        else:
+            rows, weights = self._pairs()
+            if eligible is not None:
+                weights = weights * eligible[rows]
+            ids = ids[rows]
+        sums = np.bincount(ids, weights=weights, minlength=topology.count)
+        return sums.astype(np.float64, copy=False)
+
+    def _add_dense(
+        self, dense: NDArray[np.float64], row: int, amount: float, capacity: int
+    ) -> None:
+        if row >= len(dense):
+            dense = self._resize(capacity)
+        before = float(dense[row])
+        now = dense[row] = before + amount
+        if not before:
+            self._dense_rows += 1
+        if not now:
+            self._dense_rows -= 1
+            if self._dense_rows <= max(_MAX_SPARSE_ROWS, len(dense) // _SPARSE_FRACTION):
+                self._sparsify()
+
+    def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        n = len(self._sparse)
+        return (
+            np.fromiter(self._sparse.keys(), np.intp, n),
+            np.fromiter(self._sparse.values(), np.float64, n),
+        )
+
+    def _resize(self, capacity: int) -> NDArray[np.float64]:
+        old = self._dense
+        new = np.zeros(capacity)
+        if old is not None:
+            new[: len(old)] = old
+        self._dense = new
+        return new
+
+    def _densify(self, capacity: int) -> None:
+        dense = np.zeros(max(capacity, max(self._sparse) + 1))
+        rows, counts = self._pairs()
+        dense[rows] = counts
+        self._dense = dense
+        self._dense_rows = len(rows)
+        self._sparse = {}
+
+    def _sparsify(self) -> None:
+        rows = self.rows()
+        counts = self.column(int(rows[-1]) + 1 if len(rows) else 0)[rows]
+        self._sparse = _by_row(rows, counts)
+        self._dense = None
+        self._dense_rows = 0
+
+
+def _by_row(rows: NDArray[np.intp], counts: NDArray[np.float64]) -> dict[int, int]:
+    return dict(zip(rows.tolist(), counts.astype(np.intp).tolist(), strict=True))

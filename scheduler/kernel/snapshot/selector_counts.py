@@ -1,0 +1,207 @@
+"""How many pods of each kind run on each node.
+
+Pods that agree in namespace, labels and being deleted are one *group*. Each distinct `PodSelector`
+that a constraint or term asks about is one *class*: the sum of the groups it matches, as a count
+per node, kept up to date while pods come and go. A question about pods is then a question about
+one column, whatever the number of pods in the cluster.
+
+Invariant: for every class and row, the count equals the number of pods on the row that the
+selector matches (the property test builds it from scratch and compares).
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from heapq import nsmallest
+from typing import Final
+
+import numpy as np
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.snapshot.pod_groups import GroupKey, PodGroup, PodGroups
+from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector, SelectorIndex
+from scheduler.kernel.snapshot.row_counts import RowCounts
+
+_MAX_CLASSES: Final = 20_000
+_MAX_BYTES: Final = 64 * 2**20
+"""What all classes may take; those asked for longest ago go first."""
+_MAX_CLASSES_PER_GROUP: Final = 64
+"""A pod that comes or goes is counted in each class of its group. This bounds the cost of selectors
+that no caller uses any more."""
+_DROPPED_AT_ONCE: Final = 16
+_CHANGES_PER_SIZING: Final = 256
+"""The memory of classes changes with the pods they count; it is summed once per so many changes."""
+_BYTES_PER_CLASS: Final = 1024
+_BYTES_PER_MEMBERSHIP: Final = 100
+
+
+class _Class:
+    """The pods of one selector, counted by row."""
+
+    __slots__ = ("asked_at", "counts", "groups", "pods")
+
+    def __init__(self, pods: PodSelector) -> None:
+        self.pods = pods
+        self.counts = RowCounts()
+        self.groups = 0
+        self.asked_at = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the class takes."""
+        of_groups = _BYTES_PER_MEMBERSHIP * self.groups
+        return _BYTES_PER_CLASS + self.counts.size_bytes + of_groups
+
+
+class SelectorCounts:
+    """Counts per node of the pods each selector in use matches.
+
+    A class is derived from the groups on its first read, so reading changes no result. Classes are
+    dropped when pods come or go and by `trim`, never while a caller reads.
+    """
+
+    def __init__(self, namespaces: NamespaceLabels) -> None:
+        self._namespaces = namespaces
+        self._groups: PodGroups[_Class] = PodGroups()
+        self._classes: OrderedDict[PodSelector, _Class] = OrderedDict()
+        self._index: SelectorIndex[_Class] = SelectorIndex()
+        self._reading_labels = 0
+        self._asked = 0
+        self._size_bytes = 0
+        self._until_sizing = _CHANGES_PER_SIZING
+
+    def counts(self, pods: PodSelector, capacity: int) -> RowCounts:
+        """The count per row of the pods a selector matches."""
+        found = self._classes.get(pods)
+        if found is None:
+            found = self._new_class(pods, capacity)
+        else:
+            self._classes.move_to_end(pods)
+        self._asked += 1
+        found.asked_at = self._asked
+        return found.counts
+
+    def change(self, row: int, pod: PodInfo, sign: int, capacity: int) -> None:
+        """Count a pod in (`sign` 1) or out (-1)."""
+        group = self._groups.get(pod)
+        if group is None:
+            group = self._groups.new(pod)
+            group.set_classes(self._classes_of(group.key))
+            for cls in group.classes:
+                cls.groups += 1
+        group.add(row, sign)
+        for cls in group.classes:
+            cls.counts.add(row, sign, capacity)
+        if not group.rows:
+            self._drop_group(group)
+        elif len(group.classes) > _MAX_CLASSES_PER_GROUP:
+            self._thin(group)
+        self._until_sizing -= 1
+        if not self._until_sizing:
+            self._until_sizing = _CHANGES_PER_SIZING
+            self._size_bytes = sum(cls.size_bytes for cls in self._classes.values())
+            self.trim()
+
+    def trim(self) -> None:
+        """Let go of classes, so that all together take no more than they may.
+
+        To be called before each decision: then those go that the one before has displaced. All at
+        once, after 100,000 different pods, would stop everything for a second.
+        """
+        while self._classes and (
+            self._size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES
+        ):
+            self._drop(next(iter(self._classes.values())))
+
+    def namespace_changed(self, namespace: str, capacity: int) -> None:
+        """Re-decide which classes mean the pods of a namespace whose labels changed."""
+        if not self._reading_labels:
+            return
+        for group in self._groups.of_namespace(namespace):
+            now = dict.fromkeys(self._classes_of(group.key))
+            self._recount(group, [c for c in now if c not in group.classes], 1, capacity)
+            self._recount(group, [c for c in group.classes if c not in now], -1, capacity)
+            group.set_classes(now)
+
+    def __len__(self) -> int:
+        """How many selectors are counted."""
+        return len(self._classes)
+
+    def at(self, row: int) -> dict[PodSelector, int]:
+        """How many pods of a row each class counts; classes that count none are left out."""
+        classes = self._classes.items()
+        return {pods: int(count) for pods, cls in classes if (count := cls.counts.at(row))}
+
+    def recounted(self, pods: Iterable[PodInfo]) -> dict[PodSelector, int]:
+        """The same for these pods, found out one by one."""
+        found = Counter(
+            cls.pods
+            for pod in pods
+            for cls in self._classes_of((pod.namespace, pod.label_set, pod.is_terminating))
+        )
+        return dict(found)
+
+    def detached(self, namespaces: NamespaceLabels, capacity: int) -> "SelectorCounts":
+        """An independent copy; its classes are derived anew when they are asked for."""
+        del capacity
+        copy = SelectorCounts(namespaces)
+        copy._groups = self._groups.copy()
+        return copy
+
+    def _new_class(self, pods: PodSelector, capacity: int) -> _Class:
+        cls = self._classes[pods] = _Class(pods)
+        self._index.add(cls)
+        self._reading_labels += pods.reads_namespace_labels
+        column = np.zeros(capacity)
+        for group in self._groups.candidates(pods):
+            if self._matches(pods, group.key):
+                group.add_class(cls)
+                cls.groups += 1
+                group.add_to(column)
+        cls.counts = RowCounts.of_column(column)
+        self._size_bytes += cls.size_bytes
+        return cls
+
+    def _drop(self, cls: _Class) -> None:
+        del self._classes[cls.pods]
+        self._size_bytes -= cls.size_bytes
+        self._index.discard(cls)
+        self._reading_labels -= cls.pods.reads_namespace_labels
+        for group in self._groups.candidates(cls.pods):
+            group.classes.pop(cls, None)
+
+    def _drop_group(self, group: PodGroup[_Class]) -> None:
+        for cls in group.classes:
+            cls.groups -= 1
+        self._groups.drop(group)
+
+    def _thin(self, group: PodGroup[_Class]) -> None:
+        """Let go of classes that count the pods of a crowded group, a few at a time."""
+        excess = min(len(group.classes) - _MAX_CLASSES_PER_GROUP, _DROPPED_AT_ONCE)
+        for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
+            self._drop(cls)
+
+    def _classes_of(self, key: GroupKey) -> list[_Class]:
+        namespace, label_set, terminating = key
+        return [
+            cls
+            for cls in self._index.matching(label_set.labels, namespace, self._namespaces)
+            if not (terminating and cls.pods.skip_terminating)
+        ]
+
+    def _matches(self, pods: PodSelector, key: GroupKey) -> bool:
+        namespace, label_set, terminating = key
+        if terminating and pods.skip_terminating:
+            return False
+        # Not `Selector.matches`: thousands of groups are looked at for one new selector.
+        labels = label_set.labels
+        for requirement in pods.selector.requirements:
+            if not requirement.matches_value(labels.get(requirement.key)):
+                return False
+        return not pods.selector.nothing and pods.matches_namespace(namespace, self._namespaces)
+
+    @staticmethod
+    def _recount(group: PodGroup[_Class], classes: list[_Class], sign: int, capacity: int) -> None:
+        for cls in classes:
+            cls.groups += sign
+            for row, count in group.rows.items():
+                cls.counts.add(row, sign * count, capacity)

@@ -1,0 +1,406 @@
+"""The snapshot: everything a decision looks at, updated by what changed and by nothing else."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final, assert_never
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo, PodShape
+from scheduler.kernel.snapshot.changes import (
+    Change,
+    NamespaceChanged,
+    NodeRemoved,
+    NodeSet,
+    PodAdded,
+    PodRelabelled,
+    PodRemoved,
+    PodUpdated,
+)
+from scheduler.kernel.snapshot.forks import (
+    ForkedSelectorCounts,
+    ForkedTermCounts,
+    SelectorCounting,
+    TermCounting,
+)
+from scheduler.kernel.snapshot.images import ImageIndex
+from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns
+from scheduler.kernel.snapshot.node_order import interleaved, zone_key
+from scheduler.kernel.snapshot.node_table import NodeTable
+from scheduler.kernel.snapshot.pod_kinds import PodKinds
+from scheduler.kernel.snapshot.pod_selectors import PodSelector
+from scheduler.kernel.snapshot.port_counts import PortCounts
+from scheduler.kernel.snapshot.row_counts import RowCounts
+from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.selector_counts import SelectorCounts
+from scheduler.kernel.snapshot.term_counts import TermClass, TermCounts, TermKey, TermKind
+from scheduler.kernel.snapshot.topology import Topology
+
+_NEWER_VERSIONS: Final = frozenset({PodUpdated})
+"""The changes that alter no count."""
+_TAKES_NOTHING_AWAY: Final = frozenset({PodAdded, PodUpdated, PodRelabelled})
+"""Of such changes in a row, those that add pods may come first."""
+_WORTH_SUMMING: Final = 16
+"""So many pods that come at once are summed up before they are added to the columns."""
+
+
+class Snapshot:
+    """Columns over all nodes and counts over all pods on them.
+
+    Reading changes no result: what a read derives is bounded, and dropped by `update` only.
+
+    Attributes:
+        epoch: grows with every update that changed something; newer versions of pods do not count.
+        table: one row per node.
+        ports: host ports in use.
+        images: images by node.
+        kinds: numbers for kinds of pods; forks share them.
+        namespaces: labels by namespace.
+        namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
+        node_log: rows whose node object changed (also: appeared, disappeared).
+        pod_log: rows on which pods came, went or were relabelled.
+        sum_log: rows on which the sum of what pods take changed.
+        version_log: rows with newer versions of pods that count as before.
+        is_fork: whether it is a copy for a "what if".
+        last_added: the pod that came with the last entry of `sum_log`, if one did.
+    """
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.table = NodeTable()
+        self.ports = PortCounts()
+        self.images = ImageIndex()
+        self.kinds = PodKinds()
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.namespace_epoch = 0
+        self.node_log = RowLog()
+        self.pod_log = RowLog()
+        self.version_log = RowLog()
+        self.sum_log = RowLog()
+        self.is_fork = False
+        self.last_added: PodInfo | None = None
+        self._labels = LabelColumns()
+        self._selector_counts = SelectorCounts(self.namespaces)
+        self._term_counts = TermCounts(self.namespaces, self._labels)
+        self._selectors: SelectorCounting = self._selector_counts
+        self._terms: TermCounting = self._term_counts
+        self._node_order: NDArray[np.intp] | None = None
+        self._topologies: dict[str, Topology] = {}
+        self._forks: WeakSet[Snapshot] = WeakSet()
+        self._is_attached = False
+
+    def update(self, changes: Iterable[Change]) -> None:
+        """Take over what changed, in order.
+
+        When a change raises, the snapshot is good for nothing but `rebuild`.
+
+        Cost: O(changes); a node change looks once at each label column in use.
+        """
+        changes = list(changes)
+        if not _NEWER_VERSIONS.issuperset(map(type, changes)):
+            self._begin(changes)
+        if len(changes) < _WORTH_SUMMING:
+            for change in changes:
+                self._apply(change)
+            return
+        for adds_only, alike in groupby(changes, lambda each: type(each) in _TAKES_NOTHING_AWAY):
+            run = list(alike)
+            added = [each.pod for each in run if isinstance(each, PodAdded)] if adds_only else ()
+            if len(added) >= _WORTH_SUMMING:
+                self._add_pods(added)
+                run = [each for each in run if not isinstance(each, PodAdded)]
+            for change in run:
+                self._apply(change)
+
+    def trim(self) -> None:
+        """Let go of what was derived for decisions long ago; between decisions only."""
+        self._selector_counts.trim()
+
+    def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
+        """Start anew from changes that build the cluster; returns those that raise, left out.
+
+        To a holder of results by log position or epoch, everything has changed.
+        """
+        changes = list(changes)
+        self._begin(())
+        fresh = Snapshot()
+        fresh.epoch = self.epoch
+        fresh.namespace_epoch = self.namespace_epoch + 1
+        fresh.node_log = RowLog(self.node_log.position + 1)
+        fresh.pod_log = RowLog(self.pod_log.position + 1)
+        fresh.version_log = RowLog(self.version_log.position + 1)
+        fresh.sum_log = RowLog(self.sum_log.position + 1)
+        self.__dict__.update(fresh.__dict__)
+        left_out: list[tuple[Change, Exception]] = []
+        for change in changes:
+            try:
+                self._apply(change)
+            except Exception as problem:  # noqa: BLE001 - whatever it is, the others must not be lost
+                left_out.append((change, problem))
+        return left_out
+
+    def fork(self, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()) -> "Snapshot":
+        """An independent copy on which pods came or went that name their node.
+
+        Counts of selectors and terms see them. The logs of the fork are its own where it differs:
+        results kept by position of one must not be asked of another (`RowLog`s are told apart by
+        identity).
+
+        Cost: a few array copies; what nodes are, and counts, are copied once either is updated.
+
+        Raises:
+            KeyError: a pod names no node.
+        """
+        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in add]
+        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in remove]
+        fork = object.__new__(Snapshot)
+        fork.__dict__.update(self.__dict__)
+        fork.table = self.table.fork()
+        fork.ports = self.ports.fork()
+        fork.namespaces = self.namespaces.copy()
+        fork._selectors = ForkedSelectorCounts(self._selectors, changes, fork.namespaces)
+        fork._terms = ForkedTermCounts(self._terms, changes, fork.namespaces, self._labels)
+        fork._forks = WeakSet()
+        fork._is_attached = fork.is_fork = True
+        self._forks.add(fork)
+        if changes:
+            fork.epoch += 1
+            fork.pod_log = RowLog(self.pod_log.position + 1)
+            fork.sum_log = RowLog(self.sum_log.position + 1)
+        for row, pod, sign in changes:
+            fork.table.add_pod(row, pod.shape, sign)
+            fork.table.show_pod(row, pod, sign)
+            fork.ports.change(row, pod.shape.host_ports, sign, fork.table.capacity)
+        return fork
+
+    def picked(
+        self, rows: NDArray[np.intp], shape: PodShape, times: NDArray[np.float64]
+    ) -> "Snapshot | None":
+        """The sums of some rows with more pods of a shape; see `NodeTable.picked`."""
+        table = self.table.picked(rows, shape, times)
+        if table is None:
+            return None
+        copy = object.__new__(Snapshot)
+        copy.__dict__.update(self.__dict__)
+        copy.table, copy.is_fork = table, True
+        return copy
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def label_column(self, key: str) -> LabelColumn:
+        """The values of a label key over all nodes."""
+        return self._labels.column(key, self.table.capacity)
+
+    def has_label(self, key: str) -> bool:
+        """Whether any node has a label with this key."""
+        return key in self._labels
+
+    def topology(self, key: str) -> Topology:
+        """The domains of a topology key; the same object until a node changes."""
+        found = self._topologies.get(key)
+        if found is None:
+            column, table = self.label_column(key), self.table
+            nodes = self._labels.nodes_with.get(key, 0)
+            # Its own ids: those of the column change with the nodes.
+            ids = column.ids(table.size).copy()
+            found = Topology(ids, column.domain_count(), is_complete=nodes == table.count)
+            if nodes:
+                self._topologies[key] = found
+        return found
+
+    def pod_counts(self, pods: PodSelector) -> RowCounts:
+        """How many of the selected pods run on each row."""
+        return self._selectors.counts(pods, self.table.capacity)
+
+    def terms_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
+        """The terms of running pods that speak of the pod, those that any node can meet.
+
+        Where very many do, terms of equal topology key and weight are summed up.
+        """
+        return self._terms.matching(kind, pod, self.table.capacity)
+
+    def each_term_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
+        """The same, each term by itself; for people."""
+        return self._terms.about(kind, pod)
+
+    def label_keys(self) -> Mapping[str, int]:
+        """How many nodes have a label of each key. Not to be written to."""
+        return self._labels.nodes_with
+
+    def selected_pods(
+        self, row: int, pods: Iterable[PodInfo]
+    ) -> tuple[dict[PodSelector, int], dict[PodSelector, int]]:
+        """How many pods of a row each selector in use counts, and how many of these it matches."""
+        return self._selector_counts.at(row), self._selector_counts.recounted(pods)
+
+    @property
+    def counted_classes(self) -> int:
+        """How many selectors and terms are counted per row."""
+        return len(self._selector_counts) + len(self._term_counts)
+
+    def terms_at(self, row: int) -> dict[TermKey, int]:
+        """How often the pods of a row have each term."""
+        return self._term_counts.at(row)
+
+    def node_order(self) -> NDArray[np.intp]:
+        """The rows of all nodes in the order sampling visits them: zones take turns."""
+        if self._node_order is None:
+            # `row_of` keeps the order in which nodes arrived.
+            rows = self.table.row_of.values()
+            pairs = ((row, zone_key(self.node(row).metadata.labels)) for row in rows)
+            self._node_order = np.array(interleaved(pairs), np.intp)
+        return self._node_order
+
+    def info(self, row: int) -> NodeInfo:
+        """The node of a row with its pods, as the cache has them now."""
+        found = self.table.infos[row]
+        if found is None:
+            raise KeyError(row)
+        return found
+
+    def node(self, row: int) -> Node:
+        """The node object of a row."""
+        node = self.table.nodes[row]
+        if node is None:
+            raise KeyError(row)
+        return node
+
+    # --- forks ----------------------------------------------------------------------------------
+
+    def _begin(self, changes: Sequence[Change]) -> None:
+        """Detach the forks, and this snapshot from its original: neither may see the changes."""
+        if self._forks:
+            self._detach_forks(changes)
+        if self._is_attached:
+            self.detach(())
+        self.epoch += 1
+
+    def detach(self, changes: Sequence[Change]) -> None:
+        """Make a fork's own what it has shared so far.
+
+        Args:
+            changes: what the cache has done since to the nodes it shares with the original.
+        """
+        if not self._is_attached:
+            return
+        self._detach_forks(changes)
+        self._is_attached = False
+        self.table.detach(changes)
+        self.ports.detach()
+        self.images = self.images.copy()
+        self.node_log = RowLog(self.node_log.position + 1)
+        self.pod_log = RowLog(self.pod_log.position + 1)
+        self.version_log = RowLog(self.version_log.position + 1)
+        self.sum_log = RowLog(self.sum_log.position + 1)
+        capacity = self.table.capacity
+        self._labels = self._labels.copy()
+        self._topologies = {}
+        self._selector_counts = self._selectors.detached(self.namespaces, capacity)
+        self._term_counts = self._terms.detached(self.namespaces, self._labels, capacity)
+        self._selectors, self._terms = self._selector_counts, self._term_counts
+
+    def _detach_forks(self, changes: Sequence[Change]) -> None:
+        for fork in list(self._forks):
+            fork.detach(changes)
+        self._forks.clear()
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case PodAdded(pod):
+                self._change_pod(pod, 1)
+            case PodRemoved(pod):
+                self._change_pod(pod, -1)
+            case PodUpdated(pod):
+                self.version_log.append(self.table.row_of[pod.node_name], self.table.capacity)
+            case PodRelabelled(old, pod):
+                self._relabel(old, pod)
+            case NodeSet(info, node):
+                self._set_node(info, node)
+            case NodeRemoved(name):
+                self._remove_node(name)
+            case NamespaceChanged(name, labels):
+                self._change_namespace(name, labels)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _set_node(self, info: NodeInfo, node: Node) -> None:
+        known = info.name in self.table.row_of
+        row = self.table.set_node(info, node)
+        self._labels.set_row(row, node.metadata.labels, self.table.capacity)
+        self.images.set_row(row, node.status.images)
+        if not known:
+            self.images.nodes_changed()
+        self._node_order = None
+        self._log_node(row)
+
+    def _remove_node(self, name: str) -> None:
+        row = self.table.row_of[name]
+        self.table.remove_node(row)
+        self._labels.set_row(row, {}, self.table.capacity)
+        self.images.remove_row(row)
+        self.images.nodes_changed()
+        self._node_order = None
+        self._log_node(row)
+
+    def _change_pod(self, pod: PodInfo, sign: int) -> None:
+        table = self.table
+        row = table.row_of[pod.node_name]
+        table.add_pod(row, pod.shape, sign)
+        self._count_pod(row, pod, sign)
+        self.pod_log.append(row, table.capacity)
+        self.sum_log.append(row, table.capacity)
+        self.last_added = pod if sign > 0 else None
+
+    def _add_pods(self, pods: Sequence[PodInfo]) -> None:
+        """The same for very many that came at once, as they do at the start."""
+        table = self.table
+        rows = [table.row_of[pod.node_name] for pod in pods]
+        table.add_pods(rows, [pod.shape for pod in pods])
+        for row, pod in zip(rows, pods, strict=True):
+            self._count_pod(row, pod, 1)
+        self.pod_log.extend(rows, table.capacity)
+        self.sum_log.extend(rows, table.capacity)
+        self.last_added = pods[-1]
+
+    def _count_pod(self, row: int, pod: PodInfo, sign: int) -> None:
+        """All that is counted of a pod but what it takes."""
+        table, shape = self.table, pod.shape
+        if table.owns_infos:
+            table.show_pod(row, pod, sign)
+        self._selector_counts.change(row, pod, sign, table.capacity)
+        if shape.affinity is not None:
+            self._term_counts.change(row, pod, sign, table.capacity)
+        if shape.host_ports:
+            self.ports.change(row, shape.host_ports, sign, table.capacity)
+
+    def _relabel(self, old: PodInfo, pod: PodInfo) -> None:
+        """Only selectors look at labels; what the pod takes and asks of others is in its shape."""
+        table = self.table
+        row = table.row_of[pod.node_name]
+        if table.owns_infos:
+            table.show_pod(row, pod, 1)
+        self._selector_counts.change(row, old, -1, table.capacity)
+        self._selector_counts.change(row, pod, 1, table.capacity)
+        self.pod_log.append(row, table.capacity)
+
+    def _change_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        if labels is None:
+            self.namespaces.pop(name, None)
+        else:
+            self.namespaces[name] = labels
+        self.namespace_epoch += 1
+        self._selector_counts.namespace_changed(name, self.table.capacity)
+        self._term_counts.namespace_changed()
+
+    def _log_node(self, row: int) -> None:
+        self._topologies = {}
+        self.node_log.append(row, self.table.capacity)
+        self.pod_log.append(row, self.table.capacity)
+        self.sum_log.append(row, self.table.capacity)
+        self.last_added = None

@@ -1,0 +1,283 @@
+"""How many volumes of each CSI driver a node holds, and how many it can.
+
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go v1.36.
+Differs: a running pod whose volumes cannot be made out counts for nothing; upstream fails every
+attempt of every pod that asks about its node.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.objects import Volume
+from scheduler.api.pods import PodInfo
+from scheduler.api.storage import (
+    CSINode,
+    CSISource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.volumes.claims import ClaimName, is_foreign, not_found, not_owner
+from scheduler.kernel.volumes.in_use import NodeUse, PodUse, VolumesInUse, use_of
+from scheduler.kernel.volumes.reach import Mask
+from scheduler.kernel.volumes.translation import (
+    BY_NAME,
+    TranslationError,
+    csi_source,
+    inline_volume,
+)
+
+OVER_LIMIT: Final = "node(s) exceed max volume count"
+
+Attached = dict[CSISource, None]
+"""Volumes as their drivers know them, in order."""
+
+
+class MissingClaimError(LookupError):
+    """A claim of the pod does not exist; the message is upstream's."""
+
+
+class ForeignClaimError(ValueError):
+    """Another object owns the claim of an ephemeral volume; the message is upstream's."""
+
+
+class Attachments:
+    """Volumes per node and driver, as columns.
+
+    A row is recomputed when its pods, its node, or an object that it was computed from changes;
+    `changed` reports the latter.
+    """
+
+    def __init__(
+        self,
+        claims: Mapping[str, PersistentVolumeClaim],
+        volumes: Mapping[str, PersistentVolume],
+        classes: Mapping[str, StorageClass],
+        csi_nodes: Mapping[str, CSINode],
+        in_use: VolumesInUse,
+    ) -> None:
+        """Take what the API server says, as it changes, and what the pods of each node use."""
+        self._claims = claims
+        self._volumes = volumes
+        self._classes = classes
+        self._csi_nodes = csi_nodes
+        self._in_use = in_use
+        self._attached: defaultdict[str, dict[str, VolumeAttachment]] = defaultdict(dict)
+        self._used: dict[str, NDArray[np.float64]] = {}
+        self._limit: dict[str, NDArray[np.float64]] = {}
+        self._drivers_of: dict[int, tuple[str, ...]] = {}
+        self._volumes_of: dict[int, Attached] = {}
+        self._holders: defaultdict[CSISource, set[int]] = defaultdict(set)
+        self._dependents: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._stale_nodes: set[str] = set()
+        self._log: RowLog | None = None
+        self._position = -1
+
+    @property
+    def attached(self) -> Iterator[VolumeAttachment]:
+        """Everything that is attached to a node."""
+        return chain.from_iterable(each.values() for each in self._attached.values())
+
+    def attachment_changed(
+        self, old: VolumeAttachment | None, new: VolumeAttachment | None
+    ) -> None:
+        """Something is attached to a node, or is so no longer."""
+        if old is not None:
+            name = old.spec.node_name
+            self._attached[name].pop(old.metadata.name, None)
+            if not self._attached[name]:
+                del self._attached[name]
+            self.node_changed(name)
+        if new is not None:
+            self._attached[new.spec.node_name][new.metadata.name] = new
+            self.node_changed(new.spec.node_name)
+
+    def node_changed(self, name: str) -> None:
+        """What is known of a node's drivers or attachments has changed."""
+        self._stale_nodes.add(name)
+
+    def object_changed(self, kind: str, key: str) -> None:
+        """A claim, volume or class has changed."""
+        self._stale_nodes |= self._dependents.pop((kind, key), set())
+
+    def wanted(self, pod: PodInfo) -> Attached:
+        """The volumes that a new pod brings to a node that has CSI drivers.
+
+        Raises:
+            MissingClaimError: a claim does not exist.
+            ForeignClaimError: another object owns an ephemeral claim.
+            TranslationError: a volume of a migrated type has no counterpart.
+        """
+        found: Attached = {}
+        for use in use_of((pod,)).pods:
+            for name in use.claims:
+                claim = self._claims.get(name.key)
+                if claim is None:
+                    raise MissingClaimError(f"looking up PVC {name.key}: {not_found(name.name)}")
+                if is_foreign(name, claim, pod):
+                    raise ForeignClaimError(not_owner(pod, name.name))
+            self._add(use, found, None)
+            found.update(dict.fromkeys(_inline(use.migratable)))
+        return found
+
+    def rows_over_limit(self, wanted: Attached, snapshot: Snapshot, rows: Rows) -> Mask:
+        """Per row of the table whether the wanted volumes are too many; only those given count."""
+        over = np.zeros(snapshot.table.size, np.bool_)
+        for driver, volumes in by_driver(wanted).items():
+            limit = self._limit.get(driver)
+            if limit is None:
+                continue
+            new = np.full(len(over), float(len(volumes)))
+            for volume in volumes:
+                for row in self._holders.get(volume, ()):
+                    new[row] -= 1
+            used = self._used[driver][: len(over)]
+            over |= (new > 0) & (used + new > limit[: len(over)])
+        for row, use in self._in_use.on_fork(snapshot, rows):
+            over[row] = self._is_over(wanted, snapshot.table.names[row], use)
+        return over
+
+    # --- keeping up -------------------------------------------------------------------------------
+
+    def refresh(self, snapshot: Snapshot, rows: Iterable[int]) -> None:
+        """Catch up with the snapshot, on whose `rows` pods came or went, and with what was told."""
+        table, log = snapshot.table, snapshot.node_log
+        changed = log.since(self._position) if log is self._log else None
+        stale = set(range(table.size) if changed is None else changed.tolist())
+        stale.update(rows)
+        stale.update(table.row_of[name] for name in self._stale_nodes if name in table.row_of)
+        self._stale_nodes.clear()
+        for row in stale:
+            self._work_out(row, table.names[row], table.capacity)
+        self._log, self._position = log, log.position
+
+    def _work_out(self, row: int, name: str, capacity: int) -> None:
+        for driver in self._drivers_of.pop(row, ()):
+            self._limit[driver][row] = np.inf
+            self._used[driver][row] = 0
+        for volume in self._volumes_of.pop(row, ()):
+            rows = self._holders[volume]
+            rows.discard(row)
+            if not rows:
+                del self._holders[volume]
+        limits = _limits(self._csi_nodes.get(name)) if name else {}
+        if not limits:
+            return
+        held, counts = self._held(name, self._in_use.row(row), depends=name)
+        self._drivers_of[row] = tuple(limits)
+        self._volumes_of[row] = held
+        for volume in held:
+            self._holders[volume].add(row)
+        for driver, limit in limits.items():
+            self._column(self._limit, driver, capacity, np.inf)[row] = limit
+            self._column(self._used, driver, capacity, 0.0)[row] = counts[driver]
+
+    def _column(
+        self, columns: dict[str, NDArray[np.float64]], driver: str, capacity: int, blank: float
+    ) -> NDArray[np.float64]:
+        """The column of a driver, made or grown where it is too short."""
+        column = columns.get(driver)
+        if column is None or len(column) < capacity:
+            grown = np.full(capacity, blank)
+            if column is not None:
+                grown[: len(column)] = column
+            column = columns[driver] = grown
+        return column
+
+    def _held(
+        self, name: str, use: NodeUse, depends: str | None = None
+    ) -> tuple[Attached, Counter[str]]:
+        """The volumes of a node's pods, and how many there are by driver, attachments included."""
+        held: Attached = {}
+        for pod_use in use.pods:
+            self._add(pod_use, held, depends)
+            with suppress(TranslationError):
+                held.update(dict.fromkeys(_inline(pod_use.migratable)))
+        every = Counter(volume.driver for volume in held)
+        attached = set()
+        for attachment in self._attached.get(name, {}).values():
+            volume_name = attachment.spec.source.persistent_volume_name
+            if attachment.spec.attacher and volume_name is not None:
+                self._note("PersistentVolume", volume_name, depends)
+                volume = self._volumes.get(volume_name)
+                if volume is not None and volume.csi is not None:
+                    attached.add(CSISource(attachment.spec.attacher, volume.csi.volume_handle))
+        every.update(volume.driver for volume in attached if volume not in held)
+        return held, every
+
+    def _add(self, use: PodUse, found: Attached, depends: str | None) -> None:
+        for name in use.claims:
+            self._note("PersistentVolumeClaim", name.key, depends)
+            claim = self._claims.get(name.key)
+            if claim is None or is_foreign(name, claim, use.pod):
+                continue
+            source = self._source_of(claim, name, depends)
+            if source is not None and source.driver and source.volume_handle:
+                found[source] = None
+
+    def _source_of(
+        self, claim: PersistentVolumeClaim, name: ClaimName, depends: str | None
+    ) -> CSISource | None:
+        """What a claim is to its driver; a volume that is not there yet has a handle of its own."""
+        if claim.volume_name:
+            self._note("PersistentVolume", claim.volume_name, depends)
+            volume = self._volumes.get(claim.volume_name)
+            if volume is not None:
+                if volume.csi is not None:
+                    return volume.csi
+                try:
+                    return csi_source(volume)
+                except TranslationError:
+                    return None
+        if not claim.class_name:
+            return None
+        self._note("StorageClass", claim.class_name, depends)
+        found = self._classes.get(claim.class_name)
+        if found is None:
+            return None
+        plugin = BY_NAME.get(found.provisioner)
+        if plugin is None:
+            return CSISource(found.provisioner, f"\0{name.key}")
+        return CSISource(plugin.driver, f"\0{name.key}") if plugin.is_migrated else None
+
+    def _note(self, kind: str, key: str, node_name: str | None) -> None:
+        if node_name is not None:
+            self._dependents[kind, key].add(node_name)
+
+    def _is_over(self, wanted: Attached, name: str, use: NodeUse) -> bool:
+        limits = _limits(self._csi_nodes.get(name))
+        if not limits:
+            return False
+        held, counts = self._held(name, use)
+        new = Counter(volume.driver for volume in wanted if volume not in held)
+        return any(counts[d] + n > limits[d] for d, n in new.items() if d in limits)
+
+
+def _inline(volumes: Iterable[Volume]) -> Iterator[CSISource]:
+    for volume in volumes:
+        source = inline_volume(volume)
+        if source is not None:
+            yield source
+
+
+def _limits(csi_node: CSINode | None) -> dict[str, int]:
+    if csi_node is None:
+        return {}
+    return {d.name: d.limit for d in csi_node.spec.drivers if d.limit is not None}
+
+
+def by_driver(volumes: Attached) -> dict[str, list[CSISource]]:
+    """The volumes of each driver."""
+    found: dict[str, list[CSISource]] = {}
+    for volume in volumes:
+        found.setdefault(volume.driver, []).append(volume)
+    return found

@@ -1,0 +1,262 @@
+"""The volumes of one class that no claim has yet, as columns, and the best of them for a claim.
+
+Source: k8s.io/component-helpers storage/volume/pv_helpers.go (FindMatchingVolume) v0.36.
+Differs: of equally large volumes the one known longest is taken; upstream takes any.
+"""
+
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.selectors import selector_from_label_selector
+from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.volumes.reach import EVERYWHERE, AreaIndex, Groups, area_of_affinity
+
+Slots: TypeAlias = NDArray[np.intp]
+
+NONE: Final = -1
+_ROOM: Final = 16
+_SPARE_AREAS: Final = 64
+_MAX_KNOWN: Final = 8
+"""So many kinds of claims are followed from one volume that goes to the next."""
+_MAX_FOLLOWED: Final = 8
+"""So many groups are chosen for one by one; for more it is no shorter than for all at once."""
+
+_Profile: TypeAlias = tuple[str, str, tuple[str, ...]]
+
+
+class _Chosen:
+    """What was chosen for a kind of claims, and which volumes have gone since."""
+
+    __slots__ = ("by_group", "gone", "groups")
+
+    def __init__(self, groups: Groups, by_group: Slots) -> None:
+        self.groups = groups
+        self.by_group = by_group
+        self.gone: list[int] = []
+
+
+class FreeVolumes:
+    """Volumes of one class that are available and not reserved for a claim.
+
+    Every volume has a slot. Columns hold what is compared, so that looking through all of them for
+    a claim is a few operations, however many there are.
+    """
+
+    def __init__(self) -> None:
+        self._slot_of: dict[str, int] = {}
+        self._volumes: list[PersistentVolume] = []
+        self._is_given_away = False
+        self._known: dict[object, _Chosen] = {}
+        self._unused: list[int] = []
+        self._areas = AreaIndex()
+        self._profiles: dict[_Profile, int] = {}
+        self._arrivals = 0
+        self._is_free = np.zeros(0, np.bool_)
+        self._capacity = np.zeros(0)
+        self._arrival = np.zeros(0, np.int64)
+        self._area = np.zeros(0, np.intp)
+        self._profile = np.zeros(0, np.intp)
+        self._order: Slots | None = None
+        self._rank = np.zeros(0, np.intp)
+        self._by_rank = np.zeros(0, np.intp)
+
+    def __len__(self) -> int:
+        return len(self._slot_of)
+
+    def volumes(self) -> list[PersistentVolume]:
+        """The volumes by slot as they are now; unused slots hold what was there last."""
+        self._is_given_away = True
+        return self._volumes
+
+    def capacity_of(self, slots: Slots) -> NDArray[np.float64]:
+        """The sizes of volumes in bytes, 0 for NONE."""
+        return np.where(slots == NONE, 0.0, self._capacity[slots])
+
+    def put(self, volume: PersistentVolume) -> None:
+        """Add a volume, or take over its newest version."""
+        if self._is_given_away:
+            self._volumes, self._is_given_away = self._volumes.copy(), False
+        self._known.clear()
+        slot = self._slot_of.get(volume.key)
+        if slot is None:
+            slot = self._slot_of[volume.key] = self._new_slot(volume)
+        area = self._areas.intern(area_of_affinity(volume.affinity))
+        profile = (volume.volume_mode, volume.attributes_class, volume.access_modes)
+        capacity = float(volume.capacity)
+        if not self._is_free[slot] or (self._capacity[slot], self._area[slot]) != (capacity, area):
+            self._order = None
+        self._volumes[slot] = volume
+        self._is_free[slot] = True
+        self._capacity[slot] = capacity
+        self._area[slot] = area
+        self._profile[slot] = self._profiles.setdefault(profile, len(self._profiles))
+
+    def drop(self, name: str) -> None:
+        """Remove a volume; an unknown one is no matter."""
+        slot = self._slot_of.pop(name, None)
+        if slot is not None:
+            self._is_free[slot] = False
+            self._unused.append(slot)
+            for known in self._known.values():
+                known.gone.append(slot)
+            if self._areas.count > 2 * len(self._slot_of) + _SPARE_AREAS:
+                self._compact()
+
+    def groups(self, snapshot: Snapshot) -> Groups:
+        """The rows, grouped by the volumes they reach."""
+        return self._areas.groups(snapshot)
+
+    def choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
+        """By group, the smallest volume that fits the claim, or NONE.
+
+        `taken` are, by group, the volumes that the pod's other claims have chosen. Not to be
+        written to.
+
+        Cost: O(volumes + groups) for the first claim of a kind, then O(volumes that have gone).
+        """
+        if taken or claim.selector is not None:
+            return self._choose(claim, taken, groups)
+        kind = (
+            claim.request,
+            claim.access_modes,
+            claim.volume_mode,
+            claim.attributes_class,
+        )
+        known = self._known.get(kind)
+        if known is None or known.groups is not groups or not self._follow(claim, known):
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            known = self._known[kind] = _Chosen(groups, self._choose(claim, taken, groups))
+        return known.by_group
+
+    def _follow(self, claim: PersistentVolumeClaim, known: _Chosen) -> bool:
+        """Choose again where a volume has gone; False where that is too much."""
+        if len(known.gone) > _MAX_FOLLOWED:
+            return False
+        chosen, groups = known.by_group, known.groups
+        lost = [each for gone in known.gone for each in np.flatnonzero(chosen == gone).tolist()]
+        if len(lost) > _MAX_FOLLOWED:
+            return False
+        known.gone.clear()
+        of_slot = self._area[: len(self._volumes)]
+        for group in lost:
+            reached = of_slot == EVERYWHERE
+            for area in groups.areas[groups.members == group].tolist():
+                reached |= of_slot == area
+            slots = np.flatnonzero(reached)
+            slots = slots[self._fits(claim, slots)]
+            chosen[group] = slots[self._rank[slots].argmin()] if len(slots) else NONE
+        return True
+
+    def _choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
+        options = self._best(claim, len(taken) + 1)
+        chosen_rank = np.full(groups.count, len(self._rank), np.intp)
+        everywhere = np.broadcast_to(options[EVERYWHERE], (groups.count, options.shape[1]))
+        within = _first_not_taken(options[groups.areas], taken, groups.members)
+        places = [(groups.members, within)]
+        if options[EVERYWHERE, 0] != NONE:
+            anywhere = _first_not_taken(everywhere, taken, slice(None))
+            places.append((np.arange(groups.count), anywhere))
+        for at, slots in places:
+            found = slots != NONE
+            np.minimum.at(chosen_rank, at[found], self._rank[slots[found]])
+        chosen = np.full(groups.count, NONE, np.intp)
+        found = chosen_rank < len(self._rank)
+        chosen[found] = self._by_rank[chosen_rank[found]]
+        return chosen
+
+    def _best(self, claim: PersistentVolumeClaim, count: int) -> Slots:
+        """By area, the smallest volumes that fit the claim, padded with NONE."""
+        order = self._sorted()
+        slots = order[self._fits(claim, order)]
+        areas = self._area[slots]
+        best = np.full((self._areas.count, count), NONE, np.intp)
+        if len(slots):
+            starts = np.flatnonzero(np.diff(areas, prepend=-1))
+            ends = np.append(starts[1:], len(slots))
+            for place in range(count):
+                best[areas[starts], place] = slots[starts]
+                starts += 1
+                has_more = starts < ends
+                starts, ends = starts[has_more], ends[has_more]
+        return best
+
+    def _fits(self, claim: PersistentVolumeClaim, slots: Slots) -> NDArray[np.bool_]:
+        wanted = set(claim.access_modes)
+        suits = np.fromiter(
+            (
+                (mode, attributes) == (claim.volume_mode, claim.attributes_class)
+                and wanted.issubset(allowed)
+                for mode, attributes, allowed in self._profiles
+            ),
+            np.bool_,
+            len(self._profiles),
+        )
+        if not len(suits):
+            return self._is_free[slots]
+        fits: NDArray[np.bool_] = (
+            self._is_free[slots]
+            & (self._capacity[slots] >= float(claim.request or 0))
+            & suits[self._profile[slots]]
+        )
+        if claim.selector is not None:
+            selector = selector_from_label_selector(claim.selector)
+            for at in np.flatnonzero(fits).tolist():
+                fits[at] = selector.matches(self._volumes[slots.item(at)].metadata.labels)
+        return fits
+
+    def _sorted(self) -> Slots:
+        """The slots by area and then by size, those known longest first."""
+        order = self._order
+        if order is None:
+            size = len(self._volumes)
+            capacity, arrival = self._capacity[:size], self._arrival[:size]
+            order = self._order = np.lexsort((arrival, capacity, self._area[:size]))
+            self._by_rank = np.lexsort((arrival, capacity))
+            self._rank = np.empty(size, np.intp)
+            self._rank[self._by_rank] = np.arange(size)
+        return order
+
+    def _new_slot(self, volume: PersistentVolume) -> int:
+        if self._unused:
+            slot = self._unused.pop()
+        else:
+            slot = len(self._volumes)
+            self._volumes.append(volume)
+            if slot == len(self._is_free):
+                self._grow()
+        self._arrivals += 1
+        self._arrival[slot] = self._arrivals
+        self._order = None
+        return slot
+
+    def _grow(self) -> None:
+        for name in ("_is_free", "_capacity", "_arrival", "_area", "_profile"):
+            old = getattr(self, name)
+            grown = np.zeros(2 * len(old) + _ROOM, old.dtype)
+            grown[: len(old)] = old
+            setattr(self, name, grown)
+
+    def _compact(self) -> None:
+        """Forget the areas, and profiles, that no volume has any more."""
+        fresh = FreeVolumes()
+        for slot in self._slot_of.values():
+            fresh.put(self._volumes[slot])
+        self.__dict__.update(fresh.__dict__)
+
+
+def _first_not_taken(options: Slots, taken: list[Slots], at: NDArray[np.intp] | slice) -> Slots:
+    """Per row of options, the first that none of the taken ones is."""
+    found: Slots = options[:, 0].copy()
+    for place in range(1, options.shape[1]):
+        clash = np.zeros(len(found), np.bool_)
+        for slots in taken:
+            clash |= slots[at] == found
+        clash &= found != NONE
+        if not clash.any():
+            break
+        found[clash] = options[clash, place]
+    return found

@@ -1,0 +1,138 @@
+"""Which volumes the pods of each node use: kept per row, and looked at again where pods changed."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Volume
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.volumes.claims import ClaimName, claim_names
+from scheduler.kernel.volumes.disks import Disk, conflict, disks_of
+from scheduler.kernel.volumes.reach import Mask
+from scheduler.kernel.volumes.translation import plugin_of
+
+CLAIM_IN_USE: Final = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+
+
+class PodUse(msgspec.Struct, frozen=True, gc=False):
+    """What one pod uses."""
+
+    pod: PodInfo
+    claims: tuple[ClaimName, ...]
+    migratable: tuple[Volume, ...]
+
+
+class NodeUse(msgspec.Struct, frozen=True, gc=False):
+    """What the pods of one node use."""
+
+    pods: tuple[PodUse, ...] = ()
+    disks: tuple[Disk, ...] = ()
+
+
+UNUSED: Final = NodeUse()
+
+
+def use_of(pods: Iterable[PodInfo]) -> NodeUse:
+    """What some pods use together."""
+    uses: list[PodUse] = []
+    disks: list[Disk] = []
+    for pod in pods:
+        volumes = pod.pod.volumes
+        if volumes:
+            migratable = tuple(v for v in volumes if plugin_of(v) is not None)
+            uses.append(PodUse(pod, tuple(claim_names(pod)), migratable))
+            disks.extend(disks_of(volumes))
+    return NodeUse(tuple(uses), tuple(disks)) if uses else UNUSED
+
+
+class VolumesInUse:
+    """What the pods of each node use.
+
+    Attributes:
+        users: how many pods' volumes name a claim that is not made for its pod, by claim.
+    """
+
+    def __init__(self) -> None:
+        self.users: Counter[str] = Counter()
+        self._infos: list[NodeInfo | None] = []
+        self._rows: list[NodeUse] = []
+        self._with_disks: dict[int, tuple[Disk, ...]] = {}
+        self._log: RowLog | None = None
+        self._position = -1
+        self._base: list[NodeInfo | None] | None = None
+
+    def refresh(self, snapshot: Snapshot) -> Iterable[int]:
+        """Catch up with the snapshot; answers the rows that were looked at again.
+
+        Cost: the pods of the rows on which pods came or went since the last time.
+        """
+        log, table = snapshot.pod_log, snapshot.table
+        rows = log.since(self._position) if log is self._log else None
+        if rows is None:
+            for row in range(len(self._rows)):
+                self._set(row, None)
+            rows = np.arange(table.size)
+            self._base = table.infos
+        missing = table.size - len(self._rows)
+        self._rows.extend([UNUSED] * missing)
+        self._infos.extend([None] * missing)
+        changed: list[int] = rows.tolist()
+        for row in changed:
+            self._set(row, table.infos[row])
+        self._log, self._position = log, log.position
+        return changed
+
+    def row(self, row: int) -> NodeUse:
+        """What the pods of a row use, as of the last `refresh`."""
+        return self._rows[row]
+
+    def pods(self, where: Callable[[PodUse], bool]) -> Iterator[PodInfo]:
+        """The pods of which something holds; for people, as it looks at all of them."""
+        return (use.pod for row in self._rows for use in row.pods if where(use))
+
+    def on_fork(self, snapshot: Snapshot, rows: Rows) -> Iterator[tuple[int, NodeUse]]:
+        """The rows among those given on which other pods run than at the last `refresh`."""
+        infos = snapshot.table.infos
+        if infos is self._base:
+            return
+        wanted = range(*rows.indices(len(infos))) if isinstance(rows, slice) else rows.tolist()
+        for row in wanted:
+            info = infos[row]
+            if info is not self._infos[row]:
+                yield row, use_of(() if info is None else info.pods.values())
+
+    def rows_with_conflict(self, wanted: tuple[Disk, ...], snapshot: Snapshot, rows: Rows) -> Mask:
+        """Per row of the table whether a disk is in the way of the wanted ones.
+
+        Only the rows given count.
+        """
+        found = np.zeros(snapshot.table.size, np.bool_)
+        for row, held in self._with_disks.items():
+            found[row] = conflict(wanted, held)
+        for row, use in self.on_fork(snapshot, rows):
+            found[row] = conflict(wanted, use.disks)
+        return found
+
+    def _set(self, row: int, info: NodeInfo | None) -> None:
+        use = use_of(info.pods.values()) if info is not None else UNUSED
+        for sign, there in ((-1, self._rows[row]), (1, use)):
+            for pod_use in there.pods:
+                for name in pod_use.claims:
+                    if not name.is_ephemeral:
+                        self.users[name.key] += sign
+                        if not self.users[name.key]:
+                            del self.users[name.key]
+        self._infos[row] = info
+        self._rows[row] = use
+        self._with_disks.pop(row, None)
+        if use.disks:
+            self._with_disks[row] = use.disks

@@ -1,0 +1,148 @@
+"""What each volume of a pod has against which nodes, for people: each looked at on its own."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.volumes.attachments import OVER_LIMIT, Attached, by_driver
+from scheduler.kernel.volumes.catalog import VolumeCatalog
+from scheduler.kernel.volumes.claims import (
+    UNBOUND_IMMEDIATE,
+    ClaimError,
+    claim_names,
+    obstacle,
+    sorted_claims,
+)
+from scheduler.kernel.volumes.decision import REASONS, VolumeDecision
+from scheduler.kernel.volumes.disks import DISK_TAKEN, conflict, disks_of
+from scheduler.kernel.volumes.in_use import CLAIM_IN_USE
+from scheduler.kernel.volumes.reach import Mask
+from scheduler.kernel.volumes.translation import TranslationError
+from scheduler.kernel.volumes.zones import OUTSIDE_ZONE, rows_outside, topologies_of
+
+MAX_PODS: Final = 5
+"""As many pods that are in the way are named."""
+
+
+class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What one claim, or disk, of a pod has against some nodes.
+
+    Attributes:
+        claim: the claim's name; empty for a disk that the pod names without a claim.
+        volume: the volume that the claim is bound to, or empty; of a disk, its name in the pod.
+        reason: as plugins give it.
+        nodes: names, sorted; all nodes where the claim itself is in the way.
+        driver: the CSI driver whose limit is reached, where that is the reason.
+        pods: as `namespace/name`, some of those that have what the pod wants for itself.
+    """
+
+    claim: str
+    volume: str
+    reason: str
+    nodes: tuple[str, ...]
+    driver: str = ""
+    pods: tuple[str, ...] = ()
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A reason against some rows; the rest is as in `ClaimObstacle`."""
+
+    reason: str
+    rows: Mask
+    driver: str = ""
+    pods: tuple[str, ...] = ()
+
+
+def claim_obstacles(
+    pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot
+) -> tuple[ClaimObstacle, ...]:
+    """What each claim and disk of the pod has against nodes."""
+    if not pod.pod.volumes:
+        return ()
+    catalog.refresh(snapshot)
+    over = _rows_over_limit(pod, catalog, snapshot)
+    names = snapshot.table.names
+    told = []
+    for volume in pod.pod.volumes:
+        alone = replace(pod, pod=replace(pod.pod, volumes=(volume,)))
+        about, found = ("", volume.name), list(_against_disk(alone, catalog, snapshot))
+        for name in claim_names(alone):
+            claim = catalog.claim(name.key)
+            about = name.name, claim.volume_name if claim is not None else ""
+            problem = obstacle(pod, name, claim)
+            if problem is not None or claim is None:
+                found.append(_Found(problem or "", snapshot.table.alive))
+            else:
+                found.extend(_against_claim(claim, catalog, snapshot))
+        found.extend(
+            _Found(OVER_LIMIT, over[driver], driver)
+            for driver in by_driver(_wanted(alone, catalog))
+            if driver in over
+        )
+        for each in found:
+            rows = np.flatnonzero(each.rows & snapshot.table.alive).tolist()
+            nodes = tuple(sorted(names[row] for row in rows))
+            if nodes:
+                told.append(ClaimObstacle(*about, each.reason, nodes, each.driver, each.pods))
+    return tuple(told)
+
+
+def _against_claim(
+    claim: PersistentVolumeClaim, catalog: VolumeCatalog, snapshot: Snapshot
+) -> Iterator[_Found]:
+    everywhere = snapshot.table.alive
+    if READ_WRITE_ONCE_POD in claim.access_modes and catalog.in_use.users[claim.key]:
+        users = catalog.in_use.pods(lambda use: any(n.key == claim.key for n in use.claims))
+        yield _Found(CLAIM_IN_USE, everywhere, pods=_keys(users))
+    try:
+        claims = sorted_claims((claim,), catalog.classes)
+        if claims.immediate:
+            yield _Found(UNBOUND_IMMEDIATE, everywhere)
+            return
+        bits = VolumeDecision(catalog, claims, snapshot).bits
+    except (ClaimError, TranslationError) as problem:
+        yield _Found(str(problem), everywhere)
+        return
+    for i, reason in enumerate(REASONS):
+        yield _Found(reason, (bits >> np.uint64(i) & np.uint64(1)).astype(np.bool_))
+    volume = catalog.volume(claim.volume_name)
+    if volume is not None:
+        topologies = topologies_of(volume.metadata.labels)
+        yield _Found(OUTSIDE_ZONE, rows_outside(topologies, snapshot))
+
+
+def _against_disk(alone: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iterator[_Found]:
+    disks = tuple(disks_of(alone.pod.volumes))
+    if disks:
+        rows = catalog.in_use.rows_with_conflict(disks, snapshot, snapshot.table.all_rows)
+        holders = catalog.in_use.pods(
+            lambda use: conflict(disks, tuple(disks_of(use.pod.pod.volumes)))
+        )
+        yield _Found(DISK_TAKEN, rows, pods=_keys(holders))
+
+
+def _rows_over_limit(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> dict[str, Mask]:
+    """By driver, the rows that cannot take all of its volumes that the pod wants."""
+    attachments, rows = catalog.attachments, snapshot.table.all_rows
+    return {
+        driver: attachments.rows_over_limit(dict.fromkeys(volumes), snapshot, rows)
+        for driver, volumes in by_driver(_wanted(pod, catalog)).items()
+    }
+
+
+def _wanted(pod: PodInfo, catalog: VolumeCatalog) -> Attached:
+    """What is told of the claims says it where this cannot be made out."""
+    with suppress(LookupError, ValueError):
+        return catalog.attachments.wanted(pod)
+    return {}
+
+
+def _keys(pods: Iterable[PodInfo]) -> tuple[str, ...]:
+    return tuple(sorted(pod.key for pod in pods)[:MAX_PODS])

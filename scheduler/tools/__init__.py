@@ -1,0 +1,1 @@
+"""What people run: the commands, and the engine on files."""

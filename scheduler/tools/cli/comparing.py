@@ -1,0 +1,133 @@
+"""`stowage replay` with another configuration: what it is, and what comes of it in words."""
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from scheduler.daemon.recording.comparison import Comparison, compare
+from scheduler.daemon.recording.records import Header, Record
+from scheduler.daemon.recording.summary import Summary, Victim
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
+from scheduler.tools.cli.tables import print_table
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.recorded import recorded_profiles, with_plugins
+
+_SHOWN: Final = 20
+
+
+def compared(
+    header: Header,
+    records: Iterable[Record],
+    config_file: str | None,
+    plugins: tuple[str, ...],
+    take_outcome: TakeOutcome | None = None,
+) -> tuple[Comparison, tuple[str, ...]]:
+    """Replay with another configuration; also what of it has no effect.
+
+    The configuration is the recorded one where no file is given; plugins are enabled as well, as
+    `--plugin` has them.
+
+    Raises:
+        SchedulerError: the configuration, a plugin or the recording cannot be read.
+    """
+    notices: tuple[str, ...] = ()
+    if config_file is None:
+        profiles = recorded_profiles(header)
+    else:
+        settings = tuple(f"{name}=true" for name in header.feature_gates)
+        profiles, notices = read_profiles(config_file, feature_gates=settings)
+    witness = profiles.again()
+    if plugins:
+        added = dict(map(_plugin, plugins))
+        profiles = with_plugins(profiles, added, header.feature_gates)
+    if profiles.config.extenders:
+        notices = (*notices, NOT_ASKED)
+    engine = _engine(profiles, header, take_outcome)
+    return compare(records, engine, _engine(witness, header)), notices
+
+
+def _engine(profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None) -> Engine:
+    maximum = header.max_in_unschedulable_seconds
+    return profiles.engine(header.seed, maximum, with_extenders=False, take_outcome=take_outcome)
+
+
+def _plugin(text: str) -> tuple[str, tuple[type[Plugin], int]]:
+    """MODULE:CLASS[=WEIGHT].
+
+    Raises:
+        InputError: it is something else, or there is no such plugin.
+    """
+    path, has_weight, weight = text.partition("=")
+    module, _, name = path.partition(":")
+    if not (module and name) or (has_weight and not (weight.isascii() and weight.isdigit())):
+        raise InputError(f"--plugin {text}: expected MODULE:CLASS or MODULE:CLASS=WEIGHT")
+    if "" not in sys.path:
+        # The command does not look into the directory it is called in; people mean that one.
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as problem:
+        told = f"{type(problem).__name__}: {problem}"
+        raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
+    called: object = getattr(found, "NAME", None)
+    if not (isinstance(found, type) and isinstance(called, str)):
+        raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
+    return called, (found, int(weight or 0))
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def print_comparison(found: Comparison) -> None:
+    """Print the pods that land elsewhere, and both sides beside each other."""
+    elsewhere = found.elsewhere
+    click.echo(f"pods: {found.pods}, elsewhere: {len(elsewhere)}")
+    for each in elsewhere[:_SHOWN]:
+        click.echo(f"  {each.pod}: {each.recorded or 'pending'} -> {each.now or 'pending'}")
+    _more(len(elsewhere))
+    before, after = found.recorded, found.now
+    click.echo()
+    print_table(("", "recorded", "now"), list(_rows(before, after)))
+    gone = {victim.pod for victim in before.victims}, {victim.pod for victim in after.victims}
+    _print_victims("Evicted now only:", [v for v in after.victims if v.pod not in gone[0]])
+    _print_victims("Evicted then only:", [v for v in before.victims if v.pod not in gone[1]])
+
+
+def _rows(before: Summary, after: Summary) -> Iterator[tuple[str, ...]]:
+    yield "pods placed", str(before.placed), str(after.placed)
+    yield "pods pending", str(before.pending), str(after.pending)
+    for what in ("mean", "median", "p99", "longest"):
+        yield f"waited, {what}", _seconds(before, what), _seconds(after, what)
+    yield "victims", str(len(before.victims)), str(len(after.victims))
+    nodes = (before.nodes, after.nodes)
+    yield "nodes with pods, mean", *(f"{use.mean:.1f}" for use in nodes)
+    yield "nodes with pods, most", *(f"{use.most:.0f}" for use in nodes)
+    for name in after.use:
+        both = (before.use.get(name), after.use[name])
+        yield f"{name} requested, mean", *(f"{use.mean:.1%}" if use else "-" for use in both)
+        yield f"{name} requested, most", *(f"{use.most:.1%}" if use else "-" for use in both)
+
+
+def _seconds(summary: Summary, what: str) -> str:
+    return "-" if summary.waited is None else f"{getattr(summary.waited, what):.3f} s"
+
+
+def _print_victims(title: str, victims: list[Victim]) -> None:
+    if victims:
+        click.echo(f"\n{title}")
+        for victim in victims[:_SHOWN]:
+            click.echo(f"  {victim.pod}, for {victim.preemptor}")
+        _more(len(victims))
+
+
+def _more(count: int) -> None:
+    if count > _SHOWN:
+        click.echo(f"  and {count - _SHOWN} more")

@@ -1,0 +1,119 @@
+"""`stowage config`: check a configuration and print what is in effect."""
+
+import sys
+from collections.abc import Mapping
+
+import click
+
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.load import default_configuration, load
+from scheduler.config.migrate import migrate
+from scheduler.config.problems import ConfigError
+from scheduler.config.source import read_file
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_yaml
+from scheduler.daemon.bootstrap import (
+    args_types_of,
+    implemented_plugins,
+    out_of_tree_plugins,
+    own_plugins,
+)
+from scheduler.daemon.bootstrap.configuration import check_usable
+from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.tools.cli.explain_text import print_note
+from scheduler.tools.cli.inputs import BAD_INPUT, STANDARD_INPUT, feature_gates_option, refuse
+
+
+@click.command("config")
+@click.argument("file", required=False, metavar="[FILE]")
+@feature_gates_option
+@click.option(
+    "--migrate",
+    "is_old",
+    is_flag=True,
+    help="FILE is of an earlier version (v1beta2, v1beta3, Policy): print it as v1.",
+)
+@click.option(
+    "--allow-unsupported",
+    is_flag=True,
+    help="Name what this version does not do, but do not take it for an error.",
+)
+def config(
+    file: str | None,
+    *,
+    feature_gates: tuple[str, ...],
+    is_old: bool,
+    allow_unsupported: bool,
+) -> None:
+    """Check a KubeSchedulerConfiguration and print what is in effect.
+
+    FILE is YAML or JSON, "-" is standard input; without it the default configuration is
+    printed. Defaults are filled in; kube-scheduler 1.36 can be started with the output.
+
+    Everything that is wrong is listed, each with its line and path, and the exit status is 2.
+    So it is for what is right and not done in this version, unless --allow-unsupported says
+    that it may be missing. What has no effect and does no harm is named on standard error.
+    """
+    try:
+        plugins = out_of_tree_plugins()
+        if is_old:
+            _migrate(file, plugins)
+        else:
+            _print(file, plugins, feature_gates, allow_unsupported=allow_unsupported)
+    except ConfigError as error:
+        click.echo(str(error), err=True)
+        sys.exit(BAD_INPUT)
+    except SchedulerError as error:
+        refuse("config", error)
+
+
+def _migrate(file: str | None, plugins: Mapping[str, type[Plugin]]) -> None:
+    source, text = _text(file or STANDARD_INPUT)
+    own = own_plugins(plugins)
+    click.echo(migrate(text, source=source, out_of_tree=own, note=print_note), nl=False)
+
+
+def _print(
+    file: str | None,
+    plugins: Mapping[str, type[Plugin]],
+    feature_gates: tuple[str, ...],
+    *,
+    allow_unsupported: bool,
+) -> None:
+    effective = _read(file, plugins, turned_on(feature_gates))
+    notices = check_usable(
+        effective,
+        implemented_plugins(plugins).keys(),
+        feature_gates,
+        source=_called(file),
+        allow_unsupported=allow_unsupported,
+    )
+    for notice in notices:
+        print_note(notice)
+    click.echo(to_yaml(effective), nl=False)
+
+
+def _read(
+    file: str | None, plugins: Mapping[str, type[Plugin]], feature_gates: frozenset[str]
+) -> KubeSchedulerConfiguration:
+    if file is None:
+        return default_configuration(feature_gates=feature_gates)
+    source, text = _text(file)
+    return load(
+        text,
+        source=source,
+        out_of_tree=own_plugins(plugins),
+        args_types=args_types_of(plugins),
+        feature_gates=feature_gates,
+    )
+
+
+def _called(file: str | None) -> str:
+    return "standard input" if file == STANDARD_INPUT else file or "default configuration"
+
+
+def _text(file: str) -> tuple[str, bytes]:
+    """What messages call it, and what it says."""
+    said = sys.stdin.buffer.read() if file == STANDARD_INPUT else read_file(file)
+    return _called(file), said

@@ -1,0 +1,299 @@
+"""One pod's answer in the words of people."""
+
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import click
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.edits import AddNodes
+from scheduler.kernel.answers.model import (
+    FeasibleNode,
+    Permitting,
+    Placed,
+    PodAnswer,
+    Preempting,
+    Unserved,
+)
+from scheduler.kernel.answers.report import Group, Miss, Reasons, best_nodes, groups_of
+from scheduler.kernel.answers.words import edit_text, lead_text, nodes_text
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.volumes.obstacles import ClaimObstacle
+from scheduler.tools.cli.tables import fits, plugin_header, print_table, terminal_width
+from scheduler.tools.cli.why_text import say_why
+from scheduler.tools.offline.simulate import Placement
+
+_NAMES_SHOWN: Final = 3
+_TAINTS_SHOWN: Final = 5
+_NARROWEST: Final = 20
+
+
+class PodReport(msgspec.Struct, frozen=True):
+    """What there is to say about one pod.
+
+    Attributes:
+        pod: the pod.
+        answer: the plugins' verdicts.
+        framework: the profile that judged.
+        num_all_nodes: nodes in the cluster.
+        reasons: by node, why it is rejected, with the numbers.
+        nodes: the only nodes to speak of; all when empty.
+        top: how many of the nodes that fit to show.
+        others: pods that are alike, with the same answer.
+        for_all: which nodes would be enough for all of these, where that is known.
+        together: what becomes of all of these where all pods that wait are placed, if known.
+    """
+
+    pod: PodInfo
+    answer: PodAnswer
+    framework: Framework
+    num_all_nodes: int
+    reasons: Reasons
+    nodes: tuple[str, ...]
+    top: int
+    others: list[str] = msgspec.field(default_factory=list)
+    for_all: AddNodes | None = None
+    together: tuple[Placement, ...] | None = None
+
+
+def print_report(report: PodReport) -> None:
+    """Print the verdict, the nodes that do not fit by reason, the best of those that do."""
+    answer = report.answer
+    click.echo(click.style(answer.pod, bold=True) if _is_colored() else answer.pod, nl=False)
+    click.echo(f"  (profile {answer.profile})")
+    if report.others:
+        _say(f"and {len(report.others)} more like it: {_names(report.others)}")
+    if isinstance(answer.unserved, Unserved):
+        _say(_unserved(answer.unserved), color="red")
+    _say(_verdict(report), color=_color(report))
+    for remark in _remarks(report):
+        _say(remark)
+    shown = _narrowed(report)
+    _print_groups(shown, report)
+    if answer.checks and not report.nodes:
+        click.echo()
+        say_why(answer, _say)
+        if report.for_all is not None:
+            _say(f"  for all {1 + len(report.others)}: {edit_text(report.for_all)}")
+    _print_scores(shown, report)
+    click.echo()
+
+
+def _say(text: str, color: str = "") -> None:
+    """A sentence, on as many lines as the terminal makes of it."""
+    width = terminal_width()
+    lines = [text]
+    if width is not None:
+        indent = " " * (len(text) - len(text.lstrip()) + 2)
+        lines = textwrap.wrap(text, max(width - 2, _NARROWEST), subsequent_indent=indent)
+    for line in lines:
+        click.echo("  " + (click.style(line, fg=color) if color and _is_colored() else line))
+
+
+def _is_colored() -> bool:
+    return terminal_width() is not None and "NO_COLOR" not in os.environ
+
+
+def _color(report: PodReport) -> str:
+    answer = report.answer
+    if isinstance(answer.error, str):
+        return "magenta"
+    if answer.pre_enqueue is not None:
+        return "yellow"
+    return "green" if best_nodes(answer) else "red"
+
+
+def print_note(text: str) -> None:
+    """Print what concerns no pod in particular."""
+    click.echo(f"note: {text}", err=True)
+
+
+def _unserved(found: Unserved) -> str:
+    if found.meant:
+        return f"No scheduler serves `{found.scheduler_name}`; did you mean `{found.meant}`?"
+    return (
+        f"No scheduler is known to serve `{found.scheduler_name}`: none of its pods has a node or "
+        "a condition."
+    )
+
+
+def _permit(found: Permitting) -> str:
+    names = ", ".join(found.plugins)
+    if found.reasons or not found.seconds:
+        return f"Permit: {names} would reject it on {found.node}: {', '.join(found.reasons)}"
+    return f"Permit: {names} would hold it on {found.node}, for {found.seconds:g} s at most"
+
+
+def _verdict(report: PodReport) -> str:
+    answer = report.answer
+    if isinstance(answer.error, str):
+        return f"A plugin failed: {answer.error}"
+    if answer.pre_enqueue is not None:
+        reasons = ", ".join(answer.pre_enqueue.reasons)
+        return f"Held back by {answer.pre_enqueue.plugin} before any node is looked at: {reasons}"
+    if answer.pre_filter is not None:
+        by = f" by {answer.pre_filter.plugin}" if answer.pre_filter.plugin else ""
+        return f"Rejected{by} on all {report.num_all_nodes} nodes at once: {answer.message}"
+    best = best_nodes(answer)
+    if isinstance(answer.placed, Placed):
+        return _placed(answer.placed, len(best), report.num_all_nodes)
+    if not best:
+        return f"Fits nowhere: {answer.message}"
+    fits = f"Fits on {len(best)} of {report.num_all_nodes} nodes"
+    nominated = report.pod.pod.status.nominated_node_name
+    if any(node.node == nominated for node in best):
+        return f"{fits}; goes to {nominated}, where it is nominated, whatever the scores."
+    ties = [node.node for node in best if node.total == best[0].total]
+    goes = f"goes to {ties[0]}" if len(ties) == 1 else f"goes to one of {_names(ties)} (a tie)"
+    return f"{fits}; {goes}."
+
+
+def _placed(placed: Placed, fitting: int, num_all_nodes: int) -> str:
+    """Why a pod is where it is, or that it would not be there today."""
+    on = f"Is on {placed.node}. Placed again now it would fit on {fitting} of {num_all_nodes} nodes"
+    after = placed.next
+    if not placed.fits:
+        better = "" if after is None else f", and {after.node} would be the best ({after.total})"
+        return f"{on}, not on {placed.node}{better}."
+    if after is None:
+        return f"{on}, only there."
+    by = lead_text(placed.scores)
+    if placed.ahead > 0:
+        how = f"{placed.ahead} ahead of the next, {after.node} ({after.total}): {by}"
+    elif placed.ahead == 0:
+        how = f"as good as {after.node}"
+    else:
+        how = f"{-placed.ahead} behind {after.node} ({after.total}): {by}"
+    return f"{on}; {placed.node} is number {placed.rank} ({placed.total}), {how}."
+
+
+def _remarks(report: PodReport) -> Iterator[str]:
+    nominated = report.pod.pod.status.nominated_node_name
+    if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
+        yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
+    if report.together:
+        yield _together(report.together)
+    if isinstance(report.answer.permit, Permitting):
+        yield _permit(report.answer.permit)
+    preempting = report.answer.preemption
+    if isinstance(preempting, Preempting):
+        if preempting.nominated_node:
+            victims = ", ".join(preempting.victims)
+            others = nodes_text(len(preempting.candidates))
+            node = preempting.nominated_node
+            yield f"Room could be made on {node} by evicting {victims}; candidates: {others}."
+        else:
+            yield f"No room can be made: {preempting.message}"
+    for found in report.answer.claims or ():
+        yield _claim(found)
+
+
+def _together(placements: tuple[Placement, ...]) -> str:
+    """How many of equal pods find a node, and in which order they are placed."""
+    placed = Counter(each.node for each in placements if each.node is not None)
+    nodes = [name if count == 1 else f"{name} ({count})" for name, count in placed.items()]
+    where = f": {_names(nodes)}" if nodes else ""
+    rest = [each for each in placements if each.node is None]
+    left = f"; the others wait: {rest[0].message}" if rest else ""
+    return (
+        f"Placed one after the other, by priority and then by age, {placed.total()} of "
+        f"{len(placements)} find a node{where}{left}"
+    )
+
+
+def _claim(found: ClaimObstacle) -> str:
+    about = f"Claim {found.claim}" if found.claim else f"Disk {found.volume}"
+    if found.claim and found.volume:
+        about += f" (volume {found.volume})"
+    driver = f" of {found.driver}" if found.driver else ""
+    users = f"; in use by {', '.join(found.pods)}" if found.pods else ""
+    where = f"{nodes_text(len(found.nodes))}: {_names(found.nodes)}"
+    return f"{about}: {found.reason}{driver}, on {where}{users}"
+
+
+def _narrowed(report: PodReport) -> PodAnswer:
+    if not report.nodes:
+        return report.answer
+    kept = tuple(node for node in report.answer.nodes if node.node in report.nodes)
+    return msgspec.structs.replace(report.answer, nodes=kept)
+
+
+# --- nodes that do not fit ------------------------------------------------------------------------
+
+
+def _print_groups(answer: PodAnswer, report: PodReport) -> None:
+    groups = groups_of(answer, report.reasons)
+    if not groups:
+        return
+    click.echo()
+    rows = [row for group in groups for row in _group_rows(group)]
+    print_table(("nodes", "plugin", "reasons"), rows, texts=(1, 2))
+
+
+def _group_rows(group: Group) -> Iterator[tuple[str, str, str]]:
+    count = str(len(group.nodes))
+    for rejection in group.rejections:
+        yield count, rejection.plugin, ", ".join(rejection.reasons)
+        count = ""
+    for miss in group.misses:
+        yield "", "", f"  {_miss(miss)}"
+    for taint in group.taints[:_TAINTS_SHOWN]:
+        yield "", "", f"  taint {taint.taint} on {nodes_text(taint.nodes)}"
+    if len(group.taints) > _TAINTS_SHOWN:
+        yield "", "", f"  and {len(group.taints) - _TAINTS_SHOWN} more taints"
+    yield "", "", f"  on {_names(group.nodes)}"
+
+
+def _miss(miss: Miss) -> str:
+    text = f"short by {miss.amount} {miss.resource} on {nodes_text(miss.nodes)}"
+    if miss.nodes > 1:
+        text += f", nearest {miss.nearest}"
+    if miss.hopeless == miss.nodes:
+        return f"{text}; too small even when empty"
+    return f"{text}; {miss.hopeless} too small even when empty" if miss.hopeless else text
+
+
+def _names(names: tuple[str, ...] | list[str]) -> str:
+    if len(names) <= _NAMES_SHOWN + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN} more"
+
+
+# --- nodes that fit -------------------------------------------------------------------------------
+
+
+def _print_scores(answer: PodAnswer, report: PodReport) -> None:
+    best = best_nodes(answer)
+    if not best:
+        return
+    weights = {scored.name: scored.weight for scored in report.framework.plugins.score}
+    plugins = [name for name in weights if name in best[0].scores]
+    shown = best if report.nodes else best[: report.top]
+    click.echo()
+    headers, rows = _score_table(shown, plugins, weights)
+    if not fits(headers, rows):
+        # What is the same on all of them tells none apart.
+        same = [name for name in plugins if len({n.scores[name].weighted for n in shown}) == 1]
+        if same and len(shown) > 1:
+            every = ", ".join(f"{name} {shown[0].scores[name].weighted}" for name in same)
+            _say(f"The same on all of these: {every}")
+            plugins = [name for name in plugins if name not in same]
+            headers, rows = _score_table(shown, plugins, weights)
+    print_table(headers, rows)
+    if len(shown) < len(best):
+        click.echo(f"  ... and {len(best) - len(shown)} more nodes (--top)")
+
+
+def _score_table(
+    shown: Sequence[FeasibleNode], plugins: list[str], weights: Mapping[str, int]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    headers = ("node", "total", *(plugin_header(name, weights[name]) for name in plugins))
+    return headers, [_score_row(node, plugins) for node in shown]
+
+
+def _score_row(node: FeasibleNode, plugins: list[str]) -> tuple[str, ...]:
+    return (node.node, str(node.total), *(str(node.scores[p].weighted) for p in plugins))

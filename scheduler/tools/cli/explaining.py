@@ -1,0 +1,262 @@
+"""What `stowage explain` is asked, the profiles that answer, and how answers are printed."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.walker import nearest
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.judgement import Judgement
+from scheduler.kernel.answers.model import Unserved
+from scheduler.kernel.answers.report import best_nodes
+from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.engine.instructions import POD_SCHEDULED
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
+from scheduler.tools.offline.reading import ClusterObjects, InputError
+from scheduler.tools.offline.simulate import Placement, simulate
+
+_MOST_TOGETHER: Final = 10_000
+"""Waiting pods that are placed together for an explanation."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What the options ask for."""
+
+    pods: tuple[str, ...]
+    namespace: str
+    profile: str
+    nodes: tuple[str, ...]
+    top: int
+    depth: Depth
+    with_unserved: bool = False
+    """Also pods with a schedulerName that looks misspelt, where no pod is named."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """The profiles to ask, and the pods to ask about.
+
+    Attributes:
+        cluster: what is known.
+        objects: the cluster as it was read.
+        profiles: the profiles that may be asked.
+        framework_of: gives the profile that decides about a pod.
+        pods: those to explain.
+    """
+
+    cluster: Cluster
+    objects: ClusterObjects
+    profiles: Profiles
+    framework_of: Callable[[PodInfo], Framework]
+    pods: list[PodInfo]
+    unserved: Callable[[PodInfo], Unserved | None]
+
+
+def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Asked:
+    """Find the profiles to ask, and the pods to ask about.
+
+    Raises:
+        SchedulerError: there is no such pod, node or profile.
+    """
+    frameworks = profiles.frameworks
+    if wanted.profile and wanted.profile not in frameworks:
+        names = ", ".join(frameworks)
+        raise InputError(f"--profile {wanted.profile}: the profiles here are {names}")
+    cluster = profiles.load(objects)
+    for name in wanted.nodes:
+        if name not in cluster.snapshot.table.row_of:
+            raise InputError(f"--node {name}: there is no such node")
+
+    def framework_of(pod: PodInfo) -> Framework:
+        return frameworks[wanted.profile] if wanted.profile else profiles.framework_of(pod)
+
+    unserved = partial(unserved_name, _served(objects, profiles))
+    pods = _chosen_pods(objects, cluster, wanted, unserved)
+    return Asked(cluster, objects, profiles, framework_of, pods, unserved)
+
+
+def _served(objects: ClusterObjects, profiles: Profiles) -> frozenset[str]:
+    """The known schedulers: profiles, kube-scheduler, and those that tried or placed a pod."""
+    at_work = (p.spec.scheduler_name for p in objects.pods if p.node_name or _was_tried(p))
+    return frozenset({DEFAULT_PROFILE, *profiles.frameworks, *at_work})
+
+
+def _was_tried(pod: PodInfo) -> bool:
+    """Whether a scheduler has said why the pod waits."""
+    return any(each.type == POD_SCHEDULED for each in pod.pod.status.conditions)
+
+
+def unserved_name(served: frozenset[str], pod: PodInfo) -> Unserved | None:
+    """That no scheduler is known to serve a pod, and which name may be meant."""
+    name = pod.spec.scheduler_name
+    return None if name in served else Unserved(name, nearest(name, served) or "")
+
+
+def _chosen_pods(
+    objects: ClusterObjects,
+    cluster: Cluster,
+    wanted: Wanted,
+    unserved: Callable[[PodInfo], Unserved | None],
+) -> list[PodInfo]:
+    """The pods that are named; without names those that wait.
+
+    Raises:
+        InputError: a name is that of no pod that can be judged.
+    """
+    within = [pod for pod in objects.pods if wanted.namespace in ("", pod.namespace)]
+    if not wanted.pods:
+        ours = {pod.uid for pod in cluster.waiting}
+
+        def is_meant(pod: PodInfo) -> bool:
+            if pod.uid in ours or pod.node_name or pod.is_terminating:
+                return pod.uid in ours
+            slip = unserved(pod)
+            is_slip = slip is not None and bool(slip.meant)
+            return bool(wanted.profile) or (wanted.with_unserved and is_slip)
+
+        return [pod for pod in within if is_meant(pod)]
+    chosen: dict[str, PodInfo] = {}
+    for name in wanted.pods:
+        matching = [pod for pod in within if name in (pod.name, pod.key)]
+        if not matching:
+            is_file = Path(name).is_file()
+            more = "; a file is given with -f" if is_file else ""
+            raise InputError(f"{name}: there is no such pod, or it has ended{more}")
+        if all(pod.is_terminating for pod in matching):
+            raise InputError(f"{name}: it is being deleted")
+        chosen.update((pod.key, pod) for pod in matching if not pod.is_terminating)
+    return list(chosen.values())
+
+
+class Outcome(msgspec.Struct):
+    """What came of it.
+
+    Attributes:
+        failed: whether a plugin failed.
+        pending: whether a pod that waits would go on waiting.
+    """
+
+    failed: bool = False
+    pending: bool = False
+
+    def note(self, judgement: Judgement, pod: PodInfo) -> None:
+        """Take note of one answer."""
+        self.failed = self.failed or isinstance(judgement.summary.error, str)
+        self.pending = self.pending or not (pod.node_name or judgement.feasible)
+
+
+def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
+    """Write the answers one by one, as they come about."""
+    outcome = Outcome()
+    write, between = sys.stdout.buffer.write, b""
+    write(b'{"pods":[')
+    for pod in asked.pods:
+        judgement = explainer.judge(pod, wanted.depth)
+        write(between + bytes(judgement.json(wanted.nodes)))
+        between = b","
+        outcome.note(judgement, pod)
+    write(b"]")
+    if asked.objects.warnings:
+        write(b',"warnings":' + msgspec.json.encode(asked.objects.warnings))
+    write(b"}\n")
+    sys.stdout.buffer.flush()
+    return outcome
+
+
+def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
+    """Print one page for all pods that are alike."""
+    outcome = Outcome()
+    reports: dict[object, PodReport] = {}
+    equals: dict[object, PodReport] = {}
+    for pod in asked.pods:
+        equal = _all_that_is_judged(pod)
+        if equal in equals:
+            equals[equal].others.append(pod.key)
+            continue
+        judgement = explainer.judge(pod, wanted.depth)
+        outcome.note(judgement, pod)
+        alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
+        known = reports.get(alike)
+        if known is None:
+            # Checks have their own numbers, of all nodes together.
+            has_numbers = judgement.summary.checks and not wanted.nodes
+            reports[alike] = PodReport(
+                pod,
+                judgement.answer(),
+                asked.framework_of(pod),
+                len(judgement.nodes.names) or asked.cluster.snapshot.table.count,
+                {} if has_numbers else explainer.reasons,
+                wanted.nodes,
+                wanted.top,
+                [],
+            )
+        else:
+            known.others.append(pod.key)
+        if not pod.pod.volumes and not pod.node_name:
+            equals[equal] = reports[alike]
+    together = _Together(asked, wanted)
+    for report in reports.values():
+        for_all, placements = None, None
+        if report.others:
+            for_all = explainer.nodes_for_all(report.pod, report.answer, 1 + len(report.others))
+            if best_nodes(report.answer) and not report.pod.node_name:
+                placements = together.of({report.pod.key, *report.others})
+        print_report(msgspec.structs.replace(report, for_all=for_all, together=placements))
+    if not reports:
+        click.echo("No pod waits for a node.")
+    return outcome
+
+
+class _Together:
+    """Where all pods that wait would go, one after the other: each by itself may fit there."""
+
+    def __init__(self, asked: Asked, wanted: Wanted) -> None:
+        self._asked = asked
+        # Another profile than the pods' own, or extenders, are not part of a simulation.
+        self._is_known = not wanted.profile and not asked.profiles.config.extenders
+        self._is_known &= len(asked.cluster.waiting) <= _MOST_TOGETHER
+        self._placements: dict[str, Placement] | None = None
+
+    def of(self, pods: Collection[str]) -> tuple[Placement, ...] | None:
+        """What becomes of some pods; those that find a node first. None where it is not known."""
+        if not self._is_known:
+            return None
+        if self._placements is None:
+            cluster = self._asked.profiles.again().load(self._asked.objects)
+            self._placements = {each.pod: each for each in simulate(cluster).placements}
+        found = self._placements
+        return tuple(found[name] for name in found if name in pods)
+
+
+def _all_that_is_judged(pod: PodInfo) -> Hashable:
+    """What verdicts on a pod without volumes depend on, whatever it is called."""
+    owners, nominated = pod.pod.metadata.owner_references, pod.pod.status.nominated_node_name
+    return pod.shape, pod.label_set, pod.namespace, owners, nominated
+
+
+def print_notes(asked: Asked, wanted: Wanted, notices: tuple[str, ...]) -> None:
+    """Print what concerns no pod in particular."""
+    for text in (*asked.objects.warnings, *_about_others(asked, wanted), *notices):
+        print_note(text)
+
+
+def _about_others(asked: Asked, wanted: Wanted) -> Iterator[str]:
+    """What is to be said about pods that no profile here answers to."""
+    if wanted.profile:
+        return
+    strangers = asked.cluster.others - Counter(pod.spec.scheduler_name for pod in asked.pods)
+    if strangers and not wanted.pods:
+        names = ", ".join(f"{name} ({count})" for name, count in sorted(strangers.items()))
+        yield f"Pods of other schedulers also wait and are not judged here: {names} (--profile)."
+    for pod in asked.pods:
+        name, judge = pod.spec.scheduler_name, asked.framework_of(pod).profile_name
+        if name not in asked.profiles.frameworks:
+            yield f"{pod.key} is {name}'s; it was judged by {judge}, as --profile can say."

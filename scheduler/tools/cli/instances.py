@@ -1,0 +1,194 @@
+"""The configurations that running instances of Stowage decide by, as their pods name them.
+
+The pods are those that manifests, chart and operator make. They are labelled as schedulers. A
+container `stowage` has its `--config` in a ConfigMap.
+"""
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+import uvloop
+
+from scheduler.clock import SystemClock
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.flags import FlagError, parse_feature_gates
+from scheduler.config.load import default_configuration
+from scheduler.daemon.client.connection import load_connection
+from scheduler.daemon.client.errors import ApiError
+from scheduler.daemon.client.session import ApiSession
+from scheduler.errors import SchedulerError
+from scheduler.tools.cli.inputs import profiles_from_text, read_profiles
+from scheduler.tools.cli.live import LiveError, Place
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import InputError
+
+_PODS: Final = "/api/v1/pods?labelSelector=app.kubernetes.io%2Fcomponent%3Dscheduler"
+_CONTAINER: Final = "stowage"
+_CONFIG: Final = "--config="
+_GATES: Final = "--feature-gates="
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """A configuration in use.
+
+    Attributes:
+        pod: `namespace/name` of a pod that runs with it.
+        config_map: `namespace/name` of where it is kept; empty where it is the default one.
+        text: what it says; None where it cannot be read.
+        feature_gates: settings of feature gates, as the flag has them.
+        problem: why it cannot be read.
+    """
+
+    pod: str
+    config_map: str = ""
+    text: str | None = None
+    feature_gates: str = ""
+    problem: str = ""
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        kept = f"ConfigMap {self.config_map}" if self.config_map else "the default configuration"
+        return f"{kept} of pod {self.pod}"
+
+
+def running_instances(place: Place) -> list[Instance]:
+    """One instance for each configuration, by namespace and name.
+
+    Raises:
+        SchedulerError: it cannot be worked out how to reach the cluster, or pods may not be listed.
+    """
+    return uvloop.run(_running(place))
+
+
+def profiles_at_work(
+    place: Place, feature_gates: Sequence[str], *, tries_all_nodes: bool
+) -> tuple[Profiles, tuple[str, ...]]:
+    """The profiles of the instances that run in a cluster, and what is to be said about them.
+
+    Without an instance that has a readable configuration it is the default profile. The settings
+    of feature gates are those of the instances, unless some are given.
+
+    Raises:
+        SchedulerError: the default profile cannot be built.
+    """
+    found: list[Profiles] = []
+    notices: list[str] = []
+    try:
+        instances = running_instances(place)
+    except SchedulerError as problem:
+        instances, notices = [], [f"no running instance can be looked for: {problem}"]
+    for instance in instances:
+        try:
+            profiles, told = _profiles_of(instance, feature_gates, tries_all_nodes=tries_all_nodes)
+        except (SchedulerError, FlagError) as problem:
+            notices.append(
+                f"the configuration of pod {instance.pod} cannot be used here: {problem}; "
+                "--config FILE gives it, --daemon URL asks the instance"
+            )
+        else:
+            notices += (f"{', '.join(profiles.frameworks)}: as in {instance.where}", *told)
+            found.append(profiles)
+    if found:
+        return found[0].beside(found[1:], tries_all_nodes=tries_all_nodes), tuple(notices)
+    profiles, told = read_profiles(
+        None, feature_gates=feature_gates, tries_all_nodes=tries_all_nodes
+    )
+    if not notices:
+        notices = ["no running instance was found in the cluster: the default profile decides"]
+    return profiles, (*notices, *told)
+
+
+def _profiles_of(
+    instance: Instance, feature_gates: Sequence[str], *, tries_all_nodes: bool
+) -> tuple[Profiles, tuple[str, ...]]:
+    if instance.problem:
+        raise InputError(instance.problem)
+    gates = feature_gates or parse_feature_gates(instance.feature_gates)
+    if instance.text is None:
+        config = default_configuration(feature_gates=turned_on(gates))
+        return Profiles(config, tries_all_nodes=tries_all_nodes), ()
+    return profiles_from_text(
+        instance.text, instance.where, feature_gates=gates, tries_all_nodes=tries_all_nodes
+    )
+
+
+async def _running(place: Place) -> list[Instance]:
+    clock = SystemClock()
+    connection = await load_connection(
+        kubeconfig=place.kubeconfig, context=place.context, clock=clock
+    )
+    found: dict[str, Instance] = {}
+    async with ApiSession(connection, clock=clock) as session:
+        try:
+            answer = await session.request("GET", _PODS)
+        except ApiError as problem:
+            raise LiveError(f"pods may not be listed: {problem}") from problem
+        pods: list[Any] = msgspec.json.decode(answer.body).get("items") or []
+        for pod in sorted(pods, key=_key_of):
+            for container in pod["spec"]["containers"]:
+                if container["name"] == _CONTAINER and _runs(pod):
+                    instance = await _instance(session, pod, container)
+                    found.setdefault(instance.config_map or instance.pod, instance)
+    return list(found.values())
+
+
+def _runs(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod is a daemon at work, and not for instance a shadow that only watches."""
+    return (pod.get("status") or {}).get("phase") == "Running"
+
+
+def _key_of(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+async def _instance(
+    session: ApiSession, pod: Mapping[str, Any], container: Mapping[str, Any]
+) -> Instance:
+    words: Sequence[str] = (*(container.get("command") or ()), *(container.get("args") or ()))
+    gates = ",".join(word.removeprefix(_GATES) for word in words if word.startswith(_GATES))
+    files = [word.removeprefix(_CONFIG) for word in words if word.startswith(_CONFIG)]
+    instance = Instance(_key_of(pod), feature_gates=gates)
+    if not files:
+        return instance
+    kept = _config_map_of(pod, container, files[-1])
+    if kept is None:
+        problem = f"{files[-1]} is in no ConfigMap"
+        return msgspec.structs.replace(instance, problem=problem)
+    name, key = kept
+    namespace = pod["metadata"]["namespace"]
+    instance = msgspec.structs.replace(instance, config_map=f"{namespace}/{name}")
+    path = f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}"
+    try:
+        answer = await session.request("GET", path)
+    except ApiError as problem:
+        return msgspec.structs.replace(instance, problem=problem.message or str(problem))
+    text = (msgspec.json.decode(answer.body).get("data") or {}).get(key)
+    if text is None:
+        return msgspec.structs.replace(instance, problem=f"it has no key {key}")
+    return msgspec.structs.replace(instance, text=text)
+
+
+def _config_map_of(
+    pod: Mapping[str, Any], container: Mapping[str, Any], file: str
+) -> tuple[str, str] | None:
+    """The ConfigMap that a file of a container comes from, and the key in it."""
+    volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
+    for mount in container.get("volumeMounts") or ():
+        source = volumes.get(mount["name"], {}).get("configMap")
+        if source is None:
+            continue
+        if mount["mountPath"] == file and mount.get("subPath"):
+            return source["name"], _key(source, mount["subPath"])
+        if posixpath.dirname(file) == mount["mountPath"].rstrip("/"):
+            return source["name"], _key(source, posixpath.basename(file))
+    return None
+
+
+def _key(source: Mapping[str, Any], path: str) -> str:
+    """The key that is at a path of a ConfigMap's volume."""
+    items = source.get("items") or ()
+    return next((str(item["key"]) for item in items if item["path"] == path), path)

@@ -1,0 +1,216 @@
+"""A cluster as its API server shows it, for commands that look at it once. Only reads."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.clock import SystemClock
+from scheduler.daemon.client.connection import load_connection, load_connection_to
+from scheduler.daemon.client.errors import (
+    ApiError,
+    ForbiddenError,
+    NotFoundError,
+    TooLargeError,
+    UnauthorizedError,
+)
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
+from scheduler.daemon.informers.listing import list_all
+from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.tools.offline.admission import KINDS, Admission
+from scheduler.tools.offline.reading import ClusterObjects
+from scheduler.tools.offline.strictness import missing_nodes
+
+_RECORDING: Final = "/debug/recording"
+_DAEMON_SECONDS: Final = 120.0
+_NOT_TRUSTED: Final = (
+    "; give --certificate-authority FILE, or --insecure-skip-tls-verify where you trust the way"
+)
+
+
+class LiveError(SchedulerError):
+    """The cluster cannot be looked at; one message says why."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which cluster: a kubeconfig and a context, or what they are by default."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+
+class DaemonAddress(msgspec.Struct, frozen=True):
+    """Where a daemon's secure port is, and how it is trusted.
+
+    Attributes:
+        url: as in https://localhost:10259.
+        certificate_authority: file with the authorities its certificate must lead to; None for
+            those of the system.
+        insecure_skip_tls_verify: whether any certificate will do.
+    """
+
+    url: str
+    certificate_authority: str | None = None
+    insecure_skip_tls_verify: bool = False
+
+
+def read_cluster(
+    place: Place, kinds: Iterable[ObjectKind], *, keeps_written: bool = False
+) -> ClusterObjects:
+    """The nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
+
+    `keeps_written`: pods and nodes are kept as they are written as well, for extenders.
+
+    Raises:
+        SchedulerError: it cannot be worked out how to reach the cluster, a right is missing, or
+            there is no answer.
+    """
+    return uvloop.run(_read(place, tuple(kinds), keeps_written=keeps_written))
+
+
+def read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
+    """What a daemon knows and has done lately: its flight recorder.
+
+    It is shown the credentials of the kubeconfig that `place` names.
+
+    Raises:
+        SchedulerError: it cannot be worked out how to reach it, a right is missing, or there is no
+            answer.
+    """
+    return uvloop.run(_read_daemon(place, daemon))
+
+
+def read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
+    """What submitted objects are completed from in a cluster, and what of it cannot be read.
+
+    Raises:
+        SchedulerError: it cannot be worked out how to reach the cluster, or there is no answer.
+    """
+    return uvloop.run(_read_admission(place))
+
+
+async def _read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
+    clock, admission = SystemClock(), Admission()
+    connection = await load_connection(
+        kubeconfig=place.kubeconfig, context=place.context, clock=clock
+    )
+    kinds = [Kind[dict[str, Any]](kind.plural, kind, dict[str, Any]) for kind in KINDS.values()]
+    async with ApiSession(connection, clock=clock) as session:
+        lists = [list_all(session, kind) for kind in kinds]
+        answers = await asyncio.gather(*lists, return_exceptions=True)
+    problems: list[str] = []
+    for kind, answer in zip(kinds, answers, strict=True):
+        if isinstance(answer, ForbiddenError):
+            problems.append(f"{_called(kind)} may not be listed; pods are completed without them")
+        elif isinstance(answer, NotFoundError):
+            continue  # A server without the kind completes nothing from it.
+        elif isinstance(answer, BaseException):
+            raise LiveError(_refusal(connection.access.server, {_called(kind): answer}))
+        else:
+            for raw in answer[0]:
+                admission.take(kind.declared.kind, raw)
+    return admission, tuple(problems)
+
+
+async def _read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
+    clock = SystemClock()
+    connection = await load_connection_to(
+        daemon.url,
+        kubeconfig=place.kubeconfig,
+        context=place.context,
+        ca=daemon.certificate_authority,
+        is_verified=not daemon.insecure_skip_tls_verify,
+        clock=clock,
+    )
+    async with ApiSession(connection, clock=clock) as session:
+        try:
+            answer = await session.request("GET", _RECORDING, timeout=_DAEMON_SECONDS)
+        except ForbiddenError as problem:
+            raise LiveError(
+                f"{daemon.url} does not let you read {_RECORDING}: {problem.message}"
+            ) from problem
+        except UnauthorizedError as problem:
+            raise LiveError(f"{daemon.url} does not know who you are") from problem
+        except TooLargeError as problem:
+            raise LiveError(
+                f"{daemon.url} has kept more than can be asked about this way ({problem.message}): "
+                f"fetch {_RECORDING} into a file, with curl, and name that with --recording"
+            ) from problem
+        except ApiError as problem:
+            said = problem.message or problem.reason or problem.status
+            hint = _NOT_TRUSTED if "certificate" in str(said).lower() else ""
+            raise LiveError(f"{daemon.url} gives no {_RECORDING}: {said}{hint}") from problem
+    return answer.body
+
+
+async def _read(
+    place: Place, watched: tuple[ObjectKind, ...], *, keeps_written: bool
+) -> ClusterObjects:
+    clock = SystemClock()
+    connection = await load_connection(
+        kubeconfig=place.kubeconfig, context=place.context, clock=clock
+    )
+    objects = ClusterObjects()
+    pods_kind, nodes_kind = _keeping(objects) if keeps_written else (PODS, NODES)
+    kinds: list[Kind[Any]] = [pods_kind, nodes_kind, NAMESPACES, *map(watched_kind, watched)]
+    async with ApiSession(connection, clock=clock) as session:
+        lists = [list_all(session, kind) for kind in kinds]
+        answers = await asyncio.gather(*lists, return_exceptions=True)
+    refused: dict[str, BaseException] = {}
+    found: list[list[Any]] = []
+    for kind, answer in zip(kinds, answers, strict=True):
+        if isinstance(answer, BaseException):
+            refused[_called(kind)] = answer
+        else:
+            found.append(answer[0])
+            objects.warnings.extend(answer[1])
+    if refused:
+        raise LiveError(_refusal(connection.access.server, refused))
+    pods, nodes, namespaces, *others = found
+    objects.pods = sorted(pods, key=lambda pod: (pod.namespace, pod.name))
+    objects.nodes = sorted(nodes, key=lambda node: str(node.metadata.name))
+    objects.namespaces = namespaces
+    for declared, items in zip(watched, others, strict=True):
+        objects.watched.extend((declared, item) for item in items)
+    objects.warnings.extend(missing_nodes(objects.nodes, objects.pods))
+    return objects
+
+
+def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
+    """Pods and nodes, of which the bytes are kept as well."""
+    pods, nodes = objects.written_pods, objects.written_nodes
+    return (
+        PODS.keeping(lambda pod, written: pods.update({pod.uid: written})),
+        NODES.keeping(lambda node, written: nodes.update({node.metadata.name: written})),
+    )
+
+
+def _called(kind: Kind[Any]) -> str:
+    """A kind as RBAC calls it: `replicasets.apps`."""
+    group = kind.declared.api_version.rpartition("/")[0]
+    return f"{kind.name}.{group}" if group else kind.name
+
+
+def _refusal(server: str, refused: dict[str, BaseException]) -> str:
+    """One message for all that went wrong."""
+    [(name, first), *_] = refused.items()
+    forbidden = [name for name, problem in refused.items() if isinstance(problem, ForbiddenError)]
+    if forbidden:
+        told = next(p for p in refused.values() if isinstance(p, ForbiddenError))
+        return (
+            f"{server} does not let you list {', '.join(forbidden)}, which decisions depend on: "
+            f"{told.message}"
+        )
+    if isinstance(first, UnauthorizedError):
+        return f"{server} does not know who you are: {first.message or 'Unauthorized'}"
+    if not isinstance(first, ApiError):
+        raise first
+    if first.status == 0:
+        return f"{server} cannot be reached: {first.message}"
+    return f"{server} does not list {name}: {first.message or first.reason or first.status}"

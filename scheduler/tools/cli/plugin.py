@@ -1,0 +1,111 @@
+"""`stowage plugin new`: a package to begin a plugin with."""
+
+import keyword
+import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import click
+
+from scheduler.config.plugin_sets import IN_TREE
+
+_BAD_INPUT: Final = 2
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*")
+_MAX_NAME: Final = 50
+_TEMPLATES: Final = "plugin_template"
+
+_FILES: Final = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "{{module}}.py": "module.py",
+    "tests/test_{{module}}.py": "tests.py",
+    "cluster.yaml": "cluster.yaml",
+    "deploy/config.yaml": "config.yaml",
+    "deploy/kustomization.yaml": "kustomization.yaml",
+    "Dockerfile": "Dockerfile",
+}
+"""What is written, and which template it is made of."""
+
+
+@click.group()
+def plugin() -> None:
+    """Begin a plugin of your own."""
+
+
+@plugin.command()
+@click.argument("name")
+@click.option(
+    "--into",
+    "parent",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="Where the folder NAME is made.",
+)
+def new(name: str, parent: Path) -> None:
+    """Write a package with a plugin that works, its tests, an image and a deployment.
+
+    NAME is that of the package, in small letters with hyphens: cool-racks makes the module
+    cool_racks with the plugin CoolRacks. The exit status is 2 when the name cannot be used or the
+    folder is there already; nothing is written then.
+    """
+    folder = parent / name
+    problem = _problem_of_name(name)
+    if problem is None and folder.exists():
+        problem = f"{folder} is there already"
+    if problem is not None:
+        _refuse(problem)
+    module, plugin_class = _module_of(name), _plugin_of(name)
+    names = {"{{name}}": name, "{{module}}": module, "{{Plugin}}": plugin_class}
+    try:
+        for path, template in _FILES.items():
+            text = (
+                files("scheduler.tools.cli")
+                .joinpath(_TEMPLATES, f"{template}.txt")
+                .read_text("utf-8")
+            )
+            place = folder / _filled(path, names)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(_filled(text, names), encoding="utf-8")
+    except OSError as error:
+        _refuse(f"{error.filename}: {(error.strerror or str(error)).lower()}")
+    click.echo(f"{folder}: the plugin {plugin_class} in {module}.py. Next:")
+    click.echo(f"  cd {folder}")
+    click.echo("  python -m pytest")
+    click.echo("  pip install --no-deps -e .")
+    click.echo("  stowage explain --config deploy/config.yaml -f cluster.yaml")
+
+
+def _problem_of_name(name: str) -> str | None:
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+        return (
+            f"{name!r} cannot be the name of a package here; expected small letters and digits, "
+            f"parts joined by hyphens and begun by a letter, {_MAX_NAME} in all: cool-racks"
+        )
+    module = _module_of(name)
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module == "scheduler":
+        return f"{name!r} would be the module {module}, which is Python's own or Stowage's"
+    if _plugin_of(name) in IN_TREE:
+        return f"{name!r} would be the plugin {_plugin_of(name)}, which kube-scheduler has"
+    return None
+
+
+def _module_of(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _plugin_of(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("-"))
+
+
+def _filled(text: str, names: dict[str, str]) -> str:
+    for placeholder, value in names.items():
+        text = text.replace(placeholder, value)
+    return text
+
+
+def _refuse(problem: str) -> None:
+    click.echo(f"stowage plugin new: {problem}", err=True)
+    sys.exit(_BAD_INPUT)

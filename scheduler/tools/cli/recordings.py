@@ -1,0 +1,142 @@
+"""Recordings as commands name them: files, the directory that they are in, or a daemon."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import takewhile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.records import Header, Record
+from scheduler.memory_file import memory_file
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.recorded import RecordedCluster, cluster_of
+
+
+def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
+    """The recording that is named.
+
+    A directory holds one for each start of a daemon: of several the last that had begun by a time
+    of day.
+
+    `moment` is in seconds since the start, or a time of day.
+
+    Raises:
+        SchedulerError: there is none, there are several, or it cannot be read.
+    """
+    [first, *more] = paths
+    if not first.is_dir():
+        return Recording(paths)
+    if more:
+        raise InputError(f"{first}: name one directory, or files")
+    found = recordings_in(first)
+    at = None if moment is None else _time_of_day(moment)
+    begun = [each for each in found if at is None or each.header.started <= at]
+    if not begun:
+        then = " that had begun by then" if found else ""
+        raise InputError(f"{first}: expected a recording{then}, found none")
+    if at is None and len(begun) > 1:
+        names = "".join(f"\n  {_began(each.header)}  {each.paths[0]}" for each in begun)
+        raise InputError(
+            f"{first}: it holds {len(begun)} recordings; name the files of one, or a time of day "
+            f"with --at:{names}"
+        )
+    return begun[-1]
+
+
+def _began(header: Header) -> str:
+    return f"{datetime.fromtimestamp(header.started, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def until(recording: Recording, moment: str | None) -> Iterator[Record]:
+    """What was recorded up to a moment, or all of it.
+
+    Raises:
+        InputError: it is no moment.
+    """
+    if moment is None:
+        return iter(recording)
+    header, at = recording.header, _time_of_day(moment)
+    end = header.clock + (float(moment) if at is None else at - header.started)
+    return takewhile(lambda record: record.time <= end, recording)
+
+
+def _time_of_day(moment: str) -> float | None:
+    """Seconds since 1970; None for seconds since the start.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        float(moment)
+    except ValueError:
+        pass
+    else:
+        return None
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError as problem:
+        raise InputError(f"--at {moment}: expected seconds or a time of day") from problem
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+class RecordedSource(msgspec.Struct, frozen=True):
+    """What the options say about a daemon or a recording that is asked about its cluster.
+
+    Attributes:
+        daemon: the URL of its secure port.
+        certificate_authority: what its certificate must lead to.
+        insecure_skip_tls_verify: whether any certificate will do.
+        recordings: files, or a directory.
+        moment: when, in the recording.
+    """
+
+    daemon: str = ""
+    certificate_authority: str | None = None
+    insecure_skip_tls_verify: bool = False
+    recordings: tuple[Path, ...] = ()
+    moment: str | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of the options is."""
+        return self != RecordedSource()
+
+    def read(self, kubeconfig: str, context: str) -> RecordedCluster:
+        """The cluster as the daemon knew it.
+
+        A daemon is shown the credentials of the kubeconfig.
+
+        Raises:
+            SchedulerError: the options do not go together, or nothing can be read.
+        """
+        if bool(self.daemon) == bool(self.recordings):
+            raise InputError("expected one of --daemon URL and --recording FILE")
+        if self.recordings:
+            if kubeconfig or context:
+                raise InputError("--recording asks nobody: leave out --kubeconfig and --context")
+            recording = recording_at(self.recordings, self.moment)
+            return cluster_of(recording.header, until(recording, self.moment))
+        if self.moment is not None:
+            raise InputError("--at is about a recording; a daemon is asked about now")
+        return self._ask(kubeconfig, context)
+
+    def _ask(self, kubeconfig: str, context: str) -> RecordedCluster:
+        from scheduler.tools.cli.live import (  # noqa: PLC0415 - half a second that files need not wait for
+            DaemonAddress,
+            Place,
+            read_daemon,
+        )
+
+        url = urlsplit(self.daemon)
+        if url.scheme not in ("https", "http") or not url.hostname or url.path not in ("", "/"):
+            raise InputError(f"--daemon {self.daemon}: expected a URL: https://localhost:10259")
+        address = DaemonAddress(
+            self.daemon.rstrip("/"), self.certificate_authority, self.insecure_skip_tls_verify
+        )
+        body = read_daemon(Place(kubeconfig, context), address)
+        with memory_file(body) as path:
+            recording = Recording([path])
+            return cluster_of(recording.header, recording)

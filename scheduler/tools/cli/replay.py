@@ -1,0 +1,258 @@
+"""`stowage replay`: a recording, to a fresh engine."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.daemon.recording.decisions import row_file
+from scheduler.daemon.recording.records import Header, Record
+from scheduler.daemon.recording.replay import (
+    Difference,
+    in_words,
+    replay as replay_records,
+    restore,
+)
+from scheduler.errors import SchedulerError
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.tools.cli.comparing import compared, print_comparison
+from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
+from scheduler.tools.cli.inputs import refuse
+from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.recordings import recording_at, until
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
+
+_DIFFERENT: Final = 1
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+)
+@click.option("--dump", is_flag=True, help="Print every event and what the engine answered.")
+@click.option(
+    "--at",
+    "moment",
+    metavar="TIME",
+    help="Stop at this moment: seconds since the start, or a time of day such as "
+    "2026-01-31T12:00:00Z.",
+)
+@click.option(
+    "--explain",
+    "pod",
+    metavar="[NAMESPACE/]NAME",
+    help="Say what had happened to a pod by then, and on which nodes it fits.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="Replay with this KubeSchedulerConfiguration, and compare: where pods land, how long they "
+    "wait, who is evicted, how full nodes are.",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="MODULE:CLASS[=WEIGHT]",
+    help="The same with this plugin enabled as well, in every profile. May be given several times.",
+)
+@output_option()
+@click.option(
+    "--decisions",
+    "table",
+    metavar="OUT",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a row for every attempt: Parquet where the name ends in .parquet, else lines of "
+    "JSON.",
+)
+def replay(  # noqa: PLR0913 - one argument per option
+    *,
+    paths: tuple[Path, ...],
+    dump: bool,
+    moment: str | None,
+    pod: str | None,
+    config_file: str | None,
+    plugins: tuple[str, ...],
+    output: Output,
+    table: Path | None,
+) -> None:
+    """Tell a fresh engine what a recorded one was told, and see that it answers the same.
+
+    Name the directory of `stowage run --record DIR`, all files of one recording, or one of
+    /debug/recording. Prints "identical" and ends with status 0, or says where the first answer
+    differs and ends with status 1. The status is 2 when a file is damaged or an option is wrong.
+
+    A directory holds a recording for each start of the daemon. Of several, the one is meant that
+    was the last to have begun at the time of day of --at; without that, name the files.
+    """
+    if dump and (output == "json" or config_file or plugins):
+        raise click.UsageError("--dump prints text about the recording itself")
+    if pod is not None and (config_file or plugins):
+        raise click.UsageError("--explain is about the configuration that was recorded")
+    try:
+        recording = recording_at(paths, moment)
+        records = until(recording, moment)
+        with _outcomes(table, recording.header) as take_outcome:
+            if config_file is not None or plugins:
+                found, notices = compared(
+                    recording.header, records, config_file, plugins, take_outcome
+                )
+                if output == "json":
+                    print_line(msgspec.to_builtins(found))
+                else:
+                    print_comparison(found)
+                for notice in notices:
+                    print_note(notice)
+                return
+            replay = _Replay(recording.header, output, take_outcome)
+            status = replay.run(records, pod, dump=dump)
+    except SchedulerError as problem:
+        refuse("replay", problem)
+    sys.exit(status)
+
+
+@contextmanager
+def _outcomes(table: Path | None, header: Header) -> Iterator[TakeOutcome | None]:
+    """What takes the outcomes of attempts; written whole at the end, also after a difference.
+
+    Raises:
+        SchedulerError: they are not known, or cannot be written.
+    """
+    if table is None:
+        yield None
+        return
+    if not header.is_complete:
+        raise InputError("--decisions: the recording does not begin at the start")
+    rows = row_file(table, header)
+    try:
+        yield rows.take
+    finally:
+        rows.close()
+
+
+# --- replaying ------------------------------------------------------------------------------------
+
+
+class _Replay:
+    """One replay with the configuration that was recorded, and what is said about it."""
+
+    def __init__(self, header: Header, output: Output, take_outcome: TakeOutcome | None) -> None:
+        self._header = header
+        self._take_outcome = take_outcome
+        self._is_json = output == "json"
+        self._said: dict[str, Any] = {}
+
+    def run(self, records: Iterator[Record], pod: str | None, *, dump: bool) -> int:
+        """Do what is wanted; gives the exit status."""
+        profiles = recorded_profiles(self._header)
+        engine = recorded_engine(profiles, self._header, self._take_outcome)
+        status = self._feed(records, engine, dump=dump, is_asked=pod is not None)
+        if pod is not None:
+            self._explain(profiles, engine, pod)
+        if self._is_json:
+            print_line(self._said)
+        return status
+
+    def _feed(
+        self, records: Iterator[Record], engine: Engine, *, dump: bool, is_asked: bool
+    ) -> int:
+        if not self._header.is_complete:
+            # The engine's chance, back-off and attempts before the first event are not known.
+            if dump:
+                for record in records:
+                    self._show(record)
+            elif is_asked:
+                restore(records, engine)
+            else:
+                raise InputError(
+                    "the recording does not begin at the start, so answers cannot be compared; "
+                    "--dump, --explain, --config and --plugin can be used"
+                )
+            return 0
+        replayed = replay_records(records, engine, self._show if dump else lambda _: None)
+        difference = replayed.difference
+        self._said |= {"events": replayed.events, "identical": difference is None}
+        if difference is None:
+            self._say(f"{replayed.events} events: identical")
+            return 0
+        self._tell_difference(difference)
+        return _DIFFERENT
+
+    def _since_start(self, time: float) -> float:
+        return round(time - self._header.clock, 6)
+
+    def _say(self, text: str) -> None:
+        if not self._is_json:
+            click.echo(text)
+
+    def _show(self, record: Record) -> None:
+        click.echo(f"+{self._since_start(record.time):.6f} {in_words(record.event)}")
+        for instruction in msgspec.json.decode(record.answer, type=list[msgspec.Raw]):
+            click.echo(f"    {bytes(instruction).decode()}")
+
+    def _tell_difference(self, difference: Difference) -> None:
+        record = difference.record
+        seconds, event = self._since_start(record.time), in_words(record.event)
+        self._said["difference"] = {
+            "event": difference.number,
+            "seconds": seconds,
+            "what": event,
+            "recorded": msgspec.Raw(record.answer),
+            "now": msgspec.Raw(difference.answer),
+        }
+        self._say(
+            f"different at event {difference.number}, {seconds:.6f} s after the start: {event}\n"
+            f"  recorded: {record.answer.decode()}\n"
+            f"  now:      {difference.answer.decode()}"
+        )
+
+    def _explain(self, profiles: Profiles, engine: Engine, name: str) -> None:
+        pod = _pod_called(engine, name)
+        story = engine.story(pod.uid)
+        core = engine.core
+        core.cache.update_snapshot(core.snapshot)
+        # The configuration may have changed since the recording began.
+        profiles.frameworks = dict(core.frameworks)
+        explainer = Explainer(engine, profiles.framework_of)
+        if self._is_json:
+            judgement = explainer.judge(pod, Depth.CHANGES)
+            told = [
+                {
+                    "seconds": self._since_start(entry.time),
+                    "attempt": entry.attempt,
+                    "what": entry.what,
+                    "detail": entry.detail,
+                }
+                for entry in story
+            ]
+            self._said |= {"story": told, "pods": [judgement.json()]}
+            return
+        for entry in story:
+            detail = f" {entry.detail}" if entry.detail else ""
+            seconds = self._since_start(entry.time)
+            click.echo(f"+{seconds:.6f} attempt {entry.attempt} {entry.what}{detail}")
+        answer = explainer.explain(pod, Depth.CHANGES)
+        framework, count = profiles.framework_of(pod), core.snapshot.table.count
+        reasons = {} if answer.checks else explainer.reasons
+        print_report(PodReport(pod, answer, framework, count, reasons, (), 10))
+
+
+def _pod_called(engine: Engine, name: str) -> PodInfo:
+    core = engine.core
+    waiting = core.queue.pending_pods()
+    assigned = [pod for pod, _ in core.cache.pods().values()]
+    for pod in (*waiting, *assigned):
+        if name in (pod.name, pod.key):
+            return pod
+    raise InputError(f"--explain {name}: at this moment there is no such pod")

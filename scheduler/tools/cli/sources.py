@@ -1,0 +1,221 @@
+"""Where the commands that look at a cluster take it from: files, or the cluster of a kubeconfig."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
+from scheduler.tools.cli.inputs import (
+    NOT_ASKED,
+    feature_gates_option,
+    read_documents,
+    read_profiles,
+)
+from scheduler.tools.cli.options import cluster_options
+from scheduler.tools.cli.recordings import RecordedSource
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import ClusterObjects, InputError, objects_from_documents
+from scheduler.tools.offline.recorded import recorded_profiles
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What the options say about the cluster and the configuration.
+
+    Attributes:
+        files: objects; without any a cluster is asked.
+        kubeconfig: which cluster; empty as kubectl finds it.
+        context: which of its contexts.
+        config_file: the file with the profiles that decide; None for the default profile.
+        feature_gates: settings, each as `Name=true` or `Name=false`.
+        recorded: a daemon or a recording that is asked instead of a cluster, if any.
+    """
+
+    files: tuple[str, ...]
+    kubeconfig: str
+    context: str
+    config_file: str | None
+    feature_gates: tuple[str, ...]
+    recorded: RecordedSource | None = None
+
+    def read(
+        self,
+        *,
+        documents: Sequence[tuple[str, Any]] = (),
+        tries_all_nodes: bool = False,
+        asks_extenders: bool = False,
+    ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
+        """The cluster, the profiles that decide, and what of the configuration has no effect.
+
+        Args:
+            documents: what the files hold, where they have been read already.
+            tries_all_nodes: as for `Profiles`.
+            asks_extenders: whether the command asks them; they want whole objects.
+
+        Raises:
+            SchedulerError: a file, the configuration or the cluster cannot be read.
+        """
+        if self.recorded is not None:
+            return self._read_recorded(self.recorded, tries_all_nodes=tries_all_nodes)
+        if self.files and (self.kubeconfig or self.context):
+            raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
+        if self.files or self.config_file is not None:
+            profiles, notices = read_profiles(
+                self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
+            )
+        else:
+            from scheduler.tools.cli.instances import profiles_at_work  # noqa: PLC0415 - half a second that files need not wait for
+            from scheduler.tools.cli.live import Place  # noqa: PLC0415 - as above
+
+            profiles, notices = profiles_at_work(
+                Place(self.kubeconfig, self.context),
+                self.feature_gates,
+                tries_all_nodes=tries_all_nodes,
+            )
+        has_extenders = bool(profiles.config.extenders)
+        if has_extenders and not asks_extenders:
+            notices = (*notices, NOT_ASKED)
+        if self.files:
+            found = documents or read_documents(self.files)
+            return objects_from_documents(found, admission=Admission()), profiles, notices
+        from scheduler.tools.cli.live import Place, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
+
+        objects = read_cluster(
+            Place(self.kubeconfig, self.context),
+            kinds_to_watch(profiles.frameworks.values()),
+            keeps_written=has_extenders and asks_extenders,
+        )
+        return objects, profiles, notices
+
+    def read_beside(
+        self, documents: Iterable[tuple[str, Any]], cluster: ClusterObjects
+    ) -> ClusterObjects:
+        """Submitted objects, completed as the API server of the cluster that was read would.
+
+        A recording has no priority classes and the like; the cluster of a daemon is asked for them.
+
+        Raises:
+            SchedulerError: a document, or the cluster, cannot be read.
+        """
+        admission, problems = cluster.admission, tuple[str, ...]()
+        if not self.files and (self.recorded is None or self.recorded.daemon):
+            from scheduler.tools.cli.live import Place, read_admission  # noqa: PLC0415 - half a second that files need not wait for
+
+            admission, problems = read_admission(Place(self.kubeconfig, self.context))
+        found = objects_from_documents(
+            documents, admission=admission, nodes=cluster.nodes, is_whole=False
+        )
+        found.warnings += problems
+        return found
+
+    def _read_recorded(
+        self, recorded: RecordedSource, *, tries_all_nodes: bool
+    ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
+        """The profiles are those of the daemon, unless others are given."""
+        if self.files:
+            raise InputError("-f asks files, --daemon and --recording a daemon: give one")
+        cluster = recorded.read(self.kubeconfig, self.context)
+        notices: tuple[str, ...] = ()
+        if self.config_file is None:
+            profiles = recorded_profiles(cluster.header, tries_all_nodes=tries_all_nodes)
+        else:
+            profiles, notices = read_profiles(
+                self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
+            )
+        if profiles.config.extenders:
+            notices = (*notices, NOT_ASKED)
+        return cluster.read_for(profiles), profiles, notices
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say where a cluster comes from; the command gets a `source`."""
+
+    @wraps(command)
+    def with_source(**options: Any) -> Any:
+        fields = (name for name in Source.__struct_fields__ if name in options)
+        source = Source(**{name: options.pop(name) for name in tuple(fields)})
+        return command(source=source, **options)
+
+    added = (
+        click.option(
+            "-f",
+            "--filename",
+            "files",
+            multiple=True,
+            metavar="FILE",
+            help="Ask files instead of a cluster: objects in YAML or JSON (JSON is read much "
+            "faster); - is standard input. May be given several times.",
+        ),
+        cluster_options("The cluster to ask; as kubectl finds it."),
+        click.option(
+            "--config",
+            "config_file",
+            metavar="FILE",
+            help="KubeSchedulerConfiguration whose profiles decide, each about the pods with its "
+            "schedulerName. A profile without a name, such as the default one that is used "
+            "without this option, decides about the pods of default-scheduler and of stowage.",
+        ),
+        feature_gates_option,
+    )
+    decorated: Callable[..., Any] = with_source
+    for option in reversed(added):
+        decorated = option(decorated)
+    return decorated
+
+
+def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options for what a daemon knows to those of `source_options`."""
+
+    @wraps(command)
+    def with_recorded(*, source: Source, **options: Any) -> Any:
+        recorded = RecordedSource(
+            **{name: options.pop(name) for name in RecordedSource.__struct_fields__}
+        )
+        if recorded.is_given:
+            source = msgspec.structs.replace(source, recorded=recorded)
+        return command(source=source, **options)
+
+    added = (
+        click.option(
+            "--daemon",
+            default="",
+            metavar="URL",
+            help="Ask a running daemon instead of the cluster, with the credentials of the "
+            "kubeconfig: what it knows is fetched once from its secure port, and its own profiles "
+            "decide.",
+        ),
+        click.option(
+            "--certificate-authority",
+            metavar="FILE",
+            help="What the daemon's certificate must lead to.",
+        ),
+        click.option(
+            "--insecure-skip-tls-verify",
+            is_flag=True,
+            help="Accept any certificate of the daemon, as behind kubectl port-forward.",
+        ),
+        click.option(
+            "--recording",
+            "recordings",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Ask a recording of `stowage run --record`, or of /debug/recording: its directory "
+            "or all its files.",
+        ),
+        click.option(
+            "--at",
+            "moment",
+            metavar="TIME",
+            help="As things were at this moment of the recording: seconds since its start, or a "
+            "time of day.",
+        ),
+    )
+    decorated: Callable[..., Any] = with_recorded
+    for option in reversed(added):
+        decorated = option(decorated)
+    return decorated

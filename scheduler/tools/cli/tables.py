@@ -1,0 +1,149 @@
+"""Tables for people: plain columns that survive a pipe, and fit a terminal."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from scheduler.observability.visible import visible
+from scheduler.tools.offline.utilisation import Share
+
+_WIDE: Final = 4000
+"""In a pipe, tables are as wide as what is in them."""
+_INDENT: Final = 2
+_HEADER_WIDTH: Final = 12
+_NAMES_SHOWN: Final = 5
+_NAMES_IN_ROW: Final = 2
+_ROWS_ALIKE: Final = 4
+"""So many rows that differ in one name are still shown one by one."""
+
+
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Container[int] = (0,)
+) -> None:
+    """Print rows under headers; the columns in `texts` are texts, the others numbers.
+
+    On a terminal, texts that are too long for it are folded.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    width = terminal_width()
+    for i, header in enumerate(headers):
+        is_text = i in texts
+        table.add_column(
+            header,
+            justify="left" if is_text else "right",
+            vertical="bottom",
+            no_wrap=width is None or not is_text,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*map(visible, row))
+    is_colored = width is not None and "NO_COLOR" not in os.environ
+    console = Console(
+        width=_WIDE if width is None else width - _INDENT,
+        color_system="standard" if is_colored else None,
+        force_terminal=is_colored,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    with console.capture() as capture:
+        console.print(table)
+    for line in capture.get().splitlines():
+        click.echo(f"{' ' * _INDENT}{line.rstrip()}")
+
+
+def grouped(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows that differ in their first column only, as one where they are more than a few.
+
+    They stand where the first of them stood.
+    """
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    for name, *rest in rows:
+        names_of.setdefault(tuple(rest), []).append(name)
+    found: list[tuple[str, ...]] = []
+    for others, names in names_of.items():
+        if len(names) > _ROWS_ALIKE:
+            first = ", ".join(names[:_NAMES_IN_ROW])
+            found.append((f"{first} and {len(names) - _NAMES_IN_ROW} more", *others))
+        else:
+            found += ((name, *others) for name in names)
+    return found
+
+
+def print_use(
+    use: Mapping[str, Mapping[str, Share]], nodes: Mapping[str, int] | None = None
+) -> None:
+    """Print what is requested of nodes by zone and resource, with their number if it is given."""
+    resources = list(dict.fromkeys(name for shares in use.values() for name in shares))
+    counts = {} if nodes is None else {zone: (str(nodes[zone]),) for zone in use}
+    rows = [
+        (zone, *counts.get(zone, ()), *(_change(shares.get(name)) for name in resources))
+        for zone, shares in use.items()
+    ]
+    if not rows:
+        return
+    click.echo("Requested of what the nodes have, before and after:")
+    print_table(("zone", *(("nodes",) if counts else ()), *resources), rows)
+
+
+def print_by_reason(pods: Iterable[tuple[str, str]], one: str, several: str) -> None:
+    """Print what becomes of pods, each given as reason and name, the most frequent reason first.
+
+    Args:
+        pods: all of them.
+        one: what one pod does, as in `stays pending`.
+        several: the same of several.
+    """
+    by_reason: dict[str, list[str]] = {}
+    for reason, name in pods:
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        count = f"1 pod {one}" if len(names) == 1 else f"{len(names)} pods {several}"
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        click.echo(f"{count}: {reason or 'no reason is known'}")
+        click.echo(f"  {', '.join(names[:_NAMES_SHOWN])}{more}\n")
+
+
+def _change(share: Share | None) -> str:
+    if share is None or share.after is None:
+        return "-"
+    before = 0.0 if share.before is None else share.before
+    texts = (f"{before:.0%}", f"{share.after:.0%}")
+    if texts[0] == texts[1] and before != share.after:
+        # Of a large cluster a few pods are less than a percent.
+        texts = (f"{before:.1%}", f"{share.after:.1%}")
+    return " -> ".join(dict.fromkeys(texts))
+
+
+def terminal_width() -> int | None:
+    """How many characters fit on a line; None if the output is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def fits(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
+    """Whether a table of numbers can be shown without cutting anything."""
+    width = terminal_width()
+    if width is None:
+        return True
+    columns = zip(headers, *rows, strict=True)
+    widest = (max(len(line) for cell in column for line in cell.split("\n")) for column in columns)
+    return _INDENT + sum(w + 2 for w in widest) - 2 <= width
+
+
+def plugin_header(name: str, weight: int | None = None) -> str:
+    """A plugin's name on as many lines as make a narrow column."""
+    lines = [""]
+    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+", name):
+        if lines[-1] and len(lines[-1]) + len(word) > _HEADER_WIDTH:
+            lines.append("")
+        lines[-1] += word
+    if weight is not None:
+        lines.append(f"x{weight}")
+    return "\n".join(lines)

@@ -1,0 +1,76 @@
+"""`stowage top`: the command."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from scheduler.clock import SystemClock
+from scheduler.daemon.client.connection import load_connection
+from scheduler.errors import SchedulerError
+from scheduler.observability import logs
+from scheduler.tools.cli.inputs import read_profiles, refuse
+from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.options import cluster_options
+from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, Source
+
+NOT_INSTALLED = (
+    "the screen is not installed: pip install 'stowage-scheduler[top]', or `make install` in a "
+    "checkout"
+)
+
+
+@click.command(context_settings={"max_content_width": 100})
+@cluster_options("The cluster to watch; as kubectl finds it.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="KubeSchedulerConfiguration whose profiles judge the pods that wait.",
+)
+@click.option(
+    "--recording",
+    "recordings",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Look at a recording of `stowage run --record` instead: its directory or all its parts.",
+)
+def top(
+    *, kubeconfig: str, context: str, config_file: str | None, recordings: tuple[Path, ...]
+) -> None:
+    """Show queue, pending pods by reason, and how full the nodes are, live.
+
+    Enter explains the pods under the cursor, as `stowage explain` does. Nothing is changed: rights
+    to list and watch are enough. In a recording the arrow keys move through time.
+
+    \b
+      stowage top
+      stowage top --recording recordings
+    """  # noqa: D301 - \b is click's mark for lines to keep
+    try:
+        from scheduler.tools.cli.top.app import TopApp  # noqa: PLC0415 - an extra brings the screen
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not problem.name.startswith("textual"):
+            raise
+        refuse("top", NOT_INSTALLED)
+    clock = SystemClock()
+    try:
+        if recordings:
+            source: Source = RecordingSource(list(recordings))
+        else:
+            place = Place(kubeconfig, context)
+            # What is wrong with it is said before the screen is taken over.
+            asyncio.run(_check(place, clock))
+            source = ClusterSource(place, read_profiles(config_file)[0], clock)
+    except SchedulerError as problem:
+        refuse("top", problem)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        # Log lines would tear the screen.
+        logs.configure(clock, 0, stream=nowhere)
+        TopApp(source).run()
+
+
+async def _check(place: Place, clock: SystemClock) -> None:
+    await load_connection(kubeconfig=place.kubeconfig, context=place.context, clock=clock)

@@ -1,0 +1,193 @@
+"""Where the screen gets its engine from: a cluster that is watched, or a recording."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from typing_extensions import override
+
+from scheduler.clock import Clock
+from scheduler.daemon.informers.informers import Informers
+from scheduler.daemon.recording.records import Record
+from scheduler.daemon.recording.replay import restore
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Event
+from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.recordings import recording_at
+from scheduler.tools.cli.top.view import Rates
+from scheduler.tools.cli.watching import watching
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
+
+LOOK_SECONDS: Final = 0.05
+"""How often it is looked whether another moment is wanted."""
+
+
+class Source(Protocol):
+    """What the screen looks at.
+
+    Attributes:
+        profiles: the profiles that decide.
+        engine: what knows the cluster.
+        rates: what has happened lately.
+        decides: whether the engine has made the decisions; its queue is the scheduler's then.
+    """
+
+    profiles: Profiles
+    engine: Engine
+    rates: Rates
+    decides: bool
+
+    @property
+    def title(self) -> str:
+        """What this is, in a few words; changes as time goes by."""
+        ...
+
+    @property
+    def now(self) -> float:
+        """Seconds of the clock of `rates`."""
+        ...
+
+    def running(self) -> Any:
+        """An asynchronous context in which the engine is kept up to date."""
+        ...
+
+    def move(self, seconds: float) -> None:
+        """Go forward or back in time, where that is possible."""
+        ...
+
+
+class ClusterSource(Source):
+    """A cluster, watched. The engine decides nothing, and nothing is written."""
+
+    def __init__(self, place: Place, profiles: Profiles, clock: Clock) -> None:
+        self.profiles = profiles
+        self.engine = profiles.engine(0)
+        self.rates = Rates()
+        self.decides = False
+        self._place = place
+        self._clock = clock
+        self._server = ""
+        self._unsynced: Callable[[], list[str]] = lambda: ["everything"]
+
+    @property
+    @override
+    def title(self) -> str:
+        missing = self._unsynced()
+        return f"{self._server}  (waiting for {', '.join(missing)})" if missing else self._server
+
+    @property
+    @override
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    @asynccontextmanager
+    @override
+    async def running(self) -> AsyncIterator[None]:
+        """Watch; raises ConnectionConfigError before anything is asked."""
+        async with watching(self._place, self.profiles, self._submit, self._clock) as watched:
+            self._server = f"{watched.server}  {self._place.kubeconfig}".rstrip()
+            self._unsynced = lambda: watched.informers.unsynced
+            synced = asyncio.create_task(self._forget_when_synced(watched.informers))
+            try:
+                yield
+            finally:
+                synced.cancel()
+                await asyncio.gather(synced, return_exceptions=True)
+
+    async def _forget_when_synced(self, informers: Informers) -> None:
+        await informers.wait_synced()
+        self.rates.forget()
+
+    def _submit(self, event: Event) -> None:
+        now = self._clock.monotonic()
+        self.rates.note(event, now)
+        self.engine.handle(event, now)
+
+    @override
+    def move(self, seconds: float) -> None:
+        """A cluster has no past."""
+
+
+class RecordingSource(Source):
+    """A recording; time goes where it is moved to.
+
+    Args:
+        paths: its parts, or its directory.
+
+    Raises:
+        SchedulerError: it cannot be read.
+    """
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._recording = recording_at(paths, None)
+        self._header = self._recording.header
+        self.decides = self._header.is_complete
+        self._records: list[Record] = list(self._recording)
+        self._start = self._header.clock
+        self._end = self._records[-1].time if self._records else self._start
+        self._at = self._start
+        self._wanted = self._end
+        self._next = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.profiles = recorded_profiles(self._header)
+        self.engine = recorded_engine(self.profiles, self._header)
+        self.rates = Rates()
+        self._next = 0
+
+    @property
+    @override
+    def title(self) -> str:
+        at, length = self._at - self._start, self._end - self._start
+        bar = round(20 * at / length) if length else 20
+        return f"recording  {at:.1f} s of {length:.1f} s  [{'=' * bar}{' ' * (20 - bar)}]"
+
+    @property
+    @override
+    def now(self) -> float:
+        return self._at
+
+    @override
+    def move(self, seconds: float) -> None:
+        """Go to another moment; going back begins at the beginning."""
+        self._wanted = min(max(self._wanted + seconds, self._start), self._end)
+        if self._wanted < self._at:
+            self._begin()
+
+    @asynccontextmanager
+    @override
+    async def running(self) -> AsyncIterator[None]:
+        """Replay up to the moment wanted, at once and whenever it changes."""
+        self.catch_up()
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        while True:
+            self.catch_up()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def catch_up(self) -> None:
+        """Tell the engine what happened until the moment wanted."""
+        until = self._wanted
+        while self._next < len(self._records):
+            record = self._records[self._next]
+            if record.time > until:
+                break
+            self._next += 1
+            self.rates.note(record.event, record.time)
+            if self._header.is_complete:
+                self.engine.handle(record.event, record.time)
+            else:
+                restore([record], self.engine)
+        # The configuration may have changed since the recording began.
+        self.profiles.frameworks = dict(self.engine.core.frameworks)
+        self._at = until

@@ -1,0 +1,56 @@
+"""`stowage version`: what this is, and what it runs on."""
+
+import platform
+
+import click
+import msgspec
+
+from scheduler.observability.build_info import KUBERNETES_VERSION, git_commit, stowage_version
+from scheduler.tools.cli.options import output_option
+
+
+class Version(msgspec.Struct, frozen=True, rename="camel"):
+    """What a report of a fault should say.
+
+    Attributes:
+        stowage: the version of the installed package.
+        git_commit: what it was built from; empty where that is not known.
+        kubernetes: the version of kube-scheduler that makes the same decisions.
+        python: of the interpreter.
+        platform: operating system and processor.
+    """
+
+    stowage: str
+    git_commit: str
+    kubernetes: str
+    python: str
+    platform: str
+
+
+def this_version() -> Version:
+    """Of the running program."""
+    return Version(
+        stowage_version(),
+        git_commit(),
+        f"v{KUBERNETES_VERSION}",
+        platform.python_version(),
+        f"{platform.system().lower()}/{platform.machine()}",
+    )
+
+
+@click.command()
+@output_option("How to print it.")
+def version(output: str) -> None:
+    """Print the version, its commit, the kube-scheduler it equals, Python and platform.
+
+    Nothing is asked of any cluster.
+    """
+    found = this_version()
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        return
+    click.echo(f"Stowage     {found.stowage}")
+    click.echo(f"Commit      {found.git_commit or 'unknown'}")
+    click.echo(f"Kubernetes  {found.kubernetes} (decides as its kube-scheduler)")
+    click.echo(f"Python      {found.python}")
+    click.echo(f"Platform    {found.platform}")

@@ -1,0 +1,182 @@
+"""`stowage what-if`: what becomes of the pods when something changes."""
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+import click
+
+from scheduler.errors import SchedulerError
+from scheduler.tools.cli.explain_text import print_note
+from scheduler.tools.cli.inputs import read_documents, refuse
+from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.sources import Source, recorded_options, source_options
+from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
+from scheduler.tools.offline import hypothetical_changes
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.what_if import HypotheticalChange, WhatIf, what_if as find_out
+
+_HOMELESS: Final = 3
+"""Exit status with `--fail-on-homeless`."""
+
+
+@click.command(context_settings={"max_content_width": 100})
+@source_options
+@recorded_options
+@click.option(
+    "--drain",
+    "drained",
+    multiple=True,
+    metavar="NODE",
+    help="Cordon this node and evict its pods, as kubectl drain does. May be given several times.",
+)
+@click.option(
+    "--remove-taint",
+    "taints",
+    multiple=True,
+    metavar="KEY[=VALUE][:EFFECT]",
+    help="Take this taint off all nodes. May be given several times.",
+)
+@click.option(
+    "--add-nodes",
+    "count",
+    type=click.IntRange(1, hypothetical_changes.MAX_ADDED),
+    metavar="N",
+    help="Add so many nodes; --like says of which kind.",
+)
+@click.option("--like", metavar="NODE", help="The node that those added are like.")
+@click.option(
+    "--scale",
+    "scaled",
+    multiple=True,
+    metavar="KIND/[NAMESPACE/]NAME=N",
+    help="Give this workload so many pods. May be given several times.",
+)
+@click.option(
+    "--delete",
+    "deleted",
+    multiple=True,
+    metavar="KIND/[NAMESPACE/]NAME",
+    help="Take away a node, a pod, or the pods of a workload. May be given several times.",
+)
+@click.option(
+    "--apply",
+    "applied",
+    multiple=True,
+    metavar="FILE",
+    help="Add the objects of this file, or put them in the place of those of the same name. May be "
+    "given several times.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Decides between equally good nodes; the same seed gives the same placements.",
+)
+@output_option()
+@click.option(
+    "--fail-on-homeless",
+    is_flag=True,
+    help="Exit with status 3 when a pod is left without a node that had one before, or is new.",
+)
+def what_if(  # noqa: PLR0913 - one argument per option
+    *,
+    source: Source,
+    drained: tuple[str, ...],
+    taints: tuple[str, ...],
+    count: int | None,
+    like: str | None,
+    scaled: tuple[str, ...],
+    deleted: tuple[str, ...],
+    applied: tuple[str, ...],
+    seed: int,
+    output: Output,
+    fail_on_homeless: bool,
+) -> None:
+    """Say who would move where, and who would be left without a node, if something changed.
+
+    All changes together are made to a copy of the cluster, in the order of the options below; then
+    all pods that wait are scheduled there, as the daemon would, preemption included. Pods of a
+    controller are made again, others are lost. The cluster itself is only read.
+
+    \b
+      stowage what-if --drain node-7 --drain node-8
+      stowage what-if --scale deployment/shop/web=50 --add-nodes 3 --like node-7
+      stowage what-if -f cluster.json --apply new-release.yaml --fail-on-homeless
+      stowage what-if --daemon https://localhost:10259 --drain node-7
+
+    The exit status is 2 when a file, the cluster or the configuration cannot be used, 3 with
+    --fail-on-homeless when a pod that had a node, or is new, gets none.
+    """  # noqa: D301 - \b is click's mark for lines to keep
+    try:
+        changes: list[HypotheticalChange] = [
+            *(partial(hypothetical_changes.drain, name=name) for name in drained),
+            *(partial(hypothetical_changes.remove_taint, taint=taint) for taint in taints),
+            *_added(count, like),
+            *(_scaling(each) for each in scaled),
+            *(partial(hypothetical_changes.delete, what=each) for each in deleted),
+        ]
+        if not (changes or applied):
+            raise InputError(
+                "nothing would change: give --drain, --remove-taint, --add-nodes, --scale, "
+                "--delete or --apply (`stowage simulate` places the pods that wait as things are)"
+            )
+        documents = [read_documents([file]) for file in applied]
+        objects, profiles, notices = source.read()
+        for each in documents:
+            added = source.read_beside(each, objects)
+            changes.append(partial(hypothetical_changes.apply, others=added))
+        found = find_out(profiles, objects, changes, seed)
+    except SchedulerError as problem:
+        refuse("what-if", problem)
+    if output == "json":
+        print_line(found)
+    else:
+        _print(found, seed)
+        for notice in (*found.warnings, *notices):
+            print_note(notice)
+    if fail_on_homeless and any(not pod.has_waited for pod in found.homeless):
+        sys.exit(_HOMELESS)
+
+
+def _added(count: int | None, like: str | None) -> Iterator[HypotheticalChange]:
+    if (count is None) != (like is None):
+        raise InputError("--add-nodes N and --like NODE are given together")
+    if count is not None and like is not None:
+        yield partial(hypothetical_changes.add_nodes, count=count, like=like)
+
+
+def _scaling(text: str) -> HypotheticalChange:
+    workload, has_number, number = text.rpartition("=")
+    if not has_number or not number.isascii() or not number.isdigit():
+        raise InputError(f"--scale {text}: expected KIND/[NAMESPACE/]NAME=N")
+    replicas = int(number)
+    if replicas > hypothetical_changes.MAX_ADDED:
+        raise InputError(f"--scale {text}: expected at most {hypothetical_changes.MAX_ADDED} pods")
+    return partial(hypothetical_changes.scale, workload=workload, replicas=replicas)
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def _print(found: WhatIf, seed: int) -> None:
+    if not (found.placements or found.homeless):
+        click.echo("Nobody moves, and no pod waits for a node.\n")
+    if found.placements:
+        click.echo(f"{_pods(len(found.placements))} a node (seed {seed}):\n")
+        rows = grouped((each.pod, each.came_from or "-", each.node) for each in found.placements)
+        print_table(("pod", "from", "to"), rows, texts=(0, 1, 2))
+        click.echo()
+    for each in found.placements:
+        if each.victims:
+            click.echo(f"Evicted to make room for {each.pod}: {', '.join(each.victims)}\n")
+    for has_waited, result in ((False, "would be homeless"), (True, "would go on waiting")):
+        pods = [(pod.message, pod.pod) for pod in found.homeless if pod.has_waited is has_waited]
+        print_by_reason(pods, result, result)
+    print_use(found.use)
+
+
+def _pods(number: int) -> str:
+    return "1 pod finds" if number == 1 else f"{number} pods find"

@@ -1,0 +1,116 @@
+"""Extenders asked about clusters in files: the same questions, one after the other.
+
+They are asked what they think and never to bind: nothing may come of an explanation.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from scheduler.api.pods import PodInfo
+from scheduler.clock import Clock
+from scheduler.daemon.client.extenders import ExtenderClient
+from scheduler.kernel.extender import (
+    Advice,
+    Answer,
+    Consultation,
+    ExtenderError,
+    Extenders,
+    Question,
+    Review,
+    Verb,
+)
+from scheduler.kernel.extender.bodies import object_body
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime.diagnosis import Reviewed
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.observability.extender_metrics import ExtenderMetrics
+from scheduler.observability.instruments import Instruments
+from scheduler.tools.offline.reading import Written
+
+
+class WrittenObjects:
+    """Objects as files have them; see `client.extenders.WholeObjects`."""
+
+    def __init__(self, pods: Mapping[str, Written], nodes: Mapping[str, Written]) -> None:
+        self._pods = pods
+        self._nodes = nodes
+
+    def pod(self, uid: str) -> bytes | None:
+        """A pod."""
+        return None if uid not in self._pods else object_body(self._pods[uid])
+
+    def node(self, name: str) -> bytes | None:
+        """A node."""
+        return None if name not in self._nodes else object_body(self._nodes[name])
+
+
+class Asker:
+    """Asks the extenders of a configuration.
+
+    Attributes:
+        extenders: all of them.
+    """
+
+    def __init__(self, extenders: Extenders, objects: WrittenObjects, clock: Clock) -> None:
+        """Take what there is.
+
+        Raises:
+            ConnectionConfigError: an address, or a certificate, cannot be used.
+        """
+        self.extenders = extenders
+        self._objects = objects
+        self._clock = clock
+        self._metrics = ExtenderMetrics(Instruments())
+        asyncio.run(self._client().close())
+
+    def ask(self, question: Question, uid: str) -> Answer:
+        """One question, over a connection of its own."""
+        return asyncio.run(self._ask(question, uid))
+
+    def about_nodes(self, pod: PodInfo, names: tuple[str, ...]) -> Advice | None:
+        """What extenders say about the nodes on which a pod fits; None when it concerns none.
+
+        Raises:
+            ExtenderError: one that cannot be ignored has failed.
+        """
+        asked = self.extenders.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
+        if not asked or not names:
+            return None
+        consultation = Consultation(self.extenders, asked, names)
+        while questions := consultation.next_questions(0.0):
+            for question in questions:
+                consultation.take(question, self.ask(question, pod.uid))
+        return consultation.advice()
+
+    def about_candidates(
+        self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
+    ) -> Reviewed | None:
+        """What extenders leave of the candidates of a preemption; None when it concerns none."""
+        asked = self.extenders.asked(pod, Verb.PREEMPT)
+        if not asked or not candidates:
+            return None
+
+        def pods_on(name: str) -> Mapping[str, PodInfo] | None:
+            row = snapshot.table.row_of.get(name)
+            return None if row is None else snapshot.info(row).pods
+
+        review = Review(self.extenders, asked, candidates)
+        try:
+            while questions := review.next_questions(0.0):
+                for question in questions:
+                    review.take(question, self.ask(question, pod.uid), pods_on)
+        except ExtenderError as problem:
+            return Reviewed(problem=str(problem))
+        return Reviewed(review.candidates)
+
+    async def _ask(self, question: Question, uid: str) -> Answer:
+        client = self._client()
+        try:
+            return await client.ask(question, uid)
+        finally:
+            await client.close()
+
+    def _client(self) -> ExtenderClient:
+        return ExtenderClient(
+            self.extenders.all, self._objects, clock=self._clock, metrics=self._metrics
+        )

@@ -1,0 +1,173 @@
+"""How many more pods of a kind a cluster takes, what limits it first, and what no pod can use."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.resources import PODS
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import Decide, ObjectSet
+from scheduler.kernel.engine.instructions import Bind, Evict
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.tools.offline.driving import Driving
+from scheduler.tools.offline.hypothetical_changes import copy_of
+
+MAX_PODS: Final = 100_000
+"""Pods that are tried one after the other; each node is tried alone as often as it takes."""
+_SHAPES: Final = 200
+"""Kinds of pods that are looked at for what they leave unused, the most frequent ones."""
+_NAME: Final = "capacity"
+
+
+class Capacity(msgspec.Struct, frozen=True, rename="camel"):
+    """What `stowage capacity -o json` prints.
+
+    Attributes:
+        fits: how many more pods of the kind fit.
+        nodes: how many on each node; those that take none are left out.
+        limits: why no node takes another: by reason, how many nodes.
+        fragmentation: by resource, the share of what is free that is on nodes on which no kind of
+            pod of this cluster fits; resources of which nothing is free are left out.
+        is_at_least: whether the count was given up before it came to its end.
+        warnings: what looks like a slip in the input.
+    """
+
+    fits: int
+    nodes: dict[str, int]
+    limits: dict[str, int]
+    fragmentation: dict[str, float]
+    is_at_least: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def capacity_of(
+    engine: Engine, framework: Framework, pod: PodInfo, pods: Iterable[PodInfo]
+) -> Capacity:
+    """How many more pods like this one fit, beside all that run; the engine is used up.
+
+    Pending pods do not count as if they had their nodes. No pod is evicted.
+
+    `pods` are all pods of the cluster: the kinds that could use the free resources. A pending pod
+    like this one does not count.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    core = engine.core
+    core.catch_up()
+    unused = fragmentation(framework, [pod, *pods], core.snapshot)
+    kind = copy_of(pod, _NAME)
+    found = framework.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
+    is_at_least = False
+    if found.is_row_local:
+        taken, last = _each_node_alone(framework, kind, core.snapshot)
+    else:
+        taken, is_at_least = _one_by_one(engine, kind)
+        core.catch_up()
+        names = list(core.snapshot.table.row_of)
+        last = framework.run_filters(kind, core.snapshot, names)
+    return Capacity(taken.total(), dict(sorted(taken.items())), _limits(last), unused, is_at_least)
+
+
+def _each_node_alone(
+    framework: Framework, kind: PodInfo, snapshot: Snapshot
+) -> tuple[Counter[str], Mapping[str, Status]]:
+    """One more on every node that fits, in lockstep: what a node takes depends on nothing else."""
+    taken: Counter[str] = Counter()
+    last: dict[str, Status] = {}
+    names = list(snapshot.table.row_of)
+    for number in count():
+        said = framework.run_filters(kind, snapshot, names)
+        last.update((name, status) for name, status in said.items() if not status.is_success)
+        names = [name for name, status in said.items() if status.is_success]
+        if not names or taken.total() > MAX_PODS * len(snapshot.table.row_of):
+            return taken, last
+        taken.update(names)
+        snapshot = snapshot.fork([copy_of(kind, f"{_NAME}-{number}").on_node(n) for n in names])
+    raise AssertionError("counting does not end by itself")
+
+
+class _Counting(Driving):
+    """Notes on which nodes pods of a kind find room."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.taken: Counter[str] = Counter()
+
+    @override
+    def bind(self, bind: Bind) -> None:
+        self.taken[bind.node] += 1
+        super().bind(bind)
+
+    @override
+    def evict(self, evict: Evict) -> None:
+        """No pod is evicted."""
+
+
+def _one_by_one(engine: Engine, kind: PodInfo) -> tuple[Counter[str], bool]:
+    """As many as the engine places: where a pod goes decides where the next one fits."""
+    driving = _Counting(engine)
+    for number in range(MAX_PODS):
+        driving.handle(ObjectSet("pods", copy_of(kind, f"{_NAME}-{number}")))
+        while driving.taken.total() == number:
+            if not engine.has_ready:
+                return driving.taken, False
+            driving.handle(Decide())
+    return driving.taken, True
+
+
+def _limits(last: Mapping[str, Status]) -> dict[str, int]:
+    """By reason, the nodes that have it, the most frequent first."""
+    reasons = Counter(
+        reason for status in last.values() if not status.is_success for reason in status.reasons
+    )
+    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+
+
+def fragmentation(
+    framework: Framework, pods: Iterable[PodInfo], snapshot: Snapshot
+) -> dict[str, float]:
+    """By resource, the share of what is free where no kind of pod fits, 0 to 1.
+
+    Of `pods` the most frequent kinds count.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    table = snapshot.table
+    usable = np.zeros(table.size, np.bool_)
+    for pod in _kinds(pods):
+        found = framework.find_nodes_that_fit(copy_of(pod, _NAME), snapshot)
+        usable[found.feasible_rows()] = True
+    rows = table.live_rows()
+    free = np.maximum(table.allocatable[:, rows] - table.requested[:, rows], 0)
+    room = np.maximum(table.max_pods[rows] - table.pod_count[rows], 0)
+    shares = {PODS: _share(room, usable[rows])}
+    for name, column in zip(table.resources.values, free, strict=False):
+        shares[name] = _share(column, usable[rows])
+    return {name: share for name, share in sorted(shares.items()) if share is not None}
+
+
+def _share(free: NDArray[np.float64], usable: NDArray[np.bool_]) -> float | None:
+    total = float(free.sum())
+    return round(float(free[~usable].sum()) / total, 4) if total else None
+
+
+def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
+    """One pod of each kind; pods that are equal in shape and labels are of one."""
+    first: dict[tuple[int, int], PodInfo] = {}
+    frequent: Counter[tuple[int, int]] = Counter()
+    for pod in pods:
+        key = (id(pod.shape), id(pod.label_set))
+        first.setdefault(key, pod)
+        frequent[key] += 1
+    return [first[key] for key, _ in frequent.most_common(_SHAPES)]

@@ -1,0 +1,59 @@
+"""One case per line: objects and a configuration in, the answer out."""
+
+from collections.abc import Collection
+
+import msgspec
+
+from scheduler.config.load import default_configuration, load_object
+from scheduler.errors import SchedulerError
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import Answer
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
+from scheduler.tools.offline.reading import InputError, objects_from_documents
+
+
+def answer_case(
+    line: str, feature_gates: Collection[str] = (), *, preempts: bool = False
+) -> Answer:
+    """The answer to one case; a broken one gives an error, not a crash."""
+    try:
+        return _answer(line, feature_gates, preempts=preempts)
+    except msgspec.DecodeError as problem:
+        return Answer(error=f"not valid JSON: {problem}")
+    except SchedulerError as problem:
+        return Answer(error=str(problem))
+
+
+def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Answer:
+    profiles, cluster = load_case(msgspec.json.decode(line), feature_gates, preempts=preempts)
+    explainer = Explainer(
+        cluster.engine, profiles.framework_of, preempts=preempts, asker=cluster.asker
+    )
+    return Answer(tuple(explainer.explain(pod) for pod in cluster.waiting))
+
+
+def load_case(
+    case: object, feature_gates: Collection[str] = (), *, preempts: bool = False
+) -> tuple[Profiles, Cluster]:
+    """The profiles of a case, and its objects as an engine knows them.
+
+    Raises:
+        SchedulerError: it cannot be read.
+    """
+    if not isinstance(case, dict):
+        raise InputError('expected an object with "objects"')
+    raw_objects = case.get("objects") or ()
+    if not isinstance(raw_objects, list | tuple):
+        raise InputError("objects: expected a list")
+    is_named = case.get("config") is not None
+    config = default_configuration(DEFAULT_PROFILE, feature_gates)
+    if is_named:
+        config = load_object(
+            case["config"],
+            source="config",
+            default_scheduler_name=DEFAULT_PROFILE,
+            feature_gates=feature_gates,
+        )
+    profiles = Profiles(config, is_named=is_named, tries_all_nodes=preempts)
+    documents = ((f"objects[{i}]", raw) for i, raw in enumerate(raw_objects))
+    return profiles, profiles.load(objects_from_documents(documents))

@@ -1,0 +1,224 @@
+"""A cluster in memory, and the profiles that decide about its pods."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.clock import SystemClock
+from scheduler.config.args import DefaultPreemptionArgs
+from scheduler.config.load import default_configuration
+from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
+from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
+from scheduler.daemon.bootstrap.engine import MAX_IN_UNSCHEDULABLE_SECONDS
+from scheduler.daemon.informers.kinds import watched_kind
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import ObjectSet, Tick
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.framework.handle import StateT
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.plugins.default_preemption import DefaultPreemption
+from scheduler.kernel.queue import Nominator
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.tools.offline.asking import Asker, WrittenObjects
+from scheduler.tools.offline.reading import ClusterObjects
+
+DEFAULT_PROFILE: Final = "default-scheduler"
+OWN_PROFILE: Final = "stowage"
+ARRIVAL_SECONDS: Final = 0.001
+"""Between the arrivals of two objects."""
+
+
+def no_time() -> float:
+    """Time stands still where nothing takes time."""
+    return 0.0
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Objects, placed.
+
+    Attributes:
+        engine: knows them; nothing has been decided.
+        waiting: the pods that the profiles are to place, by namespace and name.
+        others: waiting pods that the profiles do not answer to, by scheduler name.
+        asker: asks extenders; None where there are none, or none is to be asked.
+    """
+
+    engine: Engine
+    waiting: list[PodInfo]
+    others: Counter[str]
+    asker: Asker | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster in columns."""
+        return self.engine.core.snapshot
+
+    @property
+    def nominator(self) -> Nominator:
+        """Which pods are nominated to which nodes."""
+        return self.engine.core.queue.nominator
+
+
+class Profiles:
+    """The frameworks of a configuration, and which pods they answer to.
+
+    A profile may have no name, such as the default one when there is no configuration. Then it is
+    reported as `default-scheduler`, and answers to that and to `stowage`. No cluster is touched, so
+    no other scheduler's pods are taken by mistake.
+
+    Attributes:
+        config: what is in effect.
+        frameworks: by scheduler name.
+        is_named: False when the only profile was given no name.
+    """
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration | None,
+        out_of_tree: Mapping[str, type[Plugin]] | None = None,
+        *,
+        is_named: bool = True,
+        tries_all_nodes: bool = False,
+    ) -> None:
+        """Build the profiles.
+
+        Args:
+            config: what they are; None for the default profile.
+            out_of_tree: plugins beside the in-tree ones, by name.
+            tries_all_nodes: whether preemption has every node that may help for a candidate.
+            is_named: False when the only profile of the configuration was given no name.
+
+        Raises:
+            SchedulerError: a profile cannot be built.
+        """
+        self.config = config or default_configuration(DEFAULT_PROFILE)
+        if tries_all_nodes:
+            self.config = _with_all_candidates(self.config)
+        self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
+        self.frameworks: dict[str, Framework] = self._builder.build(self.config)
+        if config is None or not is_named:
+            self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
+        self._out_of_tree = out_of_tree
+        self.is_named = config is not None and is_named
+
+    def beside(self, others: "Sequence[Profiles]", *, tries_all_nodes: bool = False) -> "Profiles":
+        """These profiles, those of others with names that are free, and kube-scheduler's.
+
+        What is not said by a profile, such as extenders, is as here.
+
+        Raises:
+            SchedulerError: a profile cannot be built.
+        """
+        default = default_configuration(DEFAULT_PROFILE).profiles
+        by_name = {
+            profile.scheduler_name: profile
+            for profiles in (default, *(o.config.profiles for o in reversed(others)))
+            for profile in profiles
+        }
+        mine = {profile.scheduler_name for profile in self.config.profiles}
+        more = (profile for name, profile in by_name.items() if name not in mine)
+        config = msgspec.structs.replace(self.config, profiles=(*self.config.profiles, *more))
+        return Profiles(config, self._out_of_tree, tries_all_nodes=tries_all_nodes)
+
+    def again(self) -> "Profiles":
+        """The same profiles for another cluster: plugins remember the one they were told of.
+
+        Raises:
+            SchedulerError: a profile cannot be built.
+        """
+        return Profiles(self.config, self._out_of_tree, is_named=self.is_named)
+
+    def load(
+        self, objects: ClusterObjects, seed: int = 0, *, with_extenders: bool = True
+    ) -> Cluster:
+        """Tell an engine of the objects, once; waiting pods arrive in the order of their creation.
+
+        `seed` breaks ties between nodes.
+
+        Raises:
+            SchedulerError: an extender's address, or a certificate, cannot be used.
+        """
+        engine = self.engine(seed, with_extenders=with_extenders)
+        for number, event in enumerate(events_of(objects)):
+            engine.handle(event, number * ARRIVAL_SECONDS)
+        engine.handle(Tick(), engine.core.now)
+        pending = [pod for pod in objects.pods if not pod.node_name and not pod.is_terminating]
+        return Cluster(
+            engine,
+            [pod for pod in pending if pod.spec.scheduler_name in self.frameworks],
+            Counter(
+                pod.spec.scheduler_name
+                for pod in pending
+                if pod.spec.scheduler_name not in self.frameworks
+            ),
+            self._asker(objects, engine),
+        )
+
+    def _asker(self, objects: ClusterObjects, engine: Engine) -> Asker | None:
+        extenders = engine.core.extenders
+        if not extenders:
+            return None
+        written = WrittenObjects(objects.written_pods, objects.written_nodes)
+        return Asker(extenders, written, SystemClock())
+
+    def shared(self, state_type: type[StateT]) -> StateT:
+        """What plugins share of the cluster that was loaded last."""
+        return self._builder.states.shared(state_type, "")
+
+    def engine(
+        self,
+        seed: int,
+        max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS,
+        *,
+        with_extenders: bool = True,
+        take_outcome: TakeOutcome | None = None,
+    ) -> Engine:
+        """A fresh engine; one at a time, as it shares its plugins with every other."""
+        config = self.config
+        if not with_extenders:
+            config = msgspec.structs.replace(config, extenders=())
+        return build_engine(
+            config,
+            self._builder,
+            self.frameworks,
+            seed=seed,
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            take_outcome=take_outcome,
+        )
+
+    def framework_of(self, pod: PodInfo) -> Framework:
+        """The profile that decides about the pod; the first one for another scheduler's pod."""
+        own = self.frameworks.get(pod.spec.scheduler_name)
+        return next(iter(self.frameworks.values())) if own is None else own
+
+
+def events_of(objects: ClusterObjects) -> Iterator[ObjectSet]:
+    """What an engine is told of objects; waiting pods arrive in the order of their creation."""
+    yield from (ObjectSet("namespaces", namespace) for namespace in objects.namespaces)
+    yield from (ObjectSet("nodes", node) for node in objects.nodes)
+    yield from (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched)
+    yield from (ObjectSet("pods", pod) for pod in sorted(objects.pods, key=_creation))
+
+
+def _creation(pod: PodInfo) -> str:
+    """Sorts pods by their creation; those that do not say it come last."""
+    return pod.pod.metadata.creation_timestamp or "~"
+
+
+def _with_all_candidates(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration with preemption that leaves out no node."""
+    name = DefaultPreemption.NAME
+    profiles = []
+    for profile in config.profiles:
+        args = msgspec.structs.replace(
+            profile.args(DefaultPreemptionArgs), min_candidate_nodes_percentage=100
+        )
+        others = tuple(each for each in profile.plugin_config if each.name != name)
+        profiles.append(
+            msgspec.structs.replace(profile, plugin_config=(*others, PluginConfig(name, args)))
+        )
+    return msgspec.structs.replace(config, profiles=tuple(profiles))

@@ -1,0 +1,64 @@
+"""A driver that does at once whatever an engine wants: no API server, no time, nothing refused."""
+
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import (
+    Answered,
+    Bound,
+    Event,
+    Evicted,
+    ObjectGone,
+    ObjectSet,
+    PreBound,
+)
+from scheduler.kernel.engine.instructions import Ask, Bind, Evict, Instruction, RunPreBind
+from scheduler.tools.offline.asking import Asker
+
+
+class Driving:
+    """Carries out what changes the cluster; PreBind and Bind plugins are not run.
+
+    Attributes:
+        engine: what is driven.
+        now: the time of events, in seconds.
+    """
+
+    def __init__(self, engine: Engine, asker: Asker | None = None) -> None:
+        self.engine = engine
+        self._asker = asker
+        self.now = engine.core.now
+
+    def handle(self, event: Event) -> None:
+        """Tell the engine, and do as it says."""
+        for instruction in self.engine.handle(event, self.now):
+            self.carry_out(instruction)
+
+    def carry_out(self, instruction: Instruction) -> None:
+        """Do one thing; what people would be told is nothing."""
+        if isinstance(instruction, RunPreBind):
+            self.handle(PreBound(instruction.attempt))
+        elif isinstance(instruction, Bind):
+            self.bind(instruction)
+        elif isinstance(instruction, Evict):
+            self.evict(instruction)
+        elif isinstance(instruction, Ask):
+            self.ask(instruction)
+
+    def ask(self, ask: Ask) -> None:
+        """Ask an extender, and wait for its answer."""
+        found = self.engine.attempts.question(ask.question)
+        if found is not None and self._asker is not None:
+            question, pod = found
+            self.handle(Answered(ask.question, self._asker.ask(question, pod.uid)))
+
+    def bind(self, bind: Bind) -> None:
+        """Bind the pod, and report it as the watch would: pods that wait for such a pod wake up."""
+        attempt = self.engine.attempts.get(bind.attempt)
+        if attempt is not None:
+            pod = attempt.pod
+            self.handle(Bound(bind.attempt))
+            self.handle(ObjectSet("pods", pod))
+
+    def evict(self, evict: Evict) -> None:
+        """The victim is gone at once."""
+        self.handle(Evicted(evict.uid))
+        self.handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))

@@ -1,0 +1,298 @@
+"""Changes to a cluster that has been read: what `what-if` is asked about.
+
+Each takes `ClusterObjects` and changes them in place. It raises `InputError` if it names an object
+that does not exist. A pod that its controller would make again waits for a node under its old name.
+Each returns the pods that lose their node and that no controller makes again.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from scheduler.api.objects import Node, ObjectMeta, OwnerReference, Pod, PodStatus
+from scheduler.api.pods import PodInfo
+from scheduler.tools.offline.reading import ClusterObjects, InputError
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+_STAYING: Final = frozenset({"DaemonSet", "Node"})
+"""Controllers that keep their pods on a drained node: static pods are the node's own."""
+_CONDITION_TAINTS: Final = "node.kubernetes.io/"
+_HASH: Final = "pod-template-hash"
+_BY_DEPLOYMENT: Final = "Deployment"
+_KINDS: Final = {
+    kind.lower(): kind
+    for kind in (
+        _BY_DEPLOYMENT,
+        "ReplicaSet",
+        "ReplicationController",
+        "StatefulSet",
+        "Job",
+        "DaemonSet",
+        "Pod",
+    )
+}
+_SHORT: Final = {"deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"}
+_SHORT_TOO: Final = {"sts": "statefulset", "ds": "daemonset", "po": "pod"}
+MAX_ADDED: Final = 100_000
+"""Nodes or pods that one change may add."""
+
+
+def controller_of(pod: PodInfo) -> OwnerReference | None:
+    """The controller that makes the pod again when it is gone; None without one."""
+    owners = pod.pod.metadata.owner_references
+    return next((owner for owner in owners if owner.controller), None)
+
+
+def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
+    """Cordon a node, and take away the pods that `kubectl drain` would.
+
+    Raises:
+        InputError: there is no such node.
+    """
+    node = _node(objects, name, "--drain")
+    _put(objects, replace(node, spec=replace(node.spec, unschedulable=True)))
+    return _leave(objects, [pod for pod in objects.pods if pod.node_name == name and _moves(pod)])
+
+
+def waiting_again(pod: PodInfo) -> PodInfo:
+    """The pod that a controller makes in place of one that is gone: the youngest."""
+    metadata = replace(
+        pod.pod.metadata,
+        uid=f"{pod.uid}-again",
+        creation_timestamp=None,
+        deletion_timestamp=None,
+    )
+    return _info(pod, metadata)
+
+
+def remove_taint(objects: ClusterObjects, taint: str) -> list[PodInfo]:
+    """Take a taint off all nodes: KEY[=VALUE][:EFFECT], as `kubectl taint` writes it.
+
+    Raises:
+        InputError: no node has it.
+    """
+    named, _, effect = taint.partition(":")
+    key, has_value, value = named.partition("=")
+    found = False
+    for node in list(objects.nodes):
+        kept = tuple(
+            each
+            for each in node.spec.taints
+            if each.key != key
+            or (has_value and each.value != value)
+            or (effect and each.effect != effect)
+        )
+        if len(kept) < len(node.spec.taints):
+            found = True
+            _put(objects, replace(node, spec=replace(node.spec, taints=kept)))
+    if not found:
+        known = sorted({each.key for node in objects.nodes for each in node.spec.taints})
+        told = f"; there are {', '.join(known)}" if known else "; no node has any"
+        raise InputError(f"--remove-taint {taint}: no node has it{told}")
+    return []
+
+
+def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
+    """Add nodes that are like another, ready and empty.
+
+    Raises:
+        InputError: there is no such node.
+    """
+    node = _node(objects, like, "--like")
+    taken = {each.metadata.name for each in objects.nodes}
+    names = (name for i in range(len(taken) + count) if (name := f"{like}-new-{i}") not in taken)
+    taints = tuple(t for t in node.spec.taints if not t.key.startswith(_CONDITION_TAINTS))
+    spec = replace(node.spec, unschedulable=False, taints=taints)
+    drivers = [each for each in objects.watched if each[0].kind == "CSINode"]
+    for name, _ in zip(names, range(count), strict=False):
+        labels = dict(node.metadata.labels)
+        if HOSTNAME in labels:
+            labels[HOSTNAME] = name
+        metadata = replace(node.metadata, name=name, uid=f"{like}-{name}", labels=labels)
+        objects.nodes.append(replace(node, metadata=metadata, spec=spec))
+        for kind, found in drivers:
+            if found.metadata.name == like:
+                objects.watched.append((kind, replace(found, metadata=metadata)))
+    return []
+
+
+def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo]:
+    """Give a workload more or fewer pods: KIND/[NAMESPACE/]NAME.
+
+    More are like those that are there; of fewer those go that the ReplicaSet controller takes
+    first: pods without a node, then the youngest.
+
+    Raises:
+        InputError: no pod is of the workload.
+    """
+    about = f"--scale {workload}"
+    members = _members(objects, workload, about)
+    if not members:
+        raise InputError(f"{about}: it has no pod that others could be like; use --apply FILE")
+    if len(members) > replicas:
+        members.sort(key=_first_to_go)
+        going = {pod.uid for pod in members[: len(members) - replicas]}
+        objects.pods = [pod for pod in objects.pods if pod.uid not in going]
+        return []
+    newest = members[-1]
+    taken = {pod.key for pod in objects.pods}
+    base = f"{newest.name}-new"
+    names = (f"{base}-{i}" for i in range(len(taken) + replicas))
+    free = (name for name in names if f"{newest.namespace}/{name}" not in taken)
+    for name, _ in zip(free, range(replicas - len(members)), strict=False):
+        objects.pods.append(copy_of(newest, name))
+    return []
+
+
+def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
+    """Take away a pod or node, or all pods of a workload: KIND/[NAMESPACE/]NAME.
+
+    Raises:
+        InputError: there is no such thing.
+    """
+    about = f"--delete {what}"
+    kind, _, name = what.partition("/")
+    if kind.lower() in ("node", "no", "nodes"):
+        node = _node(objects, name, about)
+        objects.nodes.remove(node)
+        on_it = [pod for pod in objects.pods if pod.node_name == name]
+        bound = {pod.uid for pod in on_it if not _moves(pod)}
+        objects.pods = [pod for pod in objects.pods if pod.uid not in bound]
+        return _leave(objects, [pod for pod in on_it if pod.uid not in bound])
+    going = {pod.uid for pod in _members(objects, what, about)}
+    if not going:
+        raise InputError(f"{about}: there is no such thing")
+    objects.pods = [pod for pod in objects.pods if pod.uid not in going]
+    return []
+
+
+def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
+    """Add objects; those of the same kind and name are replaced.
+
+    A pod that is there keeps its node. The pods of a workload are made anew.
+    """
+    made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
+    objects.pods = [
+        pod for pod in objects.pods if not any(_is_made_by(pod, *workload) for workload in made)
+    ]
+    for node in others.nodes:
+        _put(objects, node)
+    places = {pod.key: pod.node_name for pod in objects.pods}
+    new = {
+        pod.key: pod.on_node(place) if (place := places.get(pod.key)) else pod
+        for pod in others.pods
+    }
+    objects.pods = [pod for pod in objects.pods if pod.key not in new] + list(new.values())
+    names = {namespace.metadata.name for namespace in others.namespaces}
+    objects.namespaces = [n for n in objects.namespaces if n.metadata.name not in names]
+    objects.namespaces += others.namespaces
+    keys = {_key(kind.kind, found.metadata) for kind, found in others.watched}
+    kept = [each for each in objects.watched if _key(each[0].kind, each[1].metadata) not in keys]
+    objects.watched = kept + others.watched
+    objects.warnings += others.warnings
+    return []
+
+
+def copy_of(pod: PodInfo, name: str) -> PodInfo:
+    """Another pod of the same kind, without a node."""
+    metadata = replace(
+        pod.pod.metadata,
+        name=name,
+        uid=f"{pod.namespace}/{name}",
+        creation_timestamp=None,
+        deletion_timestamp=None,
+    )
+    return _info(pod, metadata)
+
+
+def _moves(pod: PodInfo) -> bool:
+    owner = controller_of(pod)
+    return owner is None or owner.kind not in _STAYING
+
+
+def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
+    """Take the pods off their nodes; return those that no controller makes again."""
+    uids = {pod.uid for pod in leaving}
+    objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
+    lasting = [pod for pod in leaving if not pod.is_terminating]
+    objects.pods += [waiting_again(pod) for pod in lasting if controller_of(pod) is not None]
+    return [pod for pod in lasting if controller_of(pod) is None]
+
+
+def _info(pod: PodInfo, metadata: ObjectMeta) -> PodInfo:
+    fresh = Pod(metadata, pod.pod.spec, PodStatus(phase="Pending"), "", pod.pod.volumes)
+    return PodInfo(fresh, pod.shape, pod.label_set)
+
+
+def _node(objects: ClusterObjects, name: str, about: str) -> Node:
+    for node in objects.nodes:
+        if node.metadata.name == name:
+            return node
+    raise InputError(f"{about}: there is no node {name!r}")
+
+
+def _put(objects: ClusterObjects, node: Node) -> None:
+    for index, each in enumerate(objects.nodes):
+        if each.metadata.name == node.metadata.name:
+            objects.nodes[index] = node
+            return
+    objects.nodes.append(node)
+
+
+def _key(kind: str, metadata: ObjectMeta) -> tuple[str, str, str]:
+    return kind, metadata.namespace, metadata.name
+
+
+def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:
+    """The pods of a workload by age; a pod is its own."""
+    kind, namespace, name = _parts(what, about)
+    is_meant = _is_the_pod if kind == "Pod" else _is_of(kind)
+    pods = (p for p in objects.pods if namespace in ("", p.namespace) and is_meant(p, name))
+    found = sorted(pods, key=lambda pod: pod.pod.metadata.creation_timestamp or "~")
+    namespaces = sorted({pod.namespace for pod in found})
+    if len(namespaces) > 1:
+        raise InputError(
+            f"{about}: there is one in each of {', '.join(namespaces)}: say {kind}/NAMESPACE/{name}"
+        )
+    return found
+
+
+def _parts(what: str, about: str) -> tuple[str, str, str]:
+    word, *rest = what.split("/")
+    lower = word.lower()
+    singular = _SHORT.get(lower) or _SHORT_TOO.get(lower) or lower
+    kind = _KINDS.get(singular) or _KINDS.get(singular.removesuffix("s"))
+    if kind is None or len(rest) not in (1, 2) or not all(rest):
+        known = ", ".join(sorted(_KINDS))
+        raise InputError(f"{about}: expected KIND/[NAMESPACE/]NAME with a kind of {known}")
+    return kind, rest[0] if len(rest) > 1 else "", rest[-1]
+
+
+def _is_the_pod(pod: PodInfo, name: str) -> bool:
+    return pod.name == name
+
+
+def _is_made_by(pod: PodInfo, namespace: str, kind: str, name: str) -> bool:
+    return pod.namespace == namespace and (
+        _is_of(kind)(pod, name) or (kind == "ReplicaSet" and _is_of(_BY_DEPLOYMENT)(pod, name))
+    )
+
+
+def _is_of(kind: str) -> Callable[[PodInfo, str], bool]:
+    def is_of(pod: PodInfo, name: str) -> bool:
+        owner = controller_of(pod)
+        if owner is None:
+            return False
+        if kind != _BY_DEPLOYMENT:
+            return owner.kind == kind and owner.name == name
+        # A Deployment's ReplicaSet has its name and the hash that its pods carry.
+        names: Iterable[str] = (name, f"{name}-{pod.labels.get(_HASH, '')}")
+        return owner.kind == "ReplicaSet" and owner.name in names
+
+    return is_of
+
+
+def _first_to_go(pod: PodInfo) -> tuple[bool, list[int]]:
+    created = pod.pod.metadata.creation_timestamp or "~"
+    return bool(pod.node_name), [-ord(character) for character in created]

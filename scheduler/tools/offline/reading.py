@@ -1,0 +1,316 @@
+"""Kubernetes objects from files: YAML or JSON, single, List, or many documents.
+
+Objects are completed as an API server would have completed them, as far as scheduling reads them:
+defaults always, and what admission and controllers add where people have submitted the objects.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from scheduler.api.nodes import InvalidNodeError, checked_node
+from scheduler.api.nulls import without_nulls
+from scheduler.api.objects import Namespace, Node, Pod, is_terminal
+from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
+from scheduler.api.storage import InvalidStorageError
+from scheduler.daemon.informers.kinds import FOR_PLUGINS
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.tools.offline import input_errors
+from scheduler.tools.offline.admission import KINDS, Admission, is_complete
+from scheduler.tools.offline.defaults import completed_pod, in_namespace
+from scheduler.tools.offline.documents import InputError, documents_from_text, items_of
+from scheduler.tools.offline.strictness import missing_nodes, unknown_fields, unknown_kind
+from scheduler.tools.offline.workloads import WorkloadError, is_workload, pods_of
+
+__all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
+
+_WATCHED: Final[Mapping[str, ObjectKind]] = {kind.kind: kind for kind in FOR_PLUGINS}
+CLUSTER_WIDE: Final = frozenset(
+    {
+        "Node",
+        "Namespace",
+        "PersistentVolume",
+        "StorageClass",
+        "CSINode",
+        "CSIDriver",
+        "VolumeAttachment",
+        "PriorityClass",
+        "RuntimeClass",
+    }
+)
+"""Kinds without namespaces."""
+_ADMITTED: Final = frozenset({"Pod", "PersistentVolumeClaim"})
+"""Kinds that admission completes: from all other objects, so they are read last."""
+_CORE: Final = "v1"
+
+Written: TypeAlias = bytes | Mapping[str, Any]
+"""An object as an API server or a file has it."""
+
+
+class ClusterObjects:
+    """What the input describes. An object that is given twice counts as it is given last.
+
+    Attributes:
+        nodes: all nodes, by name.
+        pods: pods that have not ended, by namespace and name.
+        namespaces: namespaces.
+        watched: kind and object of what plugins watch.
+        written_nodes: nodes by name as they were written.
+        written_pods: pods by UID as they were written.
+        warnings: what looks like a slip: it is read all the same, or left out.
+        left_out: those of the warnings that are about objects which are not read.
+        admission: what submitted pods and claims are completed from.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.pods: list[PodInfo] = []
+        self.namespaces: list[Namespace] = []
+        self.watched: list[tuple[ObjectKind, Any]] = []
+        self.written_nodes: dict[str, Written] = {}
+        self.written_pods: dict[str, Written] = {}
+        self.warnings: list[str] = []
+        self.left_out: list[str] = []
+        self.admission = Admission()
+
+
+class _FieldError(Exception):
+    """A field is required and empty, or holds a word that means nothing there."""
+
+
+_Object = TypeVar("_Object", Pod, Node)
+
+
+def _with_known_words(checked: _Object) -> _Object:
+    problem = input_errors.of_words(checked)
+    if problem is not None:
+        raise _FieldError(problem)
+    return checked
+
+
+class _Collector:
+    """Decodes objects one by one.
+
+    Args:
+        admission: completes submitted objects, and is told of more to complete from; None where
+            objects are as an API server holds them. With it workloads are taken as the pods that
+            they would make.
+        known: nodes beside those that are read.
+    """
+
+    def __init__(self, admission: Admission | None, known: Iterable[Node]) -> None:
+        self._admission = admission
+        self._known_nodes = {node.metadata.name: node for node in known}
+        self._admitted: list[tuple[Mapping[str, Any], str, str]] = []
+        self._workloads: list[tuple[Mapping[str, Any], str]] = []
+        self._places: dict[tuple[str, str, str], str] = {}
+        self._warnings: dict[str, None] = {}
+        self._left_out: dict[str, str] = {}
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[tuple[str, str], PodInfo] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._watched: dict[tuple[str, str, str], Any] = {}
+        self._written_nodes: dict[str, Written] = {}
+        self._written_pods: dict[str, Written] = {}
+        self._takers: dict[str, Callable[[dict[str, Any]], None]] = {
+            "Node": self._take_node,
+            "Pod": self._take_pod,
+            "Namespace": self._take_namespace,
+        }
+
+    def take(self, raw: Mapping[str, Any], place: str) -> None:
+        """Add one object; kinds that scheduling does not read are left out, unknown ones told.
+
+        Raises:
+            InputError: the object cannot be read.
+        """
+        kind = raw.get("kind")
+        if not isinstance(kind, str):
+            raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
+        makes_pods = self._admission is not None and is_workload(raw)
+        is_read = kind in self._takers or kind in _WATCHED or kind in KINDS
+        version = raw.get("apiVersion", _api_version(kind))
+        if not (is_read or makes_pods):
+            problem = unknown_kind(kind, is_core=_is_core(str(version)))
+            if problem is not None:
+                self._leave_out(place, problem)
+            return
+        if is_read and version != _api_version(kind):
+            expected = _api_version(kind)
+            problem = f"{kind}: apiVersion: expected {expected}, got {version}: left out"
+            self._leave_out(place, problem)
+            return
+        raw = without_nulls(raw)
+        metadata = raw.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+        at = f"{place}: {kind} {name}".rstrip()
+        if not name:
+            raise InputError(f"{at}: metadata.name: required")
+        for problem in unknown_fields(raw, kind):
+            self._warn(at, problem)
+        self._note_place(raw, kind, place)
+        if makes_pods:
+            self._workloads.append((in_namespace(raw), at))
+        if is_read:
+            self._take(raw, kind, at)
+
+    def _take(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
+        if kind not in CLUSTER_WIDE:
+            raw = in_namespace(raw)
+        if kind in _ADMITTED:
+            self._admitted.append((raw, kind, place))
+        else:
+            self._decode(raw, kind, place)
+
+    def _admit(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
+        """Take a pod or a claim, completed by all other objects."""
+        if self._admission is not None and not is_complete(raw):
+            named = {**raw, "kind": kind}
+            raw = self._admission.completed(named, lambda problem: self._warn(place, problem))
+        self._decode(raw, kind, place)
+
+    def _decode(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
+        try:
+            if self._admission is not None and kind in KINDS:
+                self._admission.take(kind, raw)
+            if kind in _WATCHED:
+                self._take_watched(kind, raw)
+            elif kind in self._takers:
+                self._takers[kind](dict(raw))
+        except msgspec.ValidationError as problem:
+            raise InputError(f"{place}: {input_errors.of_type(problem, raw)}") from problem
+        except _FieldError as problem:
+            raise InputError(f"{place}: {problem}") from problem
+        except (InvalidPodError, InvalidNodeError, InvalidStorageError) as problem:
+            cause = problem.__cause__
+            told = cause if isinstance(cause, ValueError) else problem
+            raise InputError(f"{place}: {input_errors.of_value(told, raw)}") from problem
+
+    def result(self) -> ClusterObjects:
+        """The objects in the order in which an API server lists them.
+
+        Raises:
+            InputError: no pods can be made of a workload.
+        """
+        for raw, place in self._workloads:
+            self._make_pods(raw, place)
+        for admitted in self._admitted:
+            self._admit(*admitted)
+        objects = ClusterObjects()
+        objects.nodes = [node for _, node in sorted(self._nodes.items())]
+        objects.pods = [pod for _, pod in sorted(self._pods.items())]
+        objects.namespaces = [namespace for _, namespace in sorted(self._namespaces.items())]
+        objects.watched = [
+            (_WATCHED[kind], found)
+            for (kind, *_), found in sorted(self._watched.items(), key=lambda item: item[0])
+        ]
+        objects.written_nodes = self._written_nodes
+        objects.written_pods = self._written_pods
+        objects.warnings = list(self._warnings)
+        objects.left_out = [f"{place}: {problem}" for problem, place in self._left_out.items()]
+        objects.admission = self._admission or objects.admission
+        return objects
+
+    def _leave_out(self, place: str, problem: str) -> None:
+        """Warn of the first of many objects that are not read for the same reason."""
+        if problem not in self._left_out:
+            self._left_out[problem] = place
+            self._warn(place, problem)
+
+    def _warn(self, place: str, problem: str) -> None:
+        self._warnings[f"{place}: {problem}"] = None
+
+    def _note_place(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
+        metadata = (raw if kind in CLUSTER_WIDE else in_namespace(raw))["metadata"]
+        namespace = "" if kind in CLUSTER_WIDE else str(metadata["namespace"])
+        key = (kind, namespace, str(metadata["name"]))
+        before = self._places.get(key)
+        if before is not None:
+            called = f"{kind} {namespace}/{key[2]}" if namespace else f"{kind} {key[2]}"
+            self._warn(place, f"{called}: is in {before} as well; what comes last counts")
+        self._places[key] = place
+
+    def _make_pods(self, raw: Mapping[str, Any], place: str) -> None:
+        """Take the objects that a workload's controller would make; claims only where none is."""
+        try:
+            nodes = {**self._known_nodes, **self._nodes}
+            for made in pods_of(raw, [node for _, node in sorted(nodes.items())]):
+                metadata = made["metadata"]
+                key = (made["kind"], metadata.get("namespace", ""), metadata["name"])
+                if key not in self._places:
+                    self._take(without_nulls(made), made["kind"], f"{place}: its {made['kind']}")
+        except WorkloadError as problem:
+            raise InputError(f"{place}: {problem}") from problem
+        except msgspec.ValidationError as problem:
+            told = input_errors.of_type(problem, raw)
+            raise InputError(f"{place}: spec.template.spec: {told}") from problem
+
+    def _take_node(self, raw: dict[str, Any]) -> None:
+        node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
+        self._nodes[node.metadata.name] = node
+        self._written_nodes[node.metadata.name] = raw
+
+    def _take_pod(self, raw: dict[str, Any]) -> None:
+        completed = completed_pod(raw)
+        pod = _with_known_words(msgspec.convert(completed, Pod))
+        if self._admission is not None and not is_complete(raw):
+            problem = input_errors.of_required(pod)
+            if problem is not None:
+                raise _FieldError(problem)
+        self._written_pods[pod.metadata.uid] = completed
+        key = (pod.metadata.namespace, pod.metadata.name)
+        if is_terminal(pod):
+            self._pods.pop(key, None)
+        else:
+            self._pods[key] = pod_info(pod)
+
+    def _take_namespace(self, raw: dict[str, Any]) -> None:
+        namespace = msgspec.convert(raw, Namespace)
+        self._namespaces[namespace.metadata.name] = namespace
+
+    def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
+        found = FOR_PLUGINS[_WATCHED[kind]].convert(raw)
+        self._watched[kind, found.metadata.namespace, found.metadata.name] = found
+
+
+def objects_from_documents(
+    documents: Iterable[tuple[str, Any]],
+    *,
+    admission: Admission | None = None,
+    nodes: Iterable[Node] = (),
+    is_whole: bool = True,
+) -> ClusterObjects:
+    """The objects in parsed documents, each with the place it comes from.
+
+    Args:
+        documents: place and content of each.
+        admission: given where people have submitted the objects: they are completed by it, and
+            workloads are taken as the pods that they would make. None where the objects are as an
+            API server holds them.
+        nodes: that there are beside the documents; DaemonSets have pods on them.
+        is_whole: whether it is to be a whole cluster, so that a lack of nodes is worth a word.
+
+    Raises:
+        InputError: a document cannot be read.
+    """
+    collector = _Collector(None if admission is None else admission.copy(), nodes)
+    for place, document in documents:
+        for item_place, raw in items_of(document, place):
+            collector.take(raw, item_place)
+    objects = collector.result()
+    if is_whole:
+        objects.warnings += missing_nodes(objects.nodes, objects.pods)
+    return objects
+
+
+def _is_core(api_version: str) -> bool:
+    """Whether an API is one of Kubernetes' own, as far as its name tells."""
+    group = api_version.rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
+
+
+def _api_version(kind: str) -> str:
+    if kind in KINDS:
+        return KINDS[kind].api_version
+    return _WATCHED[kind].api_version if kind in _WATCHED else _CORE

@@ -1,0 +1,172 @@
+"""Profiles and engine that a recording was made with, to replay it; and others."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
+from scheduler.config.load import load_object
+from scheduler.config.write import to_object
+from scheduler.daemon.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
+from scheduler.daemon.informers.kinds import watched_kind
+from scheduler.daemon.recording.records import Header, Record
+from scheduler.kernel.answers.assumed import assumed_on
+from scheduler.kernel.answers.model import Assumed
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import BindFailed, Bound, Configure, ObjectGone, ObjectSet
+from scheduler.kernel.engine.instructions import Bind, Configured, Instruction
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch, place_of
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import ClusterObjects
+from scheduler.tools.offline.strictness import missing_nodes
+
+_Place: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+def recorded_profiles(header: Header, *, tries_all_nodes: bool = False) -> Profiles:
+    """The profiles that were in force when a recording began; see `Profiles`.
+
+    Raises:
+        SchedulerError: they cannot be built here.
+    """
+    out_of_tree = out_of_tree_plugins()
+    config = load_object(
+        header.configuration,
+        source="recorded configuration",
+        out_of_tree=own_plugins(out_of_tree),
+        feature_gates=header.feature_gates,
+        args_types=args_types_of(out_of_tree),
+    )
+    return Profiles(config, out_of_tree, tries_all_nodes=tries_all_nodes)
+
+
+def recorded_engine(
+    profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None
+) -> Engine:
+    """A fresh engine that gives the answers of a recording."""
+    return profiles.engine(
+        header.seed, header.max_in_unschedulable_seconds, take_outcome=take_outcome
+    )
+
+
+def with_plugins(
+    profiles: Profiles,
+    added: Mapping[str, tuple[type[Plugin], int]],
+    feature_gates: Collection[str],
+) -> Profiles:
+    """The same profiles, each with more plugins at all their extension points.
+
+    `added` has class and weight by name; a weight of 0 is the plugin's default.
+
+    Raises:
+        SchedulerError: they cannot be built.
+    """
+    document = to_object(profiles.config)
+    for profile in document["profiles"]:
+        enabled = profile["plugins"].setdefault("multiPoint", {}).setdefault("enabled", [])
+        enabled += [{"name": name, "weight": weight} for name, (_, weight) in added.items()]
+    plugins = {**out_of_tree_plugins(), **{name: plugin for name, (plugin, _) in added.items()}}
+    config = load_object(
+        document,
+        source="configuration with --plugin",
+        out_of_tree=own_plugins(plugins),
+        feature_gates=feature_gates,
+        args_types=args_types_of(plugins),
+    )
+    return Profiles(config, plugins, is_named=profiles.is_named)
+
+
+class RecordedCluster(msgspec.Struct, frozen=True):
+    """A cluster as an engine knew it.
+
+    Attributes:
+        header: of the recording, with the configuration that was in force at the end.
+        objects: by kind, namespace and name; a pod that was sent to a node is on it.
+        assumed: the pods of which the API server had not said yet that they are there.
+    """
+
+    header: Header
+    objects: dict[_Place, Any]
+    assumed: tuple[PodInfo, ...] = ()
+
+    def read_for(self, profiles: Profiles) -> ClusterObjects:
+        """The same for commands that read clusters; kinds that no plugin watches are left out."""
+        watched = kinds_to_watch(profiles.frameworks.values())
+        declared = {watched_kind(kind).name: kind for kind in watched}
+        read = ClusterObjects()
+        lists: dict[str, list[Any]] = {
+            "pods": read.pods,
+            "nodes": read.nodes,
+            "namespaces": read.namespaces,
+        }
+        for (kind, *_), obj in sorted(self.objects.items(), key=lambda item: item[0]):
+            if kind in lists:
+                lists[kind].append(obj)
+            if kind in declared:
+                read.watched.append((declared[kind], obj))
+        read.warnings.extend(missing_nodes(read.nodes, read.pods))
+        read.warnings.extend(map(_assumed_text, assumed_on(self.assumed)))
+        return read
+
+
+def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
+    """The cluster at the end of a recording, or of the part that is given.
+
+    Raises:
+        RecordingError: a file is damaged.
+    """
+    objects: dict[_Place, Any] = {}
+    sent: dict[int, tuple[_Place, PodInfo]] = {}
+    for record in records:
+        event = record.event
+        if isinstance(event, ObjectSet):
+            objects[event.kind, *place_of(event.object)] = event.object
+        elif isinstance(event, ObjectGone):
+            objects.pop((event.kind, event.namespace, event.name), None)
+        elif isinstance(event, Configure) and Configured() in _decoded(record.answer):
+            header = replace(header, configuration=event.configuration)
+        elif isinstance(event, Bound):
+            sent.pop(event.attempt, None)
+        elif isinstance(event, BindFailed) and event.attempt in sent:
+            place, pod = sent.pop(event.attempt)
+            if place in objects and objects[place].uid == pod.uid:
+                objects[place] = pod
+        if b'"Bind"' in record.answer:
+            for place, pod, bind in _bound(objects, _decoded(record.answer)):
+                sent[bind.attempt] = place, pod
+                objects[place] = pod.on_node(bind.node)
+    assumed = tuple(
+        found
+        for place, _ in sent.values()
+        if isinstance(found := objects.get(place), PodInfo) and found.node_name
+    )
+    return RecordedCluster(header, objects, assumed)
+
+
+def _assumed_text(found: Assumed) -> str:
+    amounts = ", ".join(f"{amount} {name}" for name, amount in found.requests.items())
+    return (
+        f"{amounts} of node {found.node} are only assumed, for {', '.join(found.pods)}: "
+        "kubectl describe node does not count them"
+    )
+
+
+def _decoded(answer: bytes) -> list[Instruction]:
+    return msgspec.json.decode(answer, type=list[Instruction])
+
+
+def _bound(
+    objects: Mapping[_Place, Any], answer: list[Instruction]
+) -> Iterator[tuple[_Place, PodInfo, Bind]]:
+    """The pods that are sent to a node: the watch will say so."""
+    for instruction in answer:
+        if isinstance(instruction, Bind):
+            place = ("pods", instruction.namespace, instruction.name)
+            pod = objects.get(place)
+            if isinstance(pod, PodInfo) and pod.uid == instruction.uid and not pod.node_name:
+                yield place, pod, instruction

@@ -1,0 +1,114 @@
+"""Where all waiting pods would go: the real queue, the real decisions, nothing bound."""
+
+from math import inf
+from typing import Final
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.kernel.engine.events import Decide, Tick
+from scheduler.kernel.engine.instructions import Bind, Evict
+from scheduler.tools.offline.cluster import Cluster
+from scheduler.tools.offline.driving import Driving
+
+EVICTED: Final = "evicted for a more important pod"
+HELD: Final = "has a place, and is held by"
+
+
+class Placement(msgspec.Struct, frozen=True, rename="camel"):
+    """What becomes of one pod.
+
+    Attributes:
+        pod: namespace/name.
+        node: where it goes, or None.
+        nominated_node: where room is made for it.
+        victims: the pods that are evicted for it.
+        message: why it stays pending.
+    """
+
+    pod: str
+    node: str | None = None
+    nominated_node: str | None = None
+    victims: tuple[str, ...] = ()
+    message: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What becomes of all pods: placed ones in the order of their placement, then pending ones."""
+
+    placements: tuple[Placement, ...]
+
+
+def simulate(cluster: Cluster) -> Outcome:
+    """Schedule all waiting pods, each decision building on those before it.
+
+    The cluster is afterwards as it would be. A rejected pod is tried again when a later placement
+    may help it, as in the daemon.
+    """
+    return _Simulation(cluster).run()
+
+
+class _Simulation(Driving):
+    """Remember which pod got which node."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.engine, cluster.asker)
+        self._cluster = cluster
+        self._placed: dict[str, Placement] = {}
+        self._victims: dict[str, list[str]] = {}
+        """By the UID of the pod that they made room for."""
+        self._given_up: set[str] = set()
+
+    def run(self) -> Outcome:
+        """Empty the queue, and see which pods are left."""
+        while self.engine.has_ready or self._give_up_on_held_pods():
+            self.handle(Decide())
+        self.handle(Tick())
+        messages = {entry["uid"]: str(entry["message"]) for entry in self.engine.core.queue.dump()}
+        messages.update(
+            (held.pod.uid, f"{HELD} {', '.join(held.pending_plugins)}")
+            for held in self.engine.core.waiting
+        )
+        nominator = self.engine.core.queue.nominator
+        nominated = {
+            pod.uid: node for node in nominator for pod in nominator.nominated_pods_for_node(node)
+        }
+        pending = (
+            Placement(
+                pod.key,
+                nominated_node=nominated.get(pod.uid),
+                victims=tuple(self._victims.get(pod.uid, ())),
+                message=messages.get(pod.uid, EVICTED),
+            )
+            for pod in self._cluster.waiting
+            if pod.uid not in self._placed
+        )
+        return Outcome((*self._placed.values(), *pending))
+
+    @override
+    def evict(self, evict: Evict) -> None:
+        """What the victim was given before is taken back."""
+        self._placed.pop(evict.uid, None)
+        self._victims.setdefault(evict.preemptor, []).append(f"{evict.namespace}/{evict.name}")
+        super().evict(evict)
+
+    @override
+    def bind(self, bind: Bind) -> None:
+        attempt = self.engine.attempts.get(bind.attempt)
+        if attempt is not None:
+            pod = attempt.pod
+            victims = tuple(self._victims.get(pod.uid, ()))
+            self._placed[pod.uid] = Placement(pod.key, bind.node, victims=victims)
+        super().bind(bind)
+
+    def _give_up_on_held_pods(self) -> bool:
+        """Time out each held pod once: no pod comes any more that could let it go.
+
+        Their room is free then. Return whether a pod is to be tried again.
+        """
+        for held in self.engine.core.waiting:
+            late = held.timed_out(inf)
+            if late is not None and held.pod.uid not in self._given_up:
+                self._given_up.add(held.pod.uid)
+                self.handle(late)
+        return self.engine.has_ready

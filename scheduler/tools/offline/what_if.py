@@ -1,0 +1,164 @@
+"""What becomes of a cluster after a change: which pods move where, which are homeless, and why."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.events import ObjectSet
+from scheduler.tools.offline.cluster import Cluster, Profiles
+from scheduler.tools.offline.hypothetical_changes import controller_of, waiting_again
+from scheduler.tools.offline.reading import ClusterObjects
+from scheduler.tools.offline.simulate import Placement, simulate
+from scheduler.tools.offline.utilisation import Share, changed, utilisation_of
+
+HypotheticalChange: TypeAlias = Callable[[ClusterObjects], Iterable[PodInfo]]
+"""See `scheduler.tools.offline.hypothetical_changes`."""
+
+NOBODY_MAKES_IT: Final = "it has no controller: nobody makes it again"
+OTHER_SCHEDULER: Final = "the scheduler {} places it: no profile here answers to that name"
+
+
+class Moved(msgspec.Struct, frozen=True, rename={"came_from": "from"}):
+    """A pod that finds a node.
+
+    Attributes:
+        pod: namespace/name.
+        node: where it goes.
+        came_from: where it was, if anywhere.
+        victims: the pods that are evicted for it.
+    """
+
+    pod: str
+    node: str
+    came_from: str | None = None
+    victims: tuple[str, ...] = ()
+
+
+class Homeless(msgspec.Struct, frozen=True, rename={"came_from": "from", "has_waited": "waited"}):
+    """A pod that is left without a node.
+
+    Attributes:
+        pod: namespace/name.
+        message: why.
+        came_from: where it was, if anywhere.
+        has_waited: whether it had none before either.
+    """
+
+    pod: str
+    message: str
+    came_from: str | None = None
+    has_waited: bool = False
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """What `stowage what-if -o json` prints.
+
+    Attributes:
+        placements: pods that find a node, in the order in which they do.
+        homeless: pods that are left without one.
+        victims: the pods that are evicted for others.
+        use: by zone and resource, `all` being the sum of the zones.
+        warnings: what looks like a slip in the input.
+    """
+
+    placements: tuple[Moved, ...]
+    homeless: tuple[Homeless, ...]
+    victims: tuple[str, ...]
+    use: dict[str, dict[str, Share]]
+    warnings: tuple[str, ...] = ()
+
+
+def what_if(
+    profiles: Profiles,
+    objects: ClusterObjects,
+    changes: Iterable[HypotheticalChange],
+    seed: int = 0,
+) -> WhatIf:
+    """Change a cluster, and let all pods that wait then find their places.
+
+    A victim of preemption that has a controller is made again, and looks for a place as well.
+    Extenders are not asked: they know nothing of pods and nodes that do not exist.
+
+    `objects` are changed.
+
+    Raises:
+        InputError: a change names what is not there.
+    """
+    use_before = utilisation_of(profiles.again().load(objects, seed, with_extenders=False).snapshot)
+    before = {pod.key: pod for pod in objects.pods}
+    lost = [pod for change in changes for pod in change(objects)]
+    cluster = profiles.load(objects, seed, with_extenders=False)
+    placements, victims = _settle(cluster, {pod.key: pod for pod in objects.pods})
+    was_on = {key: pod.node_name for key, pod in before.items()}
+    moved = [
+        Moved(each.pod, each.node, was_on.get(each.pod) or None, each.victims)
+        for each in placements
+        if each.node
+    ]
+    homeless = [
+        Homeless(
+            each.pod,
+            each.message,
+            was_on.get(each.pod) or None,
+            has_waited=was_on.get(each.pod) == "",
+        )
+        for each in placements
+        if not each.node
+    ]
+    homeless += _left_to_others(cluster, objects, profiles, was_on)
+    lost += [before[victim] for victim in victims if victim in before]
+    homeless += [
+        Homeless(pod.key, NOBODY_MAKES_IT, pod.node_name)
+        for pod in lost
+        if controller_of(pod) is None
+    ]
+    return WhatIf(
+        tuple(moved),
+        tuple(homeless),
+        tuple(victims),
+        changed(use_before, utilisation_of(cluster.snapshot)),
+        tuple(objects.warnings),
+    )
+
+
+def _settle(cluster: Cluster, known: Mapping[str, PodInfo]) -> tuple[list[Placement], list[str]]:
+    """Simulate until no pod moves: victims that are made again may evict other pods."""
+    found: dict[str, Placement] = {}
+    victims: list[str] = []
+    waiting = cluster.waiting
+    while True:
+        outcome = simulate(Cluster(cluster.engine, waiting, cluster.others)).placements
+        for each in outcome:
+            earlier = found.pop(each.pod, None)
+            kept = earlier.victims if earlier is not None else ()
+            found[each.pod] = msgspec.structs.replace(each, victims=(*kept, *each.victims))
+        evicted = [victim for each in outcome for victim in each.victims]
+        victims += evicted
+        again = [
+            waiting_again(known[victim])
+            for victim in evicted
+            if victim in known and controller_of(known[victim]) is not None
+        ]
+        if not again:
+            return list(found.values()), victims
+        for pod in again:
+            cluster.engine.handle(ObjectSet("pods", pod), cluster.engine.core.now)
+        unplaced = {each.pod for each in outcome if not each.node} - set(evicted)
+        waiting = [*again, *(pod for pod in waiting if pod.key in unplaced)]
+
+
+def _left_to_others(
+    cluster: Cluster, objects: ClusterObjects, profiles: Profiles, was_on: Mapping[str, str]
+) -> list[Homeless]:
+    """Pods that lose their node and that another scheduler places."""
+    if not cluster.others:
+        return []
+    return [
+        Homeless(pod.key, OTHER_SCHEDULER.format(pod.spec.scheduler_name), was_on[pod.key])
+        for pod in objects.pods
+        if not pod.node_name
+        and was_on.get(pod.key)
+        and pod.spec.scheduler_name not in profiles.frameworks
+    ]
