@@ -1,7 +1,7 @@
 """``python -m bench.daemon CONCURRENCY MAX_OWED FLAG...``: ``stowage run`` with another outbox.
 
-For comparisons only: what a fixed number of requests at a time (0 for one that is found by trying),
-or no bound on what is owed (0), would bring. FLAGS are those of ``stowage run``.
+For comparisons only: what another number of requests at a time, or no bound on what is owed (0),
+would bring. FLAGS are those of ``stowage run``.
 """
 
 import socket
@@ -15,7 +15,7 @@ from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_op
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.daemon.bootstrap.daemon import RunningDaemon
 from scheduler.daemon.client.connection import load_connection
-from scheduler.daemon.driver.outbox import OutboxSettings
+from scheduler.daemon.driver.lanes import OutboxSettings
 from scheduler.observability import logs
 
 

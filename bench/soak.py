@@ -34,7 +34,7 @@ from e2e.support.objects import Json, make_nodes, make_pod
 from e2e.support.processes import Program
 from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
-from scheduler.daemon.driver.concurrency import MOST
+from scheduler.daemon.driver.lanes import CONCURRENCY
 from scheduler.observability.loop_shares import NOT_RUNNING
 
 _NAMESPACE: Final = "soak"
@@ -105,7 +105,7 @@ def verdicts(samples: Sequence[Sample], rate: int) -> Iterator[Verdict]:
         yield Verdict(f"no backlog of {what} grows", f"{first:.0f}, then {last:.0f}", holds)
     for what, of in (("files", _files), ("tasks", _tasks)):
         varied = max(map(of, steady)) - min(map(of, steady))
-        yield Verdict(f"{what} are bounded", f"they vary by {varied}", varied <= MOST)
+        yield Verdict(f"{what} are bounded", f"they vary by {varied}", varied <= CONCURRENCY)
     made = steady[-1].made / steady[-1].seconds
     holds = made >= rate * _LOAD_SHARE
     yield Verdict("the load is what was asked for", f"{made:.1f} pods a second of {rate}", holds)

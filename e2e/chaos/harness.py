@@ -20,7 +20,7 @@ from e2e.chaos.world import Size, World
 from e2e.support.audit import read_audit_log
 from e2e.support.objects import Json
 from e2e.support.waiting import WaitedTooLongError, wait_for
-from scheduler.daemon.driver.concurrency import MOST
+from scheduler.daemon.driver.lanes import CONCURRENCY
 
 RECOVERY_SECONDS: Final = 15.0
 IN_TIME: Final = "every pod bound within 15 s after the last fault"
@@ -32,7 +32,7 @@ _REQUESTS_PER_SECOND: Final = 200
 """Connections, and requests without an answer of the server's, of a replica in any second in which
 it asks in vain: where connections break, each of a hundred requests needs one of its own."""
 _MEMORY_FACTOR: Final = 1.5
-_FILES_MORE: Final = MOST + 8
+_FILES_MORE: Final = CONCURRENCY + 8
 """A replica that leads by now may have a connection for each request at a time."""
 _TASKS_MORE: Final = 10
 _RECORDINGS_MEBIBYTES: Final = 16

@@ -53,12 +53,9 @@ type NodeAnswer struct {
 	Feasible bool             `json:"feasible"`
 	Scores   map[string]Score `json:"scores,omitzero"`
 	Total    *int64           `json:"total,omitempty"`
-	// Devices has what each of the pod's claims would get here, by the claim's name in the pod.
-	Devices map[string][]DeviceAnswer `json:"devices,omitempty"`
-
-	Plugin  *string  `json:"plugin,omitempty"`
-	Code    string   `json:"code,omitempty"`
-	Reasons []string `json:"reasons,omitzero"`
+	Plugin   *string          `json:"plugin,omitempty"`
+	Code     string           `json:"code,omitempty"`
+	Reasons  []string         `json:"reasons,omitzero"`
 }
 
 // Score is one plugin's score for one node, after normalisation and after its weight.

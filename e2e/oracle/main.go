@@ -86,9 +86,6 @@ func answerFiles(files []string, configFile string, preempt bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.resolveTemplates(); err != nil {
-		return err
-	}
 	c.preempt = preempt
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -103,9 +100,6 @@ func answerLine(line []byte, admitObjects, preempt bool) any {
 	c.preempt = preempt
 	if !admitObjects {
 		return answer(c)
-	}
-	if err := c.resolveTemplates(); err != nil {
-		return Answer{Pods: []PodAnswer{}, Error: err.Error()}
 	}
 	invalid := c.admit()
 	result := AdmittedAnswer{Config: c.rawConfig, Objects: c.objects, Invalid: invalid}

@@ -90,10 +90,6 @@ class SchedulerMetrics:
     def _declare_own(self) -> None:
         add = self.instruments
         self.binds_in_flight = add.gauge("stowage_binds_in_flight", "Bindings under way.")
-        self.outbox_concurrency = add.gauge(
-            "stowage_outbox_concurrency",
-            "Requests about pods that may be under way at a time, as trying them has shown.",
-        )
         self.tasks = add.gauge("stowage_tasks", "Tasks of the event loop.")
         self.events_dropped = add.counter(
             "stowage_events_dropped_total",

@@ -264,7 +264,7 @@ FOUND: Final = (
     ),
     Undone(
         "evictions take the requests of events",
-        "scheduler/daemon/driver/outbox.py",
+        "scheduler/daemon/driver/lanes.py",
         "others - others // FOR_EVENTS",
         "others",
         "tests/unit/driver/test_outbox.py::"

@@ -6,11 +6,10 @@ import pytest
 
 from apistub import Sandbox, StatusError
 from apistub.http.faults import Fault
-from scheduler.daemon.driver.concurrency import MOST
-from scheduler.daemon.driver.outbox import FOR_BINDS, FOR_EVENTS
+from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, FOR_EVENTS
 from tests.scenario.world import BINDINGS, World, play
 
-OTHERS = MOST - MOST // FOR_BINDS
+OTHERS = CONCURRENCY - CONCURRENCY // FOR_BINDS
 PATCHES_AT_A_TIME = OTHERS - OTHERS // FOR_EVENTS
 
 PODS = 6
@@ -311,7 +310,7 @@ def test_a_failure_that_is_told_too_late_is_not_told() -> None:
 
         outbox = world.daemon.driver.outbox
 
-        assert world.sandbox.get("pods", "p")["metadata"]["uid"] not in outbox._patches
+        assert outbox._patches.get(world.sandbox.get("pods", "p")["metadata"]["uid"]) is None
         await world.kill_daemon()
 
     play(story)

@@ -38,8 +38,10 @@ from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.daemon import Daemon, LeaseLostError, NotDrainedError
 from scheduler.daemon.driver.driver import Driver
+from scheduler.daemon.driver.event_broadcaster import DROPPED
 from scheduler.daemon.driver.feeding import Feed
-from scheduler.daemon.driver.outbox import DROPPED, Outbox, OutboxSettings
+from scheduler.daemon.driver.lanes import OutboxSettings
+from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.informers.informer import InformerOptions
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import (

@@ -59,7 +59,6 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
         }
     )
     metrics.binds_in_flight.from_source(lambda: {(): driver.in_flight})
-    metrics.outbox_concurrency.from_source(lambda: {(): driver.outbox.concurrency})
     metrics.tasks.from_source(lambda: {(): len(asyncio.all_tasks())})
     metrics.extenders.asking_attempts.from_source(hearings)
     metrics.class_cache_requests.from_source(

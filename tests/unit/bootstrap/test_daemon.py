@@ -127,7 +127,6 @@ def test_sizes_are_taken_at_each_scrape() -> None:
         'scheduler_goroutines{operation="binding"} 1.0',
         'scheduler_goroutines{operation="prioritizing_extender"} 0.0',
         "stowage_binds_in_flight 1.0",
-        "stowage_outbox_concurrency 128.0",
         "stowage_tasks 1.0",
         'workqueue_depth{name="binds"} 1.0',
         'workqueue_depth{name="patches"} 1.0',

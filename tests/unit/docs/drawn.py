@@ -1,4 +1,4 @@
-"""What pages have from the code: how attempts and equivalent pods live, lines per room, faults.
+"""What pages have from the code: tables of states and of lanes, lines per room, faults.
 
     python -m tests.unit.docs.drawn      # writes them there
 
@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from scheduler.daemon.driver.lanes import CONCURRENCY, LANES
 from scheduler.kernel.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
 from scheduler.kernel.queue.equivalent_pods import (
     PROBE_TRANSITIONS,
@@ -22,6 +23,7 @@ CHECKOUT: Final = Path(__file__).parents[3]
 PAGE: Final = CHECKOUT / "docs" / "architecture.md"
 TESTING: Final = CHECKOUT / "docs" / "testing.md"
 BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
+BEGIN_LANES: Final = "<!-- drawn, lanes, by: python -m tests.unit.docs.drawn -->"
 BEGIN_PROBES: Final = "<!-- drawn, probes, by: python -m tests.unit.docs.drawn -->"
 END: Final = "<!-- end of what is drawn -->"
 
@@ -51,6 +53,16 @@ def probes() -> str:
             cells.append("" if to is None else f"{to.name}{follows}")
         lines.append([f"**{state.name}**", *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def lanes() -> str:
+    """One line per lane of the outbox, in the order in which they are served."""
+    lines = ["| lane | leaves while fewer are under way | of | needs room for its event |"]
+    lines.append("| --- | ---: | --- | --- |")
+    for lane in LANES:
+        most, room = lane.share.at_a_time(CONCURRENCY), "yes" if lane.brings_event else ""
+        lines.append(f"| {lane.name} | {most} | {lane.share.value} | {room} |")
+    return "\n".join(lines)
 
 
 def faults() -> str:
@@ -93,5 +105,6 @@ def _with_lines(text: str) -> str:
 
 if __name__ == "__main__":
     page = with_table(_with_lines(PAGE.read_text()), table())
+    page = with_table(page, lanes(), BEGIN_LANES)
     PAGE.write_text(with_table(page, probes(), BEGIN_PROBES))
     TESTING.write_text(with_table(TESTING.read_text(), faults()))

@@ -5,7 +5,18 @@ import re
 from pathlib import Path
 
 from tests.rooms import WINGS, path_of, rooms
-from tests.unit.docs.drawn import BEGIN, BEGIN_PROBES, END, PAGE, TESTING, faults, probes, table
+from tests.unit.docs.drawn import (
+    BEGIN,
+    BEGIN_LANES,
+    BEGIN_PROBES,
+    END,
+    PAGE,
+    TESTING,
+    faults,
+    lanes,
+    probes,
+    table,
+)
 
 CHECKOUT = Path(__file__).parents[3]
 TEXT = PAGE.read_text()
@@ -24,6 +35,7 @@ def test_the_table_of_an_attempt_is_the_codes() -> None:
 def test_the_table_of_equivalent_pods_is_the_codes() -> None:
     """`make docs` draws it again."""
     assert drawn_in(TEXT, BEGIN_PROBES) == probes()
+    assert drawn_in(TEXT, BEGIN_LANES) == lanes()
 
 
 def test_the_faults_that_have_a_name_are_those_that_are_planted() -> None:

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from scheduler.config.flags import BY_NAME
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
-from scheduler.daemon.driver.outbox import MAX_OWED
+from scheduler.daemon.driver.lanes import MAX_OWED
 from scheduler.observability.metrics import SchedulerMetrics
 
 CHECKOUT = Path(__file__).parents[3]

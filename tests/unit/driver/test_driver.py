@@ -11,9 +11,9 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.daemon.driver.concurrency import MOST
 from scheduler.daemon.driver.driver import LONG_SECONDS, SLICE_SECONDS, Driver
-from scheduler.daemon.driver.outbox import AHEAD, MAX_OWED, Outbox, OutboxSettings
+from scheduler.daemon.driver.lanes import CONCURRENCY, MAX_OWED, OutboxSettings
+from scheduler.daemon.driver.outbox import AHEAD, Outbox
 from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.engine import EngineSettings
 from scheduler.kernel.engine.events import (
@@ -231,7 +231,7 @@ def test_scheduling_goes_on_after_a_backlog_of_binds() -> None:
         world.add_node()
         world.add_pods(400)
         await settle()
-        assert len(world.heard(Decide)) == MOST * AHEAD
+        assert len(world.heard(Decide)) == CONCURRENCY * AHEAD
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
@@ -424,16 +424,16 @@ def test_a_bind_that_waits_is_taken_back_when_the_pod_is_gone() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
         world.add_node()
-        pods = world.add_pods(MOST + 3)
+        pods = world.add_pods(CONCURRENCY + 3)
         await settle()
-        world.delete(pods[MOST + 1])
+        world.delete(pods[CONCURRENCY + 1])
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
         await settle()
 
     world = play(story)
-    wanted = [f"p{number}" for number in range(MOST + 3) if number != MOST + 1]
+    wanted = [f"p{number}" for number in range(CONCURRENCY + 3) if number != CONCURRENCY + 1]
     assert world.writes.names("bind") == wanted
 
 

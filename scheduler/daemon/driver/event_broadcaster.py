@@ -1,0 +1,194 @@
+"""Events about pods: what is recorded, counted in series, sent, and tried again.
+
+Source: k8s.io/client-go tools/events/event_broadcaster.go v0.36. Differs: what is owed is bounded.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Final
+
+from scheduler.clock import Clock, Throttle
+from scheduler.daemon.client.errors import (
+    ApiError,
+    ConflictError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from scheduler.daemon.client.event_series import EventSeries, Occurrence
+from scheduler.daemon.client.events import Event
+from scheduler.daemon.client.writes import PodWrites
+from scheduler.daemon.driver.lanes import Lane, OutboxSettings
+from scheduler.kernel.engine.instructions import Tell
+from scheduler.observability.logs import get_logger
+
+FEW_EVENTS: Final = 4
+"""Events that may be under way while few are owed: they take a busy server's time from binds."""
+MAX_TRIES: Final = 12
+"""Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent) v0.36."""
+SWEEP_SECONDS: Final = 60.0
+DROPPED: Final = ("queue_full", "refused", "unreachable")
+"""Why an event is not sent: too many are owed, the API server said no, or it did not answer."""
+COMPLAIN_AGAIN_SECONDS: Final = 60.0
+"""Events that are lost for one reason are logged this often."""
+
+log = get_logger(__name__)
+
+
+class EventBroadcaster:
+    """Records events, and sends those that the outbox lets leave.
+
+    Args:
+        writes: the requests.
+        clock: gives events their time.
+        settings: numbers.
+        lane: where events wait.
+        has_room: whether one more event may be owed that can be dropped.
+        wake: called when events that waited may leave.
+        on_dropped: told why, one of `DROPPED`, for each event that is lost.
+
+    Attributes:
+        is_paused: whether events wait because the last one had no answer.
+    """
+
+    def __init__(
+        self,
+        writes: PodWrites,
+        clock: Clock,
+        settings: OutboxSettings,
+        lane: Lane[Occurrence],
+        *,
+        has_room: Callable[[], bool],
+        wake: Callable[[], None],
+        on_dropped: Callable[[str], None],
+    ) -> None:
+        self._writes = writes
+        self._clock = clock
+        self._settings = settings
+        self._lane = lane
+        self._has_room = has_room
+        self._wake = wake
+        self._on_dropped = on_dropped
+        self._complaints = {why: Throttle(clock, COMPLAIN_AGAIN_SECONDS) for why in DROPPED}
+        self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
+        self._series = EventSeries()
+        self._sequence = self._postponed = 0
+        """Events recorded so far, and events that are to be tried again later."""
+        self._tries: dict[Occurrence, int] = {}
+        self.is_paused = False
+
+    @property
+    def owed(self) -> int:
+        """Events that wait, are under way or will be tried again."""
+        return self._lane.owed + self._postponed
+
+    @property
+    def under_way(self) -> int:
+        """How many have left, and have no answer."""
+        return len(self._lane.under_way)
+
+    def may_send(self, concurrency: int) -> bool:
+        """Whether one more event may leave.
+
+        Of so many requests at a time events have as large a share as of what may be owed is.
+        """
+        if self.is_paused:
+            return False
+        limit = self._settings.max_owed
+        share = concurrency * self.owed // limit if limit else concurrency
+        return self.under_way < max(FEW_EVENTS, share)
+
+    def record(self, tell: Tell) -> None:
+        """Record an event."""
+        self._sequence += 1
+        event = Event(
+            regarding=tell.regarding,
+            event_type=tell.event_type,
+            reason=tell.reason,
+            action=tell.action,
+            note=tell.note,
+            reporting_controller=tell.controller,
+            reporting_instance=f"{tell.controller}-{self._settings.hostname}",
+            event_time=self._clock.wall(),
+            related=tell.related,
+            sequence=self._sequence,
+        )
+        if tell.is_repeatable:
+            self._owe_or_drop(self._series.observe(event))
+        else:
+            # Binds and evictions leave only while there is room for their events, and keep it.
+            self._owe(Occurrence(event, 1, event.event_time))
+
+    async def sweep_for_ever(self) -> None:
+        """Sweep every minute."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Send the counts of events that have ceased to happen, or go on for long."""
+        self._owe_or_drop(self._series.sweep(self._clock.wall()))
+
+    def _owe_or_drop(self, occurrences: list[Occurrence]) -> None:
+        """They may come in a burst; what they say is said again at the next attempt."""
+        for occurrence in occurrences:
+            if self._has_room():
+                self._owe(occurrence)
+            else:
+                self._drop("queue_full", f"{self._settings.max_owed} are owed already")
+
+    def _owe(self, occurrence: Occurrence) -> None:
+        self._lane.put(_key(occurrence), occurrence)
+
+    async def send(self, occurrence: Occurrence) -> None:
+        """Send an event that has left the lane."""
+        try:
+            await self._writes.event(occurrence)
+        except ConflictError:
+            pass  # an earlier try arrived after all
+        except (UnavailableError, TooManyRequestsError, UnauthorizedError) as problem:
+            if not problem.status:
+                self._pause()
+            self._try_later(occurrence, problem)
+            return
+        except ApiError as problem:
+            # The namespace is going away, or a right is missing.
+            self._drop("refused", str(problem))
+        self._tries.pop(occurrence, None)
+
+    def _pause(self) -> None:
+        """Delay other events for a while: the API server does not answer, and tries are in vain."""
+        if not self.is_paused:
+            self.is_paused = True
+            asyncio.get_running_loop().call_later(self._settings.retry_seconds / 10, self._resume)
+
+    def _resume(self) -> None:
+        self.is_paused = False
+        self._wake()
+
+    def _drop(self, reason: str, problem: str) -> None:
+        """An event is lost: that is counted, and said once a minute."""
+        self._on_dropped(reason)
+        others = self._complaints[reason].take()
+        if others is not None:
+            log.warning("Event not sent", reason=reason, err=problem, others=others)
+
+    def _try_later(self, occurrence: Occurrence, problem: ApiError) -> None:
+        """Send the event again after a while; it stays owed, and delays no other request."""
+        tries = self._tries[occurrence] = self._tries.get(occurrence, 1) + 1
+        if tries > MAX_TRIES:
+            del self._tries[occurrence]
+            self._drop("unreachable", str(problem))
+            return
+        self._postponed += 1
+        pause = self._settings.retry_seconds * self._rng.uniform(0.5, 1.5)
+        asyncio.get_running_loop().call_later(pause, self._try_again, occurrence)
+
+    def _try_again(self, occurrence: Occurrence) -> None:
+        self._postponed -= 1
+        self._lane.put_again(_key(occurrence), occurrence)
+
+
+def _key(occurrence: Occurrence) -> tuple[int, int]:
+    return occurrence.event.sequence, occurrence.count

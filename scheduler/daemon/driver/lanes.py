@@ -1,0 +1,178 @@
+"""Writes about pods that wait: a lane for each kind, in the order in which lanes are served."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Container, Hashable
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from scheduler.observability.loop_shares import BINDS, EVENTS, OTHER_WRITES
+from scheduler.observability.work_queues import WorkQueue, WorkQueueMetrics
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CONCURRENCY: Final = 128
+"""Requests at a time. Each has a connection: a file here, memory at the server."""
+MAX_OWED: Final = 512
+"""Events that may be owed, those of binds and evictions under way included."""
+RETRY_SECONDS: Final = 10.0
+"""Source: client-go tools/events/event_broadcaster.go (sleepDuration) v0.36."""
+FOR_BINDS: Final = 4
+"""Of the requests at a time, one in so many is kept for binds and reads: others may hang."""
+FOR_EVENTS: Final = 3
+"""Of the others, one in so many is kept for events: without these no bind leaves for long."""
+
+
+class OutboxSettings(msgspec.Struct, frozen=True):
+    """Numbers of an outbox.
+
+    Attributes:
+        hostname: says which instance speaks.
+        concurrency: requests at a time, 4 at least.
+        max_owed: events that may be owed; 0 for any number, which then wait for all binds, as
+            in schedulers that do not bound them. For comparisons only.
+        retry_seconds: mean pause before an event is tried again.
+    """
+
+    hostname: str
+    concurrency: int = CONCURRENCY
+    max_owed: int = MAX_OWED
+    retry_seconds: float = RETRY_SECONDS
+
+
+class Share(Enum):
+    """Which requests are counted when another one is to leave."""
+
+    ALL = "all lanes"
+    CHANGES = "evictions and patches"
+    EVENTS = "evictions, patches and events"
+
+    def at_a_time(self, concurrency: int) -> int:
+        """How many of them may be under way."""
+        if self is Share.ALL:
+            return concurrency
+        others = concurrency - concurrency // FOR_BINDS
+        return others - others // FOR_EVENTS if self is Share.CHANGES else others
+
+
+class LaneKind(msgspec.Struct, frozen=True):
+    """A row of the table.
+
+    Attributes:
+        name: as metrics have it.
+        work: what the time of the event loop counts as.
+        share: of the requests at a time.
+        brings_event: whether a write is followed by an event, so that it leaves only with room.
+    """
+
+    name: str
+    work: str
+    share: Share
+    brings_event: bool = False
+
+
+BIND: Final = LaneKind("binds", BINDS, Share.ALL, brings_event=True)
+READ: Final = LaneKind("reads", OTHER_WRITES, Share.ALL)
+EVICT: Final = LaneKind("evictions", OTHER_WRITES, Share.CHANGES, brings_event=True)
+PATCH: Final = LaneKind("patches", OTHER_WRITES, Share.CHANGES)
+EVENT: Final = LaneKind("events", EVENTS, Share.EVENTS)
+LANES: Final = (BIND, READ, EVICT, PATCH, EVENT)
+"""All lanes; a write leaves only if nothing in an earlier lane may."""
+
+
+class Taken(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """A write on its way.
+
+    Attributes:
+        key: what it is about.
+        since: when it was put into the lane, in seconds.
+        write: the write.
+    """
+
+    key: Hashable
+    since: float
+    write: T
+
+
+class Lane(Generic[T]):
+    """Writes of one kind, oldest first. About one key one waits and one is under way, at most.
+
+    Attributes:
+        kind: what is true of all of them.
+        under_way: what those are about that have left and are not done.
+    """
+
+    def __init__(
+        self,
+        kind: LaneKind,
+        metrics: WorkQueueMetrics,
+        now: Callable[[], float],
+        wake: Callable[[], None],
+    ) -> None:
+        """Make an empty lane; `wake` is called when a write is put into it."""
+        self.kind = kind
+        self.under_way: set[Hashable] = set()
+        # Taking the first of very many out of a plain dict would pass all that were taken before.
+        self._waiting: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+        self._queue = WorkQueue(metrics, kind.name, self._waiting, now)
+        self._wake = wake
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @property
+    def owed(self) -> int:
+        """How many wait or are under way."""
+        return len(self._waiting) + len(self.under_way)
+
+    def get(self, key: Hashable) -> T | None:
+        """The write about a key that waits."""
+        found = self._waiting.get(key)
+        return None if found is None else found[1]
+
+    def put(self, key: Hashable, write: T) -> None:
+        """Add a write, at the end or in place of one about the same key."""
+        known = self._waiting.get(key)
+        since = self._queue.added() if known is None else known[0]
+        self._waiting[key] = since, write
+        self._wake()
+
+    def put_again(self, key: Hashable, write: T) -> None:
+        """Add a write that has been under way."""
+        self._queue.retried()
+        self.put(key, write)
+
+    def remove(self, is_meant: Callable[[T], bool]) -> bool:
+        """Take out what is meant of what waits; says whether there was anything."""
+        keys = [key for key, (_, write) in self._waiting.items() if is_meant(write)]
+        for key in keys:
+            del self._waiting[key]
+        return bool(keys)
+
+    def drop(self, key: Hashable) -> None:
+        """Take out the write about a key, if one waits."""
+        self._waiting.pop(key, None)
+
+    def take(self, busy: Container[Hashable] = ()) -> Taken[T] | None:
+        """Let the first write leave; None if all that wait are about keys that are under way.
+
+        Args:
+            busy: other keys that must not be written about at present.
+        """
+        under_way = self.under_way
+        for key in self._waiting:
+            if key not in under_way and key not in busy:
+                since, write = self._waiting.pop(key)
+                under_way.add(key)
+                return Taken(key, since, write)
+        return None
+
+    async def work(self, taken: Taken[T], sending: Awaitable[R]) -> R:
+        """Wait until a write is done."""
+        try:
+            return await self._queue.work(taken.since, sending)
+        finally:
+            self.under_way.discard(taken.key)
